@@ -1,0 +1,107 @@
+"""Rules for the arrays that come in: what is refused, what is converted, how labels are read.
+
+A leaf of the import graph: it knows scikit-learn's validators and nothing of nearkin.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+# scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
+# GPU's on the host.
+_FOREIGN = {"dask": "call .compute() on it", "torch": "pass X.numpy(force=True)"}
+
+
+def refuse_foreign(array: Any, name: str = "X") -> None:
+    """Raise a TypeError with the remedy when `array` is a Dask collection or a torch tensor."""
+    library = type(array).__module__.partition(".")[0]
+    if library in _FOREIGN:
+        raise TypeError(
+            f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and SciPy sparse matrices "
+            f"and does not convert it silently: {_FOREIGN[library]} first."
+        )
+
+
+def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
+    """Return X, or (X, y), as scikit-learn's `validate_data` does: float32 kept, CSR kept, everything else float64.
+
+    Fitting (`reset=True`) asks for at least two rows that are not all equal.
+    """
+    refuse_foreign(X)
+    validated = validate_data(
+        estimator,
+        X,
+        y,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=2 if reset else 1,
+    )
+    if reset:
+        _require_variation(validated[0] if isinstance(validated, tuple) else validated)
+    return validated
+
+
+def _require_variation(X: Any) -> None:
+    varies = (X.max(axis=0) - X.min(axis=0)).nnz if issparse(X) else (X != X[0]).any()
+    if not varies:
+        raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
+
+
+def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes of `y` and, for every row, the position of its class.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing (None, NaN), mix strings and numbers, are real numbers, or form a single class.
+    """
+    y = np.asarray(y)
+    if y.dtype == object:
+        missing = np.array([label is None or label != label for label in y])
+        if missing.any():
+            raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
+        if len({isinstance(label, str) for label in y}) > 1:
+            raise ValueError("y mixes strings with other labels: give all labels one type, e.g. y.astype(str).")
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class ({classes[0]!r}): learning who is not kin needs at least two.")
+    return classes, codes
+
+
+def centre(X: np.ndarray) -> np.ndarray:
+    """Return dense X in float64 with its column means removed."""
+    X = np.asarray(X, dtype=np.float64)
+    return X - X.mean(axis=0)
+
+
+def dense_float64(X: Any) -> np.ndarray:
+    """Return sparse or dense X as a dense float64 array."""
+    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
+
+
+def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[slice]:
+    """Cut `n_rows` rows into slices of about `entries` numbers each (16 MB of float64)."""
+    step = max(1, entries // max(1, entries_per_row))
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def check_n_neighbors(value: Any, name: str = "n_neighbors") -> int:
+    """Return `value` if it is an integer of at least 1, else raise."""
+    return check_integer(value, name, 1)
+
+
+def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
+    """Return `value` as an int if it is an integer between the bounds, else raise an error that names them."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__}).")
+    if value < minimum or (maximum is not None and value > maximum):
+        bounds = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
+        raise ValueError(f"{name} must be {bounds}, got {value}.")
+    return int(value)

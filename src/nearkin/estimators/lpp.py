@@ -1,0 +1,115 @@
+"""Locality Preserving Projections (He and Niyogi, NIPS 2003)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._array import check_integer, check_n_neighbors, validate_rows
+from ..graphs import either, heat_kernel, laplacian
+from ..neighbors import nearest
+from ..scatter import row_space, scatter, total_scatter
+from ..spectral import ratio_trace
+from .base import LinearEmbedding
+
+
+class LPP(LinearEmbedding):
+    """Locality Preserving Projections: the linear map that keeps near rows near. It uses no labels.
+
+    With W the graph of the k nearest neighbours (tied if either lists the other), weighted by the heat kernel
+    `exp(-d^2 / t)`, t the mean squared length of the listed edges, D = diag(W 1) and L = D - W, LPP minimizes
+
+        sum_ij w_ij (a'x_i - a'x_j)^2   subject to   a'X'DXa = 1,
+
+    the smallest eigenvalues of X'LX a = lambda X'DX a. X is taken relative to its D-weighted mean, which makes the
+    answer independent of the origin and excludes the constant embedding, as Laplacian Eigenmaps do: with X the
+    identity LPP *is* Laplacian Eigenmaps.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        m, at most p; None takes the rank of X.
+    n_neighbors : int, default=10
+        k of the graph.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (m, p)
+        Rows a_i, smoothest first, scaled so that a'X'DXa = 1.
+    eigenvalues_ : ndarray of shape (m,)
+        Ascending, in [0, 2].
+    n_components_ : int
+        m.
+    objective_ : float
+        Sum of the eigenvalues.
+    rank_ : int
+        Rank of X'DX.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Warns
+    -----
+    UserWarning
+        If fewer directions exist than were asked for.
+
+    Notes
+    -----
+    The scale of the features decides who is near: standardize first unless the units are comparable. Given the
+    neighbours, the criterion is indifferent to it.
+
+    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
+    solved in the span of the rows, O(n^2 p), without a p x p matrix.
+
+    References
+    ----------
+    X. He, P. Niyogi: Locality Preserving Projections. Advances in Neural Information Processing Systems 16 (2003).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from nearkin import LPP
+    >>> X, _ = load_wine(return_X_y=True)
+    >>> LPP(n_components=2).fit_transform(scale(X)).shape
+    (178, 2)
+    """
+
+    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 10) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+
+    def fit(self, X: Any, y: Any = None) -> LPP:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
+        ValueError
+            If X is not as above or not finite, or a parameter is out of bounds.
+        """
+        X = validate_rows(self, X)
+        m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
+        k = check_n_neighbors(self.n_neighbors)
+
+        rows = row_space(X)
+        Z = rows.coordinates
+        W = either(heat_kernel(nearest(Z, k)))
+        result = ratio_trace(scatter(Z, laplacian(W)), total_scatter(Z, weights=W.sum(axis=1)), m)
+        result.warn()
+
+        self.components_ = rows.lift(result.vectors).astype(X.dtype, copy=False)
+        self.eigenvalues_ = result.values
+        self.n_components_ = self.components_.shape[0]
+        self.objective_ = result.objective
+        self.rank_ = result.rank
+        return self

@@ -1,0 +1,74 @@
+"""From neighbour lists to weighted graphs: who is tied to whom, and how strongly.
+
+A neighbour list (`neighbors.py`) is directed and holds distances. A graph is a symmetric sparse `W (n, n)` of weights:
+first distances become weights (`binary`, `heat_kernel`, `local_scaling`), then the two directions are joined
+(`either`, `mutual`). Its Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much a function f on the rows
+changes along the edges, `f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`, which `scatter.py` turns into a matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csgraph, csr_array, diags_array
+
+
+def binary(G: csr_array) -> csr_array:
+    """Return weight 1 for every listed neighbour, duplicates at distance 0 included."""
+    return _reweighted(G, np.ones(G.nnz))
+
+
+def heat_kernel(G: csr_array, bandwidth: float | None = None) -> csr_array:
+    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2."""
+    squared = np.square(G.data, dtype=np.float64)
+    t = squared.mean() if bandwidth is None and G.nnz else bandwidth
+    return _reweighted(G, np.exp(-squared / t) if t else np.ones(G.nnz))
+
+
+def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:
+    """Return `exp(-d_ij^2 / (s_i s_j))` with a scale for every row (Zelnik-Manor and Perona 2004).
+
+    Where a scale is 0 (a row with many duplicates) the limit is taken: 1 at distance 0, else 0.
+    """
+    squared = np.square(G.data, dtype=np.float64)
+    product = np.repeat(scales, np.diff(G.indptr)) * scales[G.indices]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = np.where(squared > 0, np.exp(-squared / product), 1.0)
+    return _reweighted(G, weights)
+
+
+def kth_distance(G: csr_array, k: int) -> np.ndarray:
+    """Return for every row the distance to its k-th listed neighbour, or to its last; 0 for an empty list."""
+    lengths = np.diff(G.indptr)
+    last = G.indptr[:-1] + np.minimum(k, lengths) - 1
+    distances = np.zeros(len(lengths))
+    distances[lengths > 0] = G.data[last[lengths > 0]]
+    return distances
+
+
+def either(W: csr_array) -> csr_array:
+    """Tie i and j if one lists the other (OR): `max(w_ij, w_ji)`."""
+    return csr_array(W.maximum(W.T))
+
+
+def mutual(W: csr_array) -> csr_array:
+    """Tie i and j if each lists the other (AND): `min(w_ij, w_ji)`."""
+    return csr_array(W.minimum(W.T))
+
+
+def signed(pull: csr_array, push: csr_array) -> csr_array:
+    """Return one graph with positive ties that attract and negative ones that repel."""
+    return csr_array(pull - push)
+
+
+def laplacian(W: csr_array) -> csr_array:
+    """Return `L = diag(W 1) - W`. For signed weights it is symmetric but indefinite."""
+    return csr_array(diags_array(W.sum(axis=1)) - W)
+
+
+def connected_components(W: csr_array) -> np.ndarray:
+    """Return the number of its component (0, 1, ...) for every row; a row without ties is one of its own."""
+    return csgraph.connected_components(W, directed=False)[1]
+
+
+def _reweighted(G: csr_array, weights: np.ndarray) -> csr_array:
+    return csr_array((weights, G.indices, G.indptr), shape=G.shape)

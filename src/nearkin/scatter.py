@@ -1,0 +1,131 @@
+"""The room where rows and graphs meet: `S(W) = X' L X = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'`.
+
+A spectral method is two such matrices and one criterion (`spectral.py`). Everything is accumulated in float64, and
+dense X is moved to its centre first: that changes no difference x_i - x_j, but without it a large common offset
+cancels every digit. Sparse X stays sparse.
+
+With more features than rows (p > n) all matrices live in the span of the centred rows; `row_space` goes there and back
+exactly, so that no p x p matrix is ever formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr, svd
+from scipy.sparse import csr_array, issparse
+from scipy.sparse.linalg import LinearOperator
+
+from ._array import centre, dense_float64, row_blocks
+from ._memory import require_memory
+
+RANK_TOLERANCE = 1e-10
+
+
+def scatter(X: Any, L: csr_array) -> np.ndarray:
+    """Return `X' L X`, shape (p, p), float64, for a Laplacian L (rows and columns sum to 0).
+
+    Costs O(nnz(L) p + n p^2) for dense X; works in blocks of rows.
+    """
+    if not issparse(X):
+        X = centre(X)
+    S = np.zeros((X.shape[1], X.shape[1]))
+    for rows in row_blocks(X.shape[0], X.shape[1]):
+        LX = L[rows] @ X
+        S += X[rows].T @ LX  # sparse X: a sparse product, added to the dense sum
+    return (S + S.T) / 2
+
+
+def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
+    """Return `v -> X' (L (X v))` without ever forming the matrix: for many features and few wanted vectors."""
+    X = X.astype(np.float64) if issparse(X) else centre(X)
+    p = X.shape[1]
+
+    def multiply(V: np.ndarray) -> np.ndarray:
+        return X.T @ (L @ (X @ V))
+
+    return LinearOperator((p, p), matvec=multiply, matmat=multiply, rmatvec=multiply, dtype=np.float64)
+
+
+def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default every w_i is 1.
+
+    It is the scatter of the graph that ties everybody: `S(ww' / sum(w))`.
+    """
+    w = np.ones(X.shape[0]) if weights is None else weights
+    if issparse(X):
+        X = X.astype(np.float64)
+        mean = X.T @ w / w.sum()
+        return (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
+    X = centre(X)
+    X -= w @ X / w.sum()
+    return (X.T * w) @ X
+
+
+def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
+    """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
+    sizes = np.bincount(codes)
+    X = X.astype(np.float64) if issparse(X) else centre(X)
+    indicators = csr_array((np.ones(len(codes)), codes, np.arange(len(codes) + 1)))
+    means = dense_float64(indicators.T @ X) / sizes[:, None]
+    return total_scatter(means, sizes.astype(np.float64))
+
+
+def within_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
+    """Return `sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`, which is total minus between scatter."""
+    return total_scatter(X) - between_scatter(X, codes)
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """Rows in coordinates that lose nothing, and the way back.
+
+    Attributes
+    ----------
+    coordinates : array or sparse matrix of shape (n, r)
+        For p <= n the rows themselves; for p > n the centred rows in an orthonormal basis of their span.
+    basis : array of shape (r, p), or None
+        That basis; None where the coordinates are the features.
+    """
+
+    coordinates: Any
+    basis: np.ndarray | None
+
+    def lift(self, V: np.ndarray) -> np.ndarray:
+        """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive."""
+        components = V.T if self.basis is None else V.T @ self.basis
+        largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+        return components * np.where(largest < 0, -1.0, 1.0)
+
+    def outside(self, m: int) -> np.ndarray:
+        """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not vary at all."""
+        assert self.basis is not None
+        r, p = self.basis.shape
+        start = np.random.default_rng(0).standard_normal((p, m))
+        return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
+
+
+def row_space(X: Any) -> RowSpace:
+    """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
+
+    Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular value count as none.
+
+    Raises
+    ------
+    MemoryError
+        If sparse X has more features than rows and both are so many that the dense span does not fit.
+    """
+    n, p = X.shape
+    if p <= n:
+        return RowSpace(X, None)
+    require_memory(
+        4 * 8 * n * p,  # X, its left and right factors and the work space of the decomposition
+        f"The span of {n} rows with {p} features",
+        "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
+    )
+    U, s, Vt = svd(centre(dense_float64(X)), full_matrices=False, overwrite_a=True, check_finite=False)
+    r = int(np.sum(s > RANK_TOLERANCE * s[0]))
+    return RowSpace(U[:, :r] * s[:r], Vt[:r])
+
