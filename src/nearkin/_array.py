@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
 _FOREIGN = {"dask": "call .compute() on it", "torch": "pass X.numpy(force=True)"}
+
+_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
 def refuse_foreign(array: Any, name: str = "X") -> None:
@@ -27,28 +29,30 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
         )
 
 
-def validate_rows(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Any:
-    """Return X, or (X, y), as scikit-learn's `validate_data` does: float32 kept, CSR kept, everything else float64.
+def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as a float array or csr_array, float32 kept; `reset` as in scikit-learn's `validate_data`.
 
     Fitting (`reset=True`) asks for at least two rows that are not all equal.
     """
     refuse_foreign(X)
-    validated = validate_data(
-        estimator,
-        X,
-        y,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_min_samples=2 if reset else 1,
-    )
+    X = validate_data(estimator, X, reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS)
+    X = csr_array(X) if issparse(X) else X
     if reset:
-        _require_variation(validated[0] if isinstance(validated, tuple) else validated)
-    return validated
+        _require_variation(X)
+    return X
+
+
+def validate_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ..."""
+    refuse_foreign(X)
+    X, y = validate_data(estimator, X, y, ensure_min_samples=2, **_ROWS)
+    X = csr_array(X) if issparse(X) else X
+    _require_variation(X)
+    return X, encode_labels(y)[1]
 
 
 def _require_variation(X: Any) -> None:
-    varies = (X.max(axis=0) - X.min(axis=0)).nnz if issparse(X) else (X != X[0]).any()
+    varies = (X.max(axis=0) - X.min(axis=0)).nnz if issparse(X) else np.any(X[0] != X)
     if not varies:
         raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
 

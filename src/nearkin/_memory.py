@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -38,13 +39,8 @@ def _container_allowance() -> int | None:
 
 def human_bytes(n_bytes: float) -> str:
     """Return e.g. '3.2 GB'."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            break
-        n_bytes /= 1000
-    else:
-        unit = "TB"
-    return f"{n_bytes:.3g} {unit}"
+    exponent = min(int(math.log10(max(n_bytes, 1))) // 3, 4)
+    return f"{n_bytes / 1000**exponent:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[exponent]}"
 
 
 def require_memory(n_bytes: float, what: str, remedy: str) -> None:

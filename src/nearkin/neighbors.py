@@ -153,9 +153,8 @@ class _NeighborLists:
 def _prepare(X: Any, n_neighbors: Any) -> tuple[Any, np.ndarray]:
     """Validate; move dense X to its centre, because distances far from the origin cancel."""
     refuse_foreign(X)
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    if not issparse(X):
-        X = centre(X).astype(X.dtype, copy=False)
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    X = csr_array(X) if issparse(X) else centre(X).astype(X.dtype, copy=False)
     k = np.broadcast_to(np.asarray(n_neighbors), X.shape[0])
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
         raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")

@@ -128,4 +128,3 @@ def row_space(X: Any) -> RowSpace:
     U, s, Vt = svd(centre(dense_float64(X)), full_matrices=False, overwrite_a=True, check_finite=False)
     r = int(np.sum(s > RANK_TOLERANCE * s[0]))
     return RowSpace(U[:, :r] * s[:r], Vt[:r])
-

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
@@ -155,13 +155,16 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     ValueError
         If B is indefinite.
     """
-    unit = np.sqrt(np.maximum(np.diag(B), 0))
-    unit = 1 / np.where(unit > 0, unit, np.inf)
-    beta, U = eigh(B * np.outer(unit, unit))
+    unit = np.where(np.diag(B) > 0, np.sqrt(np.maximum(np.diag(B), 0)), 1.0)
+    beta, U = eigh(B / np.outer(unit, unit))
     rank = _rank_of_psd(beta)
     if rank == 0:
         raise ValueError("B is zero: the graph behind it has no edge between rows that differ.")
-    whitening = unit[:, None] * U[:, len(beta) - rank :] / np.sqrt(beta[len(beta) - rank :])
+    U /= unit[:, None]
+    nullity = len(B) - rank
+    whitening = U[:, nullity:] / np.sqrt(beta[nullity:])
+    N = qr(U[:, :nullity], mode="economic")[0]
+    whitening -= N @ (N.T @ whitening)  # of all vectors that differ by null vectors of B, the shortest
     asked = rank if n_components is None else n_components
     m = min(asked, rank)
     values, E = _extreme(whitening.T @ A @ whitening, m, largest=False)
@@ -248,7 +251,7 @@ def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, m: int) -> Spe
 
 
 def _trace(V: np.ndarray, A: np.ndarray) -> float:
-    """tr V'AV"""
+    """Return tr V'AV."""
     return float(np.einsum("ij,ij->", V, A @ V))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._array import check_integer, check_n_neighbors, encode_labels, validate_rows
+from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from ..graphs import binary, either, laplacian, signed
 from ..neighbors import nearest_other_class, nearest_same_class
 from ..scatter import RowSpace, row_space, scatter, scatter_operator
@@ -105,16 +105,18 @@ class DNE(LinearEmbedding):
         ValueError
             If X or y is not as above or not finite, or a parameter is out of bounds.
         """
-        X, y = validate_rows(self, X, y)
-        _, codes = encode_labels(y)
+        X, codes = validate_labelled_rows(self, X, y)
         k = check_n_neighbors(self.n_neighbors)
         wanted = _check_n_components(self.n_components, X.shape[1])
 
-        lanczos = isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos"
-        rows = RowSpace(X, None) if lanczos else row_space(X)
-        F = discriminant_adjacency(rows.coordinates, codes, k)
-        A = (scatter_operator if lanczos else scatter)(rows.coordinates, laplacian(F))
-        result = trace_difference(A, wanted if lanczos else None)
+        if isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos":
+            rows = RowSpace(X, None)
+            L = laplacian(discriminant_adjacency(X, codes, k))
+            result = trace_difference(scatter_operator(X, L), wanted)
+        else:
+            rows = row_space(X)
+            L = laplacian(discriminant_adjacency(rows.coordinates, codes, k))
+            result = trace_difference(scatter(rows.coordinates, L))
         result.warn()
 
         m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)

@@ -97,7 +97,7 @@ class LPP(LinearEmbedding):
         ValueError
             If X is not as above or not finite, or a parameter is out of bounds.
         """
-        X = validate_rows(self, X)
+        X = validate_rows(self, X, reset=True)
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k = check_n_neighbors(self.n_neighbors)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import check_integer, check_n_neighbors, encode_labels, validate_rows
+from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
 from ..neighbors import nearest_other_class, nearest_same_class
@@ -129,8 +129,7 @@ class NMMP(LinearEmbedding):
         MemoryError
             If the graph of kin would not fit into the memory that is free.
         """
-        X, y = validate_rows(self, X, y)
-        _, codes = encode_labels(y)
+        X, codes = validate_labelled_rows(self, X, y)
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k_w = self._kin_counts(codes)
         k_b = check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")

@@ -1,0 +1,199 @@
+"""Every public estimator passes every check of scikit-learn, and keeps what all linear embeddings promise."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearkin
+from nearkin.estimators.base import LinearEmbedding
+
+ESTIMATORS = [
+    value for _, value in inspect.getmembers(nearkin, inspect.isclass) if issubclass(value, BaseEstimator)
+]  # fmt: skip
+LINEAR = [estimator for estimator in ESTIMATORS if issubclass(estimator, LinearEmbedding)]
+VARIANTS = [
+    *(estimator() for estimator in ESTIMATORS),
+    nearkin.NMMP(criterion="ratio_trace", n_neighbors_within=5),
+    nearkin.DNE(0.96, n_neighbors=3),
+]
+
+
+def data(n=60, p=8, dtype=np.float64):
+    X, y = make_classification(n, p, n_informative=5, n_classes=3, random_state=0)
+    return X.astype(dtype), y
+
+
+@pytest.mark.filterwarnings("ignore:No direction separates:UserWarning")  # the checks' labels are noise
+@pytest.mark.filterwarnings("ignore:n_components=:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
+@parametrize_with_checks(VARIANTS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_every_public_name_is_documented():
+    for name in nearkin.__all__:
+        documentation = inspect.getdoc(getattr(nearkin, name))
+        for section in ("Parameters", "Attributes", "Notes", "References", "Examples", "Cost:"):
+            assert section in documentation, f"{name} lacks {section}"
+
+
+@pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
+class TestEveryLinearEmbedding:
+    def test_metric_pairs_and_transform_agree(self, estimator):
+        X, y = data()
+        model = clone(estimator).fit(X, y)
+        Z, pairs = model.transform(X), np.stack([X[:20], X[20:40]], axis=1)
+        expected = np.linalg.norm(Z[:20] - Z[20:40], axis=1)
+        metric, M = model.get_metric(), model.get_mahalanobis_matrix()
+        difference = X[0] - X[20]
+        np.testing.assert_allclose(model.pair_distance(pairs), expected)
+        np.testing.assert_allclose(model.pair_score(pairs), -expected)
+        np.testing.assert_allclose(metric(X[0], X[20]), expected[0])
+        np.testing.assert_allclose(pickle.loads(pickle.dumps(metric))(X[0], X[20], squared=True), expected[0] ** 2)
+        np.testing.assert_allclose(difference @ M @ difference, expected[0] ** 2)
+
+    def test_pairs_of_a_wrong_shape_are_named(self, estimator):
+        X, y = data()
+        with pytest.raises(ValueError, match=r"shape \(n_pairs, 2, 8\), got \(60, 8\)"):
+            clone(estimator).fit(X, y).pair_distance(X)
+
+    def test_float32_stays_float32_and_agrees(self, estimator):
+        X, y = data()
+        double = clone(estimator).fit(X.astype(np.float32).astype(np.float64), y)
+        single = clone(estimator).fit(X.astype(np.float32), y)
+        assert single.components_.dtype == np.float32
+        assert single.transform(X.astype(np.float32)).dtype == np.float32
+        np.testing.assert_allclose(single.components_, double.components_, atol=1e-5)
+
+    @pytest.mark.parametrize("shape", [(60, 8), (60, 100)], ids=["tall", "wide"])
+    @pytest.mark.parametrize("container", [csr_array, csr_matrix])
+    def test_sparse_equals_dense(self, estimator, shape, container):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=shape) * (rng.random(shape) < 0.5)
+        y = np.arange(60) % 3
+        dense, sparse = clone(estimator).fit(X, y), clone(estimator).fit(container(X), y)
+        np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-8)
+        np.testing.assert_allclose(sparse.transform(container(X)), dense.transform(X), atol=1e-8)
+
+    def test_row_order_class_names_origin_and_rotation_do_not_matter(self, estimator):
+        X, y = data()
+        rng = np.random.default_rng(0)
+        order = rng.permutation(len(X))
+        Q = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+        names = np.array(["zebra", "ant", "mole"])[y]
+        M = clone(estimator).fit(X, y).get_mahalanobis_matrix()
+        scale = np.abs(M).max()
+        for other, turned_back in [
+            (clone(estimator).fit(X[order], y[order]), np.eye(8)),
+            (clone(estimator).fit(X, names), np.eye(8)),
+            (clone(estimator).fit(X + 1000.0, y), np.eye(8)),
+            (clone(estimator).fit(X @ Q, y), Q),
+        ]:
+            moved = turned_back @ other.get_mahalanobis_matrix() @ turned_back.T
+            np.testing.assert_allclose(moved, M, atol=1e-7 * scale)
+
+    def test_many_more_features_than_rows(self, estimator):
+        X, y = data()
+        wide = X @ np.linalg.qr(np.random.default_rng(0).normal(size=(500, 8)))[0].T
+        tall_model, wide_model = clone(estimator).fit(X, y), clone(estimator).fit(wide, y)
+        assert wide_model.components_.shape[1] == 500
+        np.testing.assert_allclose(
+            np.linalg.norm(wide_model.transform(wide[:9] - wide[9:18]), axis=1),
+            np.linalg.norm(tall_model.transform(X[:9] - X[9:18]), axis=1),
+            rtol=1e-6,
+        )
+
+    def test_duplicated_and_constant_features_change_no_distance(self, estimator):
+        X, y = data()
+        plain = clone(estimator).fit(X, y)
+        constant = clone(estimator).fit(np.hstack([X, np.full((60, 1), 7.0)]), y)
+        np.testing.assert_allclose(constant.components_[:, :8], plain.components_, atol=1e-8)
+        clone(estimator).fit(np.hstack([X, X]), y)  # singular scatters: no error, no warning
+
+    def test_singleton_class_and_string_labels(self, estimator):
+        X, y = data()
+        names = np.array(["a", "b", "c"], dtype=object)[y]
+        names[0] = "alone"
+        assert np.isfinite(clone(estimator).fit(X, names).components_).all()
+
+    def test_in_a_pipeline_and_a_search(self, estimator):
+        X, y = data()
+        first = "n_components"
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), clone(estimator), KNeighborsClassifier(3)),
+            {f"{type(estimator).__name__.lower()}__{first}": [1, 3]},
+            cv=3,
+        ).fit(X, y)
+        assert search.best_score_ > 0.3
+
+
+@pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
+class TestBadInput:
+    def test_constant_table(self, estimator):
+        with pytest.raises(ValueError, match="does not vary"):
+            clone(estimator).fit(np.full((6, 3), 0.1), [0, 1] * 3)
+
+    def test_dask_and_torch_are_refused_by_name(self, estimator):
+        for library, remedy in [("dask", r"call \.compute\(\)"), ("torch", r"X\.numpy\(force=True\)")]:
+            foreign = type("Array", (), {"__module__": f"{library}.array"})()
+            with pytest.raises(TypeError, match=f"{library} Array.*{remedy}"):
+                clone(estimator).fit(foreign, [0, 1])
+        model = clone(estimator).fit(*data())
+        with pytest.raises(TypeError, match="torch Array"):
+            model.transform(foreign)
+        with pytest.raises(TypeError, match="pairs is a torch"):
+            model.pair_distance(foreign)
+
+    @pytest.mark.parametrize(
+        ("n_components", "error", "message"),
+        [
+            (0, ValueError, "n_components must be between 1 and 8, got 0"),
+            (9, ValueError, "n_components must be between 1 and 8, got 9"),
+            ("2", TypeError, "n_components must be an integer, got '2'"),
+            (True, TypeError, "n_components must be an integer, got True"),
+        ],
+    )
+    def test_n_components(self, estimator, n_components, error, message):
+        with pytest.raises(error, match=message):
+            clone(estimator).set_params(n_components=n_components).fit(*data())
+
+
+SUPERVISED = [estimator for estimator in VARIANTS if estimator.__sklearn_tags__().target_tags.required]
+
+
+@pytest.mark.parametrize("estimator", SUPERVISED, ids=repr)
+class TestBadLabels:
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            ([1, 1, 1, 1], r"y holds one class \(.*1.*\)"),
+            (["a", None, "b", "a"], r"no label in 1 rows \(first: row 1\)"),
+            ([0.0, np.nan, 1.0, 0.0], "NaN"),
+            ([0.1, 0.2, 0.3, 0.4], "continuous"),
+            (np.array(["a", 1, "b", "a"], dtype=object), "mixes strings"),
+            ([0, 1, 0], "inconsistent numbers of samples"),
+        ],
+    )
+    def test_named(self, estimator, y, message):
+        with pytest.raises(ValueError, match=message):
+            clone(estimator).fit(np.random.default_rng(0).normal(size=(4, 2)), y)
+
+    def test_minus_one_is_a_class(self, estimator):
+        X, y = data()
+        renamed = clone(estimator).fit(X, y - 1)
+        np.testing.assert_array_equal(renamed.components_, clone(estimator).fit(X, y).components_)
+
+    def test_two_rows(self, estimator):
+        model = clone(estimator).fit(np.array([[0.0, 0.0, 1.0], [3.0, 4.0, 1.0]]), ["a", "b"])
+        np.testing.assert_allclose(np.abs(model.components_[0] / np.linalg.norm(model.components_)), [0.6, 0.8, 0.0])
