@@ -29,13 +29,11 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 
     Costs O(nnz(L) p + n p^2) for dense X; works in blocks of rows.
     """
-    if not issparse(X):
-        X = centre(X)
+    X = X.astype(np.float64) if issparse(X) else centre(X)
     S = np.zeros((X.shape[1], X.shape[1]))
     for rows in row_blocks(X.shape[0], X.shape[1]):
-        LX = L[rows] @ X
-        S += X[rows].T @ LX  # sparse X: a sparse product, added to the dense sum
-    return (S + S.T) / 2
+        S += X[rows].T @ (L[rows] @ X)  # sparse X: a sparse product, added to the dense sum
+    return _without_cancelled((S + S.T) / 2, X, np.abs(L.diagonal()))
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
@@ -55,13 +53,23 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     It is the scatter of the graph that ties everybody: `S(ww' / sum(w))`.
     """
     w = np.ones(X.shape[0]) if weights is None else weights
+    X = X.astype(np.float64) if issparse(X) else centre(X)
+    mean = w @ X / w.sum()
     if issparse(X):
-        X = X.astype(np.float64)
-        mean = X.T @ w / w.sum()
-        return (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
-    X = centre(X)
-    X -= w @ X / w.sum()
-    return (X.T * w) @ X
+        S = (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
+    else:
+        S = ((X - mean).T * w) @ (X - mean)
+    return _without_cancelled(S, X, w)
+
+
+def _without_cancelled(S: np.ndarray, X: Any, weights: np.ndarray) -> np.ndarray:
+    """Return S with exact zeros for features that vary along no edge, where only the rounding of what cancels is left.
+
+    That is taken to be so below 1e-10 of the feature's weighted sum of squares.
+    """
+    squares = weights @ (X.multiply(X) if issparse(X) else X**2)
+    seen = np.abs(np.diag(S)) > RANK_TOLERANCE * squares
+    return S * np.outer(seen, seen)
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:

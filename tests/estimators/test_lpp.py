@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+
+from nearkin import LPP
+from nearkin.graphs import either, heat_kernel
+from nearkin.neighbors import nearest
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def graph(X, k):
+    W = either(heat_kernel(nearest(X, k))).toarray()
+    d = W.sum(axis=1)
+    return W, np.diag(d), np.diag(d) - W, d
+
+
+def test_optimality():
+    X, _ = wine()
+    model = LPP(4).fit(X)
+    _, D, L, d = graph(X, 10)
+    X = X - d @ X / d.sum()
+    A = model.components_.T
+    np.testing.assert_allclose(A.T @ X.T @ D @ X @ A, np.eye(4), atol=1e-10)
+    np.testing.assert_allclose(X.T @ L @ X @ A, X.T @ D @ X @ A * model.eigenvalues_, atol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_, eigh(X.T @ L @ X, X.T @ D @ X, eigvals_only=True)[:4])
+    assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
+
+
+def test_with_as_many_free_features_as_rows_it_is_laplacian_eigenmaps():
+    """Any embedding of the rows is linear then: L f = lambda D f, the constant left out."""
+    X, _ = wine()
+    X = X[:60]
+    _, D, L, _ = graph(X, 10)
+    wide = np.hstack([X, 1e-6 * np.random.default_rng(0).normal(size=(60, 100))])  # the same neighbours
+    model = LPP(5).fit(wide)
+    values, F = eigh(L, D, subset_by_index=[1, 5])
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-4)
+    Z = model.transform(wide)
+    Z -= np.diag(D) @ Z / np.trace(D)
+    np.testing.assert_allclose(np.abs(np.sum(F * (D @ Z), axis=0)), 1, rtol=1e-4)
+
+
+def test_labels_are_ignored():
+    X, y = wine()
+    np.testing.assert_array_equal(LPP(2).fit(X, y).components_, LPP(2).fit(X).components_)
+
+
+def test_the_default_takes_the_rank():
+    X, _ = wine()
+    assert LPP().fit(np.hstack([X, X[:, :2]])).components_.shape == (13, 15)
+    with pytest.warns(UserWarning, match="n_components=15 were asked for"):
+        assert LPP(15).fit(np.hstack([X, X[:, :2]])).n_components_ == 13
+
+
+def test_fewer_rows_than_neighbours():
+    assert LPP(1).fit(np.array([[0.0, 1.0], [2.0, 1.0], [3.0, 5.0]])).components_.shape == (1, 2)

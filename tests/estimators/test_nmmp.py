@@ -1,0 +1,176 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits, load_wine
+from sklearn.preprocessing import scale
+
+from nearkin import NMMP
+from nearkin.datasets import make_concentric_classes
+from nearkin.estimators import nmmp as module
+from nearkin.graphs import binary, laplacian, mutual
+from nearkin.neighbors import nearest_other_class, nearest_same_class
+from nearkin.scatter import scatter, total_scatter
+
+from ..test_spectral import bisection, objective
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def scatters(X, y, k_w=None, k_b=10):
+    """Return S_w and S_b of eq. 3 and 5 with loops: each unordered pair once."""
+    n = len(X)
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    kin, strangers = np.zeros((n, n), bool), np.zeros((n, n), bool)
+    for i in range(n):
+        same = np.flatnonzero((y == y[i]) & (np.arange(n) != i))
+        other = np.flatnonzero(y != y[i])
+        kin[i, same[np.argsort(D[i, same])[: k_w or (len(same) + 1) // 2 + 2]]] = True
+        strangers[i, other[np.argsort(D[i, other])[:k_b]]] = True
+    result = []
+    for pairs in (kin & kin.T, strangers & strangers.T):
+        S = np.zeros((X.shape[1], X.shape[1]))
+        for i, j in np.argwhere(np.triu(pairs)):
+            S += np.outer(X[i] - X[j], X[i] - X[j])
+        result.append(S)
+    return result
+
+
+@pytest.mark.parametrize("m", [1, 4, 13])
+@pytest.mark.parametrize(("k_w", "k_b"), [(None, 10), (3, 5)])
+class TestAgainstThePaper:
+    def test_trace_ratio(self, m, k_w, k_b):
+        X, y = wine()
+        model = NMMP(m, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
+        S_w, S_b = scatters(X, y, k_w, k_b)
+        W = model.components_.T
+        np.testing.assert_allclose(W.T @ W, np.eye(m), atol=1e-10)
+        assert model.objective_ == pytest.approx(objective(W, S_b, S_w))
+        assert model.objective_ == pytest.approx(bisection(S_b, S_w, m)[0])
+        assert model.n_iter_ <= 10
+
+    def test_ratio_trace(self, m, k_w, k_b):
+        X, y = wine()
+        model = NMMP(m, n_neighbors_within=k_w, n_neighbors_between=k_b, criterion="ratio_trace").fit(X, y)
+        S_w, S_b = scatters(X, y, k_w, k_b)
+        W, share = model.components_.T, model.eigenvalues_
+        np.testing.assert_allclose(W.T @ (S_w + S_b) @ W, np.eye(m), atol=1e-9)
+        np.testing.assert_allclose(S_b @ W, S_w @ W * (share / (1 - share)), atol=1e-8 * np.abs(S_w @ W).max())
+        assert (np.diff(share) <= 0).all()
+        assert share[0] <= 1
+        assert model.objective_ == pytest.approx(share.sum())
+
+
+def test_with_all_neighbours_the_two_scatters_add_up_to_the_total():
+    X, y = wine()
+    S_w = scatter(X, laplacian(mutual(binary(nearest_same_class(X, y, len(X))))))
+    S_b = scatter(X, laplacian(mutual(binary(nearest_other_class(X, y, len(X))))))
+    np.testing.assert_allclose(S_w + S_b, len(X) * total_scatter(X))  # n^2 S_t with S_t the covariance
+    np.testing.assert_allclose(S_w + S_b, len(X) ** 2 * np.cov(X.T, bias=True))
+
+
+def faces_like():
+    """40 classes of 5 rows with 2,000 features, as in the paper's face experiment: S_w is singular (rank 160)."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 5)
+    return rng.normal(size=(40, 2000))[y] + rng.normal(size=(200, 2000)), y
+
+
+class TestSingularWithinScatter:
+    @pytest.mark.parametrize("m", [60, 40])  # 40 = d - r + 1, where the paper's upper bound is enormous
+    def test_case_one(self, m):
+        X, y = faces_like()
+        model = NMMP(m).fit(X, y)
+        assert model.rank_ == 199
+        assert model.n_iter_ <= 10
+        Z = X @ np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:199].T
+        S_w, S_b = scatters(Z, y)
+        assert np.linalg.matrix_rank(S_w) == 160
+        assert model.objective_ == pytest.approx(bisection(S_b, S_w, m)[0], rel=1e-8)
+
+    def test_case_two(self):
+        X, y = faces_like()
+        model = NMMP(39).fit(X, y)
+        assert model.objective_ == np.inf
+        S_w, S_b = scatters(X - X.mean(axis=0), y)
+        W = model.components_.T
+        assert np.trace(W.T @ S_w @ W) <= 1e-9 * np.trace(S_w)
+        assert np.trace(W.T @ S_b @ W) > 0.01 * np.trace(S_b)
+
+    def test_directions_in_which_nothing_varies_are_never_taken(self):
+        """Without step 0 they would win: S_b = S_w = 0 there."""
+        X, y = wine()
+        padded = np.hstack([X, np.ones((len(X), 5)), X[:, :3]])
+        model = NMMP(6).fit(padded, y)
+        assert model.rank_ == 13
+        np.testing.assert_allclose(model.components_[:, 13:18], 0, atol=1e-10)
+
+
+class TestDigits:
+    def setup_method(self):
+        X, y = load_digits(return_X_y=True)
+        self.X, self.y = X[:600] + np.random.default_rng(0).normal(scale=0.01, size=(600, 64)), y[:600]
+
+    def test_the_papers_problem_size(self):
+        model = NMMP(60).fit(self.X, self.y)
+        S_w, S_b = scatters(self.X, self.y)
+        assert model.n_iter_ <= 10
+        assert model.objective_ == pytest.approx(bisection(S_b, S_w, 60)[0])
+
+
+def test_default_number_of_components():
+    X, y = wine()
+    assert NMMP().fit(X, y).n_components_ == 9  # 3 classes
+    assert NMMP().fit(X[:, :5], y).n_components_ == 5
+    assert NMMP(criterion="ratio_trace").fit(X, y).n_components_ == 9
+
+
+def test_all_components_are_an_isometry():
+    X, y = wine()
+    np.testing.assert_allclose(NMMP(13).fit(X, y).get_mahalanobis_matrix(), np.eye(13), atol=1e-10)
+
+
+def test_figure_2_finds_the_circles_in_the_noise():
+    X, y = make_concentric_classes(random_state=0)
+    model = NMMP(2, n_neighbors_within=10).fit(X, y)
+    assert np.sum(model.components_[:, :2] ** 2) > 1.8  # of 2
+
+
+def test_more_components_than_directions_warns():
+    X, y = wine()
+    for criterion in ("trace_ratio", "ratio_trace"):
+        with pytest.warns(UserWarning, match="n_components=15 were asked for, but the data vary in 13 directions"):
+            model = NMMP(15, criterion=criterion).fit(np.hstack([X, X[:, :4]]), y)
+        assert model.components_.shape == (13, 17)
+
+
+def test_no_mutual_strangers_warns(monkeypatch):
+    """Legal where many distances tie, as in text."""
+    monkeypatch.setattr(module, "nearest_other_class", lambda Z, codes, k: csr_array((len(codes), len(codes))))
+    with pytest.warns(UserWarning, match="objective is 0 for every direction.*use more neighbours"):
+        model = NMMP(2).fit(*wine())
+    assert model.objective_ == 0
+    assert model.components_.shape == (2, 13)
+
+
+def test_a_graph_that_does_not_fit_is_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**5)
+    with pytest.raises(MemoryError, match=r"graph of kin.*k_w up to 37.*100 kB are free: set n_neighbors_within"):
+        NMMP().fit(*wine())
+    NMMP(n_neighbors_within=2).fit(*wine())
+    assert module.BYTES_PER_LISTED_NEIGHBOR > 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"criterion": "ratio"}, "criterion must be 'trace_ratio' or 'ratio_trace', got 'ratio'"),
+        ({"n_neighbors_within": 0}, "n_neighbors_within must be at least 1, got 0"),
+        ({"n_neighbors_between": -2}, "n_neighbors_between must be at least 1, got -2"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NMMP(**parameters).fit(*wine())

@@ -1,0 +1,79 @@
+"""The house: who may import whom, and what `import nearkin` must not load."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nearkin
+
+ROOT = Path(nearkin.__file__).parent
+# From the roof to the ground: a module imports only from storeys below its own, solvers never see data, graphs never
+# see solvers.
+LEAVES = {"_array", "_memory"}
+ALLOWED = {
+    "_array": set(),
+    "_memory": set(),
+    "neighbors": LEAVES,
+    "graphs": LEAVES,
+    "scatter": LEAVES,
+    "spectral": LEAVES,
+    "estimators": LEAVES | {"neighbors", "graphs", "scatter", "spectral"},
+    "datasets": LEAVES,
+    "evaluation": LEAVES | {"estimators"},
+    "plotting": LEAVES | {"estimators", "evaluation"},
+    "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "__init__"},
+    "__init__": {"estimators"},
+}
+
+
+def room(path):
+    relative = path.relative_to(ROOT)
+    return relative.parts[0].removesuffix(".py")
+
+
+def imported_rooms(path):
+    """Return the rooms that a file imports from, whatever the form of the import."""
+    depth = len(path.relative_to(ROOT).parts)  # 1 for a module directly in the package
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == depth:
+            yield from [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "nearkin":
+            yield [*node.module.split("."), "__init__"][1]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "nearkin":
+                    yield [*alias.name.split("."), "__init__"][1]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_import_directions(path):
+    here = room(path)
+    assert here in ALLOWED, f"{here} has no place in the house: give it one in this file"
+    names = {name if (ROOT / name).exists() or (ROOT / f"{name}.py").exists() else "__init__"
+             for name in imported_rooms(path)}  # fmt: skip
+    assert names - {here} <= ALLOWED[here]
+
+
+def test_import_loads_nothing_optional():
+    """Beyond what scikit-learn loads by itself: its `utils.fixes` imports pandas where pandas is installed."""
+    code = """
+import sys, sklearn.neighbors
+before = set(sys.modules)
+import nearkin
+print({"torch", "dask", "matplotlib", "pandas", "plotly", "rich"} & (set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_import_needs_nothing_optional():
+    code = "import sys; sys.modules.update(dict.fromkeys(['pandas', 'matplotlib', 'rich'])); import nearkin.evaluation"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_modules_stay_small_enough_to_read():
+    longest = max((len(path.read_text().splitlines()), path.name) for path in ROOT.rglob("*.py"))
+    assert longest[0] <= 450, f"{longest[1]} has {longest[0]} lines: split it along its ideas"

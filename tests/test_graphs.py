@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from nearkin import graphs
+from nearkin.neighbors import nearest
+
+
+@pytest.fixture
+def G():
+    return nearest(np.random.default_rng(0).normal(size=(40, 2)), 3)
+
+
+def test_either_and_mutual(G):
+    A = graphs.binary(G).toarray() > 0
+    np.testing.assert_array_equal(graphs.either(graphs.binary(G)).toarray(), A | A.T)
+    np.testing.assert_array_equal(graphs.mutual(graphs.binary(G)).toarray(), A & A.T)
+
+
+def test_duplicates_are_tied_although_their_distance_is_zero():
+    G = nearest(np.repeat([[0.0, 0.0], [9.0, 9.0]], 2, axis=0), 1)
+    assert graphs.binary(G).sum() == 4
+    np.testing.assert_array_equal(graphs.heat_kernel(G).data, np.ones(4))
+    np.testing.assert_array_equal(graphs.local_scaling(G, graphs.kth_distance(G, 1)).data, np.ones(4))
+
+
+def test_heat_kernel(G):
+    np.testing.assert_allclose(graphs.heat_kernel(G, 0.5).data, np.exp(-(G.data**2) / 0.5))
+    np.testing.assert_allclose(graphs.heat_kernel(G).data, np.exp(-(G.data**2) / np.mean(G.data**2)))
+
+
+def test_local_scaling_is_by_the_kth_neighbour_of_each_row(G):
+    scales = graphs.kth_distance(G, 3)
+    np.testing.assert_allclose(scales, G.toarray().max(axis=1))
+    W, D = graphs.local_scaling(G, scales).toarray(), G.toarray()
+    np.testing.assert_allclose(W[D > 0], np.exp(-(D**2) / np.outer(scales, scales))[D > 0])
+
+
+def test_kth_distance_of_short_lists():
+    G = csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 2, 0]), np.array([0, 2, 3, 3])), shape=(3, 3))
+    np.testing.assert_array_equal(graphs.kth_distance(G, 2), [2.0, 5.0, 0.0])
+
+
+def test_laplacian_is_the_energy_of_the_edges(G):
+    pull, push = graphs.either(graphs.heat_kernel(G)), graphs.mutual(graphs.binary(G))
+    for W in (pull, graphs.signed(pull, push)):
+        L, f, w = graphs.laplacian(W), np.random.default_rng(1).normal(size=40), W.toarray()
+        np.testing.assert_allclose(f @ (L @ f), 0.5 * np.sum(w * (f[:, None] - f) ** 2))
+        np.testing.assert_allclose(L @ np.ones(40), 0, atol=1e-14)
+        np.testing.assert_array_equal((L - L.T).toarray(), 0)
+
+
+def test_connected_components_and_the_null_space_of_the_laplacian():
+    X = np.concatenate([np.random.default_rng(0).normal(size=(15, 2)) + 100 * c for c in range(3)])
+    W = graphs.either(graphs.heat_kernel(nearest(X, 4)))
+    labels = graphs.connected_components(W)
+    np.testing.assert_array_equal(labels, np.repeat([0, 1, 2], 15))
+    indicators = (labels[:, None] == np.arange(3)).astype(float)
+    np.testing.assert_allclose(graphs.laplacian(W) @ indicators, 0, atol=1e-12)

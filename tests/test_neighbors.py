@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.metrics import euclidean_distances
+
+from nearkin import neighbors
+from nearkin.neighbors import nearest, nearest_other_class, nearest_same_class
+
+
+def brute_force(X, allowed, k):
+    """Return lists of (neighbours, distances), by the definition."""
+    D = np.array([[np.linalg.norm(a - b) for b in X] for a in X])
+    lists = []
+    for i in range(len(X)):
+        candidates = np.flatnonzero([allowed(i, j) and i != j for j in range(len(X))])
+        order = candidates[np.argsort(D[i, candidates], kind="stable")][: k[i]]
+        lists.append((order, D[i, order]))
+    return lists
+
+
+def assert_lists(G, lists, **tolerance):
+    for i, (neighbours, distances) in enumerate(lists):
+        row = slice(G.indptr[i], G.indptr[i + 1])
+        np.testing.assert_array_equal(G.indices[row], neighbours)
+        np.testing.assert_allclose(G.data[row], distances, **tolerance)
+
+
+SEARCHES = {
+    "overall": (lambda X, y, k: nearest(X, k), lambda y: lambda i, j: True),
+    "same": (nearest_same_class, lambda y: lambda i, j: y[i] == y[j]),
+    "other": (nearest_other_class, lambda y: lambda i, j: y[i] != y[j]),
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("container", [np.asarray, csr_array, csr_matrix])
+@pytest.mark.parametrize("k", [1, 4, 1000, "per row"])
+def test_definition(search, container, k):
+    rng = np.random.default_rng(0)
+    # classes of very different sizes: searched by complement, by filter, and one that stands alone
+    y = np.repeat(["a", "b", "c", "d", "e"], [90, 70, 12, 3, 1])[rng.permutation(176)]
+    X = rng.normal(size=(176, 3))
+    k = rng.integers(0, 9, size=176) if k == "per row" else k
+    run, allowed = SEARCHES[search]
+    lists = brute_force(X, allowed(y), np.broadcast_to(k, 176))
+    assert_lists(run(container(X), y, k), lists, atol=1e-7)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_float32_is_kept(search):
+    X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    G = SEARCHES[search][0](X, np.arange(30) % 3, 2)
+    assert G.data.dtype == np.float32
+    assert G.indices.dtype == np.int32
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_no_row_is_its_own_neighbour_even_among_duplicates(search):
+    X = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
+    y = np.arange(120) % 2
+    G = SEARCHES[search][0](X, y, 5)
+    rows = np.repeat(np.arange(120), np.diff(G.indptr))
+    assert (np.diff(G.indptr) == 5).all()
+    assert (rows != G.indices).all()
+    assert all(len(set(chunk)) == 5 for chunk in G.indices.reshape(-1, 5))
+    np.testing.assert_allclose(G.data, 0, atol=1e-7)
+
+
+def test_same_input_same_output():
+    X = np.random.default_rng(0).integers(0, 3, size=(300, 4)).astype(float)  # ties everywhere
+    y = np.arange(300) % 3
+    for run, _ in SEARCHES.values():
+        first, second = run(X, y, 4), run(X, y, 4)
+        np.testing.assert_array_equal(first.indices, second.indices)
+        np.testing.assert_array_equal(first.data, second.data)
+
+
+def test_far_from_the_origin():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    near, far = nearest(X, 3), nearest(X + 1e7, 3)
+    np.testing.assert_array_equal(near.indices, far.indices)
+    np.testing.assert_allclose(near.data, far.data, atol=1e-6)
+
+
+def test_many_small_classes_share_one_search(monkeypatch):
+    """10,000 classes must not cost 10,000 copies of X: strangers of all small classes are found in one index."""
+    fitted = []
+    original = neighbors.NearestNeighbors.fit
+    monkeypatch.setattr(
+        neighbors.NearestNeighbors, "fit", lambda self, X, y=None: fitted.append(len(X)) or original(self, X)
+    )
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    y = np.arange(2000) // 10
+    G = nearest_other_class(X, y, 2)
+    assert fitted == [2000]
+    D = euclidean_distances(X)
+    D[y[:, None] == y] = np.inf
+    np.testing.assert_allclose(G.data.reshape(-1, 2), np.sort(D, axis=1)[:, :2], atol=1e-7)
+
+
+def test_pairs_compared_stay_within_two_n_squared(monkeypatch):
+    pairs = []
+    original = neighbors.NearestNeighbors.kneighbors
+
+    def counting(self, X=None, n_neighbors=None, return_distance=True):
+        pairs.append(X.shape[0] * self.n_samples_fit_)
+        return original(self, X, n_neighbors)
+
+    monkeypatch.setattr(neighbors.NearestNeighbors, "kneighbors", counting)
+    y = np.repeat(np.arange(40), np.arange(1, 41) * 4)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    nearest_same_class(X, y, 3)
+    nearest_other_class(X, y, 3)
+    assert sum(pairs) <= 2 * len(y) ** 2
+
+
+@pytest.mark.parametrize(
+    ("k", "message"), [(-1, "at least 0, got -1"), (1.5, "got 1.5"), (np.array([1, 2, -3]), "at least 0")]
+)
+def test_bad_k(k, message):
+    with pytest.raises(ValueError, match=message):
+        nearest(np.eye(3), k)
+
+
+def test_labels_of_a_wrong_length():
+    with pytest.raises(ValueError, match="y has 2 labels for the 3 rows"):
+        nearest_same_class(np.eye(3), [0, 1], 1)
+
+
+def test_foreign_arrays():
+    foreign = type("Tensor", (), {"__module__": "torch"})()
+    with pytest.raises(TypeError, match="torch Tensor"):
+        nearest(foreign, 1)

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_iris
+
+from nearkin import scatter as module
+from nearkin.graphs import either, heat_kernel, laplacian
+from nearkin.neighbors import nearest
+from nearkin.scatter import (
+    RowSpace,
+    between_scatter,
+    row_space,
+    scatter,
+    scatter_operator,
+    total_scatter,
+    within_scatter,
+)
+
+
+def by_definition(X, W):
+    S = np.zeros((X.shape[1], X.shape[1]))
+    for i, j in zip(*W.nonzero(), strict=True):
+        S += 0.5 * W[i, j] * np.outer(X[i] - X[j], X[i] - X[j])
+    return S
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(30, 4))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+@pytest.mark.parametrize("block", [1, 7, 2**21])
+def test_scatter_is_the_sum_over_edges(X, container, block, monkeypatch):
+    rows = module.row_blocks
+    monkeypatch.setattr(module, "row_blocks", lambda n, p: rows(n, p, block))
+    W = either(heat_kernel(nearest(X, 3)))
+    S = scatter(container(X), laplacian(W))
+    np.testing.assert_allclose(S, by_definition(X, W))
+    np.testing.assert_array_equal(S, S.T)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_operator_is_the_matrix(X, container):
+    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    A = scatter_operator(container(X), L)
+    np.testing.assert_allclose(A @ np.eye(4), scatter(X, L))
+    np.testing.assert_allclose(A @ np.ones(4), scatter(X, L) @ np.ones(4))
+
+
+def test_a_large_common_offset_cancels_nothing(X):
+    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    far = X + 1e8
+    np.testing.assert_allclose(scatter(far, L), scatter(far - 1e8, L), rtol=1e-7)
+    np.testing.assert_allclose(total_scatter(far), total_scatter(far - 1e8), rtol=1e-7)
+
+
+def test_float32_rows_are_accumulated_in_float64(X):
+    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    single = X.astype(np.float32)
+    np.testing.assert_allclose(scatter(single, L), scatter(single.astype(np.float64), L), rtol=1e-12)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_total_scatter_is_the_scatter_of_the_graph_that_ties_everybody(X, container):
+    w = np.random.default_rng(1).random(30)
+    W = csr_array(np.outer(w, w) / w.sum())
+    np.testing.assert_allclose(total_scatter(container(X), w), by_definition(X, W))
+    np.testing.assert_allclose(total_scatter(container(X)), 30 * np.cov(X.T, bias=True))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_total_is_within_plus_between(container):
+    X, y = load_iris(return_X_y=True)
+    within = sum(50 * np.cov(X[y == c].T, bias=True) for c in range(3))
+    np.testing.assert_allclose(within_scatter(container(X), y), within, atol=1e-9)
+    np.testing.assert_allclose(total_scatter(X), within_scatter(X, y) + between_scatter(container(X), y), atol=1e-9)
+
+
+class TestRowSpace:
+    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    def test_wide_rows_keep_their_distances_and_come_back(self, container):
+        X = np.random.default_rng(0).normal(size=(12, 50))
+        rows = row_space(container(X))
+        assert rows.coordinates.shape == (12, 11)
+        np.testing.assert_allclose(rows.basis @ rows.basis.T, np.eye(11), atol=1e-12)
+        np.testing.assert_allclose(rows.coordinates @ rows.basis, X - X.mean(axis=0), atol=1e-12)
+
+    def test_tall_rows_are_left_alone(self, X):
+        rows = row_space(X)
+        assert rows.coordinates is X
+        assert rows.basis is None
+
+    def test_rank(self):
+        X = np.random.default_rng(0).normal(size=(12, 3)) @ np.random.default_rng(1).normal(size=(3, 50))
+        assert row_space(X).coordinates.shape == (12, 3)
+
+    def test_small_directions_are_not_lost_as_a_gram_matrix_would(self):
+        X = np.random.default_rng(0).normal(size=(5, 20)) * np.logspace(0, -9, 20)
+        assert row_space(X).coordinates.shape[1] == 4
+
+    def test_lift_fixes_signs(self):
+        lifted = RowSpace(np.eye(2), None).lift(np.array([[0.6, -0.8], [-0.8, -0.6]]))
+        np.testing.assert_array_equal(lifted, [[-0.6, 0.8], [0.8, 0.6]])
+
+    def test_outside_is_orthonormal_and_sees_nothing(self):
+        X = np.random.default_rng(0).normal(size=(6, 20))
+        rows = row_space(X)
+        outside = rows.outside(15)
+        np.testing.assert_allclose(outside @ outside.T, np.eye(15), atol=1e-12)
+        np.testing.assert_allclose((X - X.mean(axis=0)) @ outside.T, 0, atol=1e-12)
+
+    def test_a_span_that_does_not_fit_is_refused(self, monkeypatch):
+        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**6)
+        with pytest.raises(MemoryError, match=r"100 rows with 1000 features needs about 3\.2 MB.*1 MB.*TruncatedSVD"):
+            row_space(csr_array((100, 1000)))

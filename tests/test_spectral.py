@@ -1,0 +1,192 @@
+"""Optimality conditions and limits, on problems with known answers; the paper's bisection is the independent check."""
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
+
+from nearkin import spectral
+from nearkin.spectral import Status, choose_solver, range_basis, ratio_trace, trace_difference, trace_ratio
+
+
+def symmetric(d, seed, rank=None):
+    """Return a positive semi-definite matrix of a given rank, or (None) an indefinite one."""
+    rng = np.random.default_rng(seed)
+    if rank is None:
+        A = rng.normal(size=(d, d))
+        return A + A.T
+    F = rng.normal(size=(d, rank))
+    return F @ F.T
+
+
+def bisection(A, B, m, tol=1e-13):
+    """NMMP, Table 1, case m > d - r. Returns the optimum and the number of eigen-decompositions."""
+    alpha, beta = eigh(A, eigvals_only=True)[::-1], eigh(B, eigvals_only=True)
+    low, high = np.trace(A) / np.trace(B), alpha[:m].sum() / beta[:m].sum()
+    rho, count = low, 2
+    while high - low > tol * max(abs(low), abs(high)):
+        rho = (low + high) / 2
+        count += 1
+        if eigh(A - rho * B, eigvals_only=True)[-m:].sum() > 0:
+            low = rho
+        else:
+            high = rho
+    return rho, count
+
+
+def objective(V, A, B):
+    return np.trace(V.T @ A @ V) / np.trace(V.T @ B @ V)
+
+
+class TestTraceDifference:
+    def test_optimality(self):
+        A = symmetric(20, 0)
+        result = trace_difference(A, 6)
+        V = result.vectors
+        np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-12)
+        np.testing.assert_allclose(A @ V, V * result.values[:6], atol=1e-12)
+        assert result.objective == pytest.approx(np.trace(V.T @ A @ V)) == pytest.approx(result.values[:6].sum())
+        assert (np.diff(result.values) >= 0).all()
+        assert len(result.values) == 20
+        assert result.status is Status.OPTIMAL
+        assert result.residual < 1e-12
+
+    def test_lanczos_agrees_with_lapack(self):
+        A = symmetric(1200, 0)
+        dense, sparse = eigh(A, subset_by_index=[0, 9]), trace_difference(A, 10)
+        np.testing.assert_allclose(sparse.values, dense[0], rtol=1e-9)
+        np.testing.assert_allclose(np.abs(np.sum(sparse.vectors * dense[1], axis=0)), 1, atol=1e-6)
+        operator = trace_difference(aslinearoperator(A), 10)
+        np.testing.assert_array_equal(operator.values, sparse.values)
+
+    def test_lanczos_sees_repeated_eigenvalues(self):
+        rng = np.random.default_rng(0)
+        Q = np.linalg.qr(rng.normal(size=(1200, 1200)))[0]
+        known = np.concatenate([np.full(12, -3.0), rng.uniform(-2, 5, 1188)])
+        result = trace_difference((Q * known) @ Q.T, 12)
+        np.testing.assert_allclose(result.values, -3.0)
+        np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(12), atol=1e-8)
+
+
+class TestRatioTrace:
+    def test_optimality(self):
+        A, B = symmetric(20, 0), symmetric(20, 1, rank=30)
+        result = ratio_trace(A, B, 6)
+        V = result.vectors
+        np.testing.assert_allclose(V.T @ B @ V, np.eye(6), atol=1e-10)
+        np.testing.assert_allclose(A @ V, B @ V * result.values, atol=1e-9)
+        np.testing.assert_allclose(result.values, eigh(A, B, eigvals_only=True)[:6], rtol=1e-9)
+        assert result.objective == pytest.approx(np.trace(np.linalg.solve(V.T @ B @ V, V.T @ A @ V)))
+
+    def test_with_b_the_identity_it_is_the_trace_difference(self):
+        A = symmetric(20, 0)
+        ratio, difference = ratio_trace(A, np.eye(20), 5), trace_difference(A, 5)
+        np.testing.assert_allclose(ratio.values, difference.values[:5])
+        np.testing.assert_allclose(np.abs(np.sum(ratio.vectors * difference.vectors, axis=0)), 1)
+
+    def test_the_units_of_the_features_do_not_matter(self):
+        A, B = symmetric(8, 0), symmetric(8, 1, rank=9)
+        unit = np.logspace(-9, 9, 8)
+        scaled = ratio_trace(A * np.outer(unit, unit), B * np.outer(unit, unit), 3)
+        np.testing.assert_allclose(scaled.values, ratio_trace(A, B, 3).values, rtol=1e-6)
+        assert scaled.rank == 8
+
+    def test_null_space_of_b_is_left_out_and_said_so(self):
+        T = np.random.default_rng(2).normal(size=(5, 12))
+        A, B = T.T @ symmetric(5, 0) @ T, T.T @ symmetric(5, 1, rank=5) @ T
+        result = ratio_trace(A, B, 8)
+        assert (result.status, result.rank, result.vectors.shape) == (Status.RANK_DEFICIENT, 5, (12, 5))
+        np.testing.assert_allclose(A @ result.vectors, B @ result.vectors * result.values, atol=1e-8)
+        np.testing.assert_allclose(range_basis(B) @ range_basis(B).T @ result.vectors, result.vectors, atol=1e-10)
+        with pytest.warns(UserWarning, match="n_components=8 were asked for, but the data vary in 5 directions"):
+            result.warn()
+
+    def test_indefinite_and_zero_b(self):
+        with pytest.raises(ValueError, match="positive semi-definite; its eigenvalues lie between"):
+            ratio_trace(np.eye(4), symmetric(4, 0), 2)
+        with pytest.raises(ValueError, match="B is zero"):
+            ratio_trace(np.eye(4), np.zeros((4, 4)), 2)
+
+
+class TestTraceRatio:
+    @pytest.mark.parametrize(("d", "rank", "m"), [(20, 20, 1), (20, 20, 7), (20, 20, 20), (50, 40, 11), (50, 40, 30)])
+    @pytest.mark.parametrize("definite", [True, False])
+    def test_optimality_and_bisection(self, d, rank, m, definite):
+        A, B = symmetric(d, 0, rank=d if definite else None), symmetric(d, 1, rank=rank)
+        result = trace_ratio(A, B, m)
+        V, rho = result.vectors, result.objective
+        assert result.status is Status.OPTIMAL
+        np.testing.assert_allclose(V.T @ V, np.eye(m), atol=1e-10)
+        assert rho == pytest.approx(objective(V, A, B), rel=1e-9)
+        scale = abs(np.trace(V.T @ A @ V))
+        assert abs(eigh(A - rho * B, eigvals_only=True)[-m:].sum()) <= 1e-8 * scale  # Guo's condition
+        assert result.values.sum() == pytest.approx(0, abs=1e-8 * scale)
+        assert rho == pytest.approx(bisection(A, B, m)[0], rel=1e-8)
+
+    def test_few_decompositions(self):
+        A, B = symmetric(100, 0, rank=100), symmetric(100, 1, rank=120)
+        newton = trace_ratio(A, B, 10)
+        assert newton.n_iter <= 10
+        assert bisection(A, B, 10, tol=1e-10)[1] > 3 * newton.n_iter
+
+    def test_optimum_falls_with_m_and_lies_within_the_papers_bounds(self):
+        A, B = symmetric(20, 0, rank=20), symmetric(20, 1, rank=16)
+        optima = [trace_ratio(A, B, m).objective for m in range(5, 21)]
+        assert (np.diff(optima) <= 1e-9 * np.abs(optima[1:])).all()
+        assert optima[-1] == pytest.approx(np.trace(A) / np.trace(B))
+        alpha, beta = eigh(A, eigvals_only=True)[::-1], eigh(B, eigvals_only=True)
+        for m, rho in enumerate(optima, start=5):
+            assert np.trace(A) / np.trace(B) <= rho * (1 + 1e-9)
+            assert rho <= alpha[:m].sum() / beta[:m].sum() * (1 + 1e-9)
+
+    def test_with_one_component_it_is_the_ratio_trace(self):
+        A, B = symmetric(20, 0, rank=20), symmetric(20, 1, rank=25)
+        assert trace_ratio(A, B, 1).objective == pytest.approx(-ratio_trace(-A, B, 1).values[0])
+
+    def test_case_two_maximizes_a_where_b_vanishes(self):
+        A, B = symmetric(12, 0, rank=12), symmetric(12, 1, rank=7)
+        result = trace_ratio(A, B, 3)
+        V = result.vectors
+        assert (result.status, result.rank, result.objective) == (Status.UNBOUNDED, 7, np.inf)
+        np.testing.assert_allclose(B @ V, 0, atol=1e-9)
+        Z = eigh(B)[1][:, :5]
+        assert np.trace(V.T @ A @ V) == pytest.approx(eigh(Z.T @ A @ Z, eigvals_only=True)[-3:].sum())
+        result.warn()  # legal: no warning, which pytest would turn into an error
+
+    def test_a_zero(self):
+        result = trace_ratio(np.zeros((6, 6)), symmetric(6, 0, rank=6), 2)
+        assert (result.status, result.objective) == (Status.FLAT, 0.0)
+        with pytest.warns(UserWarning, match="objective is 0"):
+            result.warn()
+
+    def test_more_components_than_there_are(self):
+        result = trace_ratio(symmetric(4, 0, rank=4), symmetric(4, 1, rank=4), 9)
+        assert (result.status, result.vectors.shape) == (Status.RANK_DEFICIENT, (4, 4))
+
+    def test_an_iteration_cut_short_says_so(self):
+        result = trace_ratio(symmetric(30, 0, rank=30), symmetric(30, 1, rank=30), 3, max_iter=2)
+        assert result.status is Status.NOT_CONVERGED
+        assert result.gap > 1e-10
+        with pytest.warns(ConvergenceWarning, match="after 2 eigen-decompositions with a relative gap"):
+            result.warn()
+
+    def test_result_is_frozen(self):
+        result = trace_ratio(symmetric(4, 0, rank=4), np.eye(4), 2)
+        with pytest.raises(AttributeError):
+            result.objective = 0.0
+
+
+def test_the_choice_of_solver_can_be_asked():
+    assert choose_solver(1000, 1) == "dense"
+    assert choose_solver(1001, 50) == "lanczos"
+    assert choose_solver(1001, 51) == "dense"
+
+
+def test_range_basis():
+    S = symmetric(9, 0, rank=4)
+    T = range_basis(S)
+    np.testing.assert_allclose(T.T @ T, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(T @ (T.T @ S), S, atol=1e-9)
+    assert (np.diff(np.diag(T.T @ S @ T)) <= 0).all()
+    assert spectral.ZERO == 1e-10
