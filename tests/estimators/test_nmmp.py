@@ -134,7 +134,7 @@ def test_all_components_are_an_isometry():
 
 def test_figure_2_finds_the_circles_in_the_noise():
     X, y = make_concentric_classes(random_state=0)
-    model = NMMP(2, n_neighbors_within=10).fit(X, y)
+    model = NMMP(2).fit(X, y)
     assert np.sum(model.components_[:, :2] ** 2) > 1.8  # of 2
 
 

@@ -1,0 +1,136 @@
+"""What the command prints: a bar while it works, then the ranking, the verdict and the remarks.
+
+Nothing from a table is read as markup, and in a pipe there are no bars, colours or cut lines.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+import numpy as np
+from rich import box, progress
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+from scipy.sparse import issparse
+
+from ..evaluation import Comparison, MethodResult
+from .tables import Table
+
+STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console that takes text as it is; wide enough for the ranking where no terminal sets its width."""
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 100
+    return console
+
+
+def say(text: str) -> None:
+    """Print a line to standard output; a long one is not cut."""
+    _console().print(text, soft_wrap=True)
+
+
+def announce(table: Table) -> None:
+    """Print what was read."""
+    classes, sizes = np.unique(table.y, return_counts=True)
+    kind = "sparse features" if issparse(table.X) else "features"
+    grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
+    say(
+        f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {len(classes)} classes "
+        f"of {sizes.min()} to {sizes.max()} rows{grouped}"
+    )
+    for note in table.notes:
+        say(f"  {note}")
+
+
+def report(comparison: Comparison) -> None:
+    """Print the ranking, the verdict and the remarks."""
+    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    grid.add_column("method", no_wrap=True)
+    for name in ("accuracy %", "balanced %", "dim", "fit", "vs raw", "p"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    grid.add_column("verdict", no_wrap=True)
+    for result in comparison.results:
+        grid.add_row(*_cells(result), style=STYLES[result.verdict])
+    console = _console()
+    console.print(grid)
+    scaled = "standardized" if comparison.scale else "unscaled"
+    say(
+        f"{comparison.n_neighbors}-NN on {scaled} features, {comparison.n_folds} held-out folds, seed "
+        f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm"
+    )
+    console.print(Text(comparison.verdict, style="bold"), soft_wrap=True)
+    for note in comparison.notes:
+        say(f"  {note}")
+
+
+def _cells(result: MethodResult) -> list[str]:
+    low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
+    baseline = result.verdict == "baseline"
+    return [
+        result.name,
+        _mean_std(result.accuracy),
+        _mean_std(result.balanced_accuracy),
+        str(middle) if low == high else f"{middle} ({low}-{high})",
+        _duration(result.fit_seconds.mean()),
+        "" if baseline else f"{100 * result.difference:+.1f}",
+        "" if baseline else f"{result.p_value:.1g}",
+        result.verdict,
+    ]
+
+
+def _mean_std(values: np.ndarray) -> str:
+    return f"{100 * values.mean():.1f} ± {100 * values.std(ddof=1):.1f}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+class Progress:
+    """Shows folds done: a bar for the method at work on a terminal, a line for each finished method elsewhere."""
+
+    def __init__(self) -> None:
+        console = _console(stderr=True)
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description:20}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("folds"),
+            progress.TimeElapsedColumn(),
+            progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task: progress.TaskID | None = None
+        self._name = ""
+        self._start = 0.0
+
+    def __enter__(self) -> Progress:
+        """Start drawing."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        """Show that `done` of `total` folds of a method are finished."""
+        if name != self._name:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._name, self._start = name, time.perf_counter()
+            self._task = self._bar.add_task(name, total=total)
+        assert self._task is not None
+        self._bar.update(self._task, completed=done)
+        if done == total and self._bar.disable:
+            print(f"{name}: {total} folds in {time.perf_counter() - self._start:.1f} s", file=sys.stderr, flush=True)

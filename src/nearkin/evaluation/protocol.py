@@ -1,0 +1,210 @@
+"""The rules that every method is judged by: who is held out, what is chosen where, what a method may cost."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+
+from .._memory import human_bytes
+from .methods import DIMENSIONS, RAW, Method, Params
+from .results import MethodResult
+
+INNER_SPLITS = 3
+PILOT_ROWS = 1000
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+
+class Skipped(Exception):  # noqa: N818 - not an error
+    """A method was given up; the text says why."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a method may cost: seconds in all, bytes for one fit."""
+
+    seconds: float
+    n_bytes: float
+
+    def check_seconds(self, expected: float) -> None:
+        """Raise `Skipped` when a method is expected to take too long."""
+        if expected > self.seconds:
+            raise Skipped(f"expected to take {expected:.0f} s, the time budget is {self.seconds:g} s")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The rules that every method is judged by."""
+
+    X: Any
+    y: np.ndarray
+    groups: np.ndarray | None
+    n_neighbors: int
+    scale: bool
+    random_state: int
+
+    def folds(self, n_splits: int, n_repeats: int, notes: list[str]) -> list[Fold]:
+        """Return the outer folds; reduce them to the rows of the smallest class (or the groups), and say so."""
+        if self.groups is None:
+            labels, counts = np.unique(self.y, return_counts=True)
+            possible, reason = int(counts.min()), f"class {labels[counts.argmin()]!s} has {counts.min()} rows"
+        else:
+            possible = len(np.unique(self.groups))
+            reason = f"there are {possible} groups"
+        if possible < n_splits:
+            notes.append(f"{n_splits} folds reduced to {possible}: {reason}.")
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_repeats)
+        everybody = np.arange(len(self.y))
+        return [fold for seed in seeds for fold in self._splits(everybody, min(n_splits, possible), seed)]
+
+    def inner_folds(self, rows: np.ndarray) -> list[Fold]:
+        """Return folds of some training rows."""
+        if self.groups is None:
+            possible = int(np.unique(self.y[rows], return_counts=True)[1].min())
+        else:
+            possible = len(np.unique(self.groups[rows]))
+        return self._splits(rows, min(max(possible, 2), INNER_SPLITS), self.random_state)
+
+    def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
+        splitter = (StratifiedKFold if self.groups is None else StratifiedGroupKFold)(
+            n_splits, shuffle=True, random_state=seed
+        )
+        groups = None if self.groups is None else self.groups[rows]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class")  # said in the notes
+            splits = list(splitter.split(rows, self.y[rows], groups))
+        return [(rows[train], rows[test]) for train, test in splits]
+
+    def pipeline(self, method: Method, params: Params) -> Pipeline:
+        """Return scaler, map and vote, unfitted."""
+        steps: list[tuple[str, Any]] = []
+        if self.scale:
+            steps.append(("scale", StandardScaler(with_mean=not issparse(self.X))))
+        if method.estimator is not None:
+            steps.append(("map", clone(method.estimator).set_params(**params)))
+        vote = KNeighborsClassifier(self.n_neighbors, algorithm="brute")
+        return Pipeline([*steps, ("vote", vote)])
+
+    def choose(self, method: Method, rows: np.ndarray) -> Params:
+        """Return the parameters with the highest mean accuracy on inner folds of the rows; of equals the smallest."""
+        settings = method.settings(self.X.shape[1])
+        if method.estimator is None or (len(settings) == 1 and not method.nested):
+            return settings[0]
+        scores: dict[tuple[int, int | None], list[float]] = {}
+        folds = self.inner_folds(rows)
+        for train, test in folds:
+            for number, setting in enumerate(settings):
+                for m, score in self._scores_by_dimension(method, setting, train, test).items():
+                    scores.setdefault((number, m), []).append(score)
+        complete = {key: np.mean(values) for key, values in scores.items() if len(values) == len(folds)}
+        number, m = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0]))
+        return settings[number] | ({} if m is None else {"n_components": m})
+
+    def _scores_by_dimension(
+        self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray
+    ) -> dict[int | None, float]:
+        """Return the accuracy for every number of leading dimensions; None stands for all of them."""
+        *maps, (_, vote) = self.pipeline(method, setting).steps
+        mapping = Pipeline(maps).fit(self.X[train], self.y[train])
+        Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
+        cuts = [m for m in DIMENSIONS if m < Z_train.shape[1]] if method.nested else []
+        return {
+            m: vote.fit(Z_train[:, :m], self.y[train]).score(Z_test[:, :m], self.y[test]) for m in [*cuts, None]
+        }  # fmt: skip
+
+
+def judge(
+    method: Method,
+    protocol: Protocol,
+    folds: list[Fold],
+    budget: Budget,
+    notes: list[str],
+    progress: Callable[[str, int, int], None],
+) -> MethodResult:
+    """Return what the method does on every fold, or raise `Skipped`."""
+    start = time.perf_counter()
+    rows = []
+    progress(method.name, 0, len(folds))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if method.name != RAW:
+            _check_budget(method, protocol, folds, budget)
+        for done, fold in enumerate(folds, start=1):
+            rows.append(_judge_fold(method, protocol, fold))
+            progress(method.name, done, len(folds))
+            if method.name != RAW and done < len(folds):
+                budget.check_seconds((time.perf_counter() - start) * len(folds) / done)
+    notes.extend(_summarized(method.name, caught))
+    accuracy, balanced, dimension, params, seconds = zip(*rows, strict=True)
+    typical = max(params, key=params.count)
+    return MethodResult(
+        method.name,
+        np.array(accuracy),
+        np.array(balanced),
+        np.array(dimension),
+        params,
+        np.array(seconds),
+        protocol.pipeline(method, typical),
+        method.most(protocol.X.shape[1], len(np.unique(protocol.y))),
+    )
+
+
+def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, float, int, Params, float]:
+    train, test = fold
+    X, y = protocol.X, protocol.y
+    try:
+        params = protocol.choose(method, train)
+        model = protocol.pipeline(method, params)
+        start = time.perf_counter()
+        model.fit(X[train], y[train])
+        seconds = time.perf_counter() - start
+        predicted = model.predict(X[test])
+    except (ValueError, TypeError, MemoryError, np.linalg.LinAlgError) as error:
+        if method.name == RAW:
+            raise
+        raise Skipped(str(error).partition("\n")[0]) from error
+    dimension = model[-1].n_features_in_
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
+        balanced = balanced_accuracy_score(y[test], predicted)
+    return accuracy_score(y[test], predicted), balanced, dimension, params, seconds
+
+
+def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget) -> None:
+    """Raise `Skipped` when a method is expected to need too much, before it does."""
+    train = folds[0][0]
+    n_bytes = method.memory(np.unique(protocol.y[train], return_counts=True)[1])
+    if n_bytes > budget.n_bytes:
+        raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
+    settings = method.settings(protocol.X.shape[1])
+    fits = len(folds) * (1 + INNER_SPLITS * len(settings))
+    pilot = check_random_state(0).permutation(train)[:PILOT_ROWS]
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            protocol.pipeline(method, settings[-1]).fit(protocol.X[pilot], protocol.y[pilot])
+    except (ValueError, TypeError, MemoryError, np.linalg.LinAlgError) as error:
+        raise Skipped(str(error).partition("\n")[0]) from error
+    budget.check_seconds(fits * (time.perf_counter() - start) * (len(train) / len(pilot)) ** 2)
+
+
+def _summarized(name: str, caught: list[warnings.WarningMessage]) -> Iterator[str]:
+    """Yield each distinct warning once, with how often it came."""
+    for text, count in Counter(str(warning.message) for warning in caught).items():
+        if not text.startswith("n_components="):  # the dimensions tried may exceed a fold's rank: harmless
+            yield f"{name} warned in {count} fits: {text}"

@@ -1,0 +1,233 @@
+"""Pictures as scikit-learn draws them: a Display holds the figures, `from_...` computes them, `plot` draws them.
+
+No map is drawn without the share of held-out rows that a k-NN vote gets right in it: a map of the rows that it was
+learned from separates even random labels. matplotlib is imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from .evaluation import RAW, Comparison
+
+# Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight
+# markers no two of 56 classes look alike.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+MAX_LEGEND = 24
+
+
+class SpectrumDisplay:
+    """Eigenvalues of a fitted method with their cumulative sum (DNE's figures 4 to 6).
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (q,)
+        In the order of the components.
+    n_components : int
+        How many were kept.
+    estimator_name : str
+
+    Attributes
+    ----------
+    ax_, cumulative_ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(self, eigenvalues: np.ndarray, n_components: int, estimator_name: str) -> None:
+        self.eigenvalues = eigenvalues
+        self.n_components = n_components
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None) -> SpectrumDisplay:
+        """Draw the spectrum of a fitted estimator that has `eigenvalues_`, e.g. DNE, NMMP or LPP."""
+        check_is_fitted(estimator, "eigenvalues_")
+        display = cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__)
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> SpectrumDisplay:
+        """Draw on the matplotlib axes `ax`, by default on a new figure."""
+        ax = _axes(ax)
+        number = np.arange(1, len(self.eigenvalues) + 1)
+        kept = number <= self.n_components
+        ax.bar(number[kept], self.eigenvalues[kept], color=COLORS[0], label="kept")
+        ax.bar(number[~kept], self.eigenvalues[~kept], color="#BBBBBB", label="left out")
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
+        ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(self.eigenvalues)} directions kept")
+        twin = ax.twinx()
+        (line,) = twin.plot(number, np.cumsum(self.eigenvalues), color=COLORS[1], label="cumulative sum")
+        twin.set_ylabel("cumulative sum")
+        ax.legend(handles=[*ax.containers, line] if (~kept).any() else [ax.containers[0], line], loc="best")
+        self.ax_, self.cumulative_ax_, self.figure_ = ax, twin, ax.figure
+        return self
+
+
+class EmbeddingDisplay:
+    """A 2-D map of held-out rows, with the accuracy of a k-NN vote in that map as its title.
+
+    Parameters
+    ----------
+    embedding : array of shape (n, 1) or (n, 2)
+        Held-out rows; one dimension is drawn as a strip for each class.
+    labels : array of shape (n,)
+    accuracy : float
+        Share of these rows that a k-NN vote among the training rows, in the same coordinates, gets right.
+    n_neighbors : int
+        k of the vote.
+    name : str
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(self, embedding: np.ndarray, labels: np.ndarray, accuracy: float, n_neighbors: int, name: str) -> None:
+        self.embedding = embedding
+        self.labels = labels
+        self.accuracy = accuracy
+        self.n_neighbors = n_neighbors
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        test_size: float = 0.3,
+        n_neighbors: int = 3,
+        random_state: int = 0,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> EmbeddingDisplay:
+        """Learn a clone of the estimator on some rows, map the others and draw these.
+
+        Parameters
+        ----------
+        estimator : transformer
+            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more than two components the first two are drawn, and
+            judged.
+        X : array or sparse matrix of shape (n, p)
+        y : array of shape (n,)
+        groups : array of shape (n,), default=None
+            Rows of one group are not split.
+        test_size : float, default=0.3
+            Share of rows that are held out, in each class.
+        n_neighbors : int, default=3
+            k of the vote.
+        random_state : int, default=0
+            Seed of the split.
+        name : str, default=None
+            For the title; None takes the name of the (last) class.
+        ax : matplotlib axes, default=None
+        """
+        y = np.asarray(y)
+        train, test = _hold_out(y, groups, test_size, random_state)
+        mapping = clone(estimator).fit(X[train], y[train])
+        Z_train, Z_test = mapping.transform(X[train])[:, :2], mapping.transform(X[test])[:, :2]
+        accuracy = KNeighborsClassifier(n_neighbors).fit(Z_train, y[train]).score(Z_test, y[test])
+        name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
+        return cls(Z_test, y[test], float(accuracy), n_neighbors, name).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
+        """Draw on the matplotlib axes `ax`, by default on a new figure."""
+        ax = _axes(ax)
+        for number, label in enumerate(np.unique(self.labels)):
+            Z = self.embedding[self.labels == label]
+            jitter = number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
+            ax.scatter(
+                Z[:, 0],
+                Z[:, 1] if Z.shape[1] > 1 else jitter,
+                color=COLORS[number % len(COLORS)],
+                marker=MARKERS[number % len(MARKERS)],
+                s=22,
+                linewidths=0,
+                alpha=0.75,
+                label=_shortened(str(label)),
+            )
+        ax.set(xlabel="dimension 1", ylabel="dimension 2" if self.embedding.shape[1] > 1 else "class")
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(
+            f"{self.name} in {self.embedding.shape[1]}-D: {self.n_neighbors}-NN right in {self.accuracy:.1%} of "
+            f"{len(self.labels)} held-out rows"
+        )
+        if len(np.unique(self.labels)) <= MAX_LEGEND:
+            ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class RankingDisplay:
+    """The ranking of a comparison: mean accuracy, every fold, and the raw features as the line to beat.
+
+    Parameters
+    ----------
+    comparison : Comparison
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> RankingDisplay:
+        """Draw what `nearkin.evaluation.compare` returned."""
+        return cls(comparison).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> RankingDisplay:
+        """Draw on the matplotlib axes `ax`, by default on a new figure."""
+        ax = _axes(ax)
+        results = self.comparison.results[::-1]
+        colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
+        for position, result in enumerate(results):
+            color = colors[result.verdict]
+            folds = 100 * result.accuracy
+            jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
+            ax.scatter(folds, position + jitter, color=color, alpha=0.3, s=14, linewidths=0)
+            ax.errorbar(folds.mean(), position, xerr=folds.std(ddof=1), fmt="o", color=color, capsize=3)
+        ax.axvline(100 * self.comparison[RAW].accuracy.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
+        ax.set_yticks(range(len(results)), [f"{r.name}\n{r.verdict}" for r in results])
+        ax.set_xlabel(f"held-out rows right (%), {self.comparison.n_neighbors}-NN: mean ± std, {self._folds()}")
+        ax.set_title("Dashed: the raw features")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _folds(self) -> str:
+        return f"{self.comparison.n_folds} folds"
+
+
+def _hold_out(y: np.ndarray, groups: Any, test_size: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    if groups is None:
+        splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=random_state)
+    else:
+        splitter = StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=random_state)
+    return next(splitter.split(np.zeros(len(y)), y, groups))
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Drawing needs matplotlib: pip install 'nearkin[plot]'.") from error
+    return plt.subplots(layout="constrained")[1]
+
+
+def _shortened(text: str, length: int = 24) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
