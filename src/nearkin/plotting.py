@@ -203,7 +203,7 @@ class RankingDisplay:
         ax.axvline(100 * self.comparison[RAW].accuracy.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
         ax.set_yticks(range(len(results)), [f"{r.name}\n{r.verdict}" for r in results])
         ax.set_xlabel(f"held-out rows right (%), {self.comparison.n_neighbors}-NN: mean ± std, {self._folds()}")
-        ax.set_title("Dashed: the raw features")
+        ax.set_title("Accuracy on held-out rows (dashed: the raw features)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

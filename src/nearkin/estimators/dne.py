@@ -77,7 +77,7 @@ class DNE(LinearEmbedding):
     >>> from nearkin import DNE
     >>> X, y = load_wine(return_X_y=True)
     >>> DNE(n_components=0.96, n_neighbors=5).fit_transform(scale(X), y).shape
-    (178, 3)
+    (178, 9)
     """
 
     def __init__(self, n_components: Any = None, *, n_neighbors: int = 1) -> None:

@@ -15,7 +15,7 @@ from ..spectral import range_basis, ratio_trace, trace_ratio
 from .base import LinearEmbedding
 
 # Measured peak of search, symmetrization and Laplacian, for one listed neighbour.
-BYTES_PER_LISTED_NEIGHBOR = 70
+BYTES_PER_LISTED_NEIGHBOR = 45
 
 
 class NMMP(LinearEmbedding):
@@ -39,7 +39,7 @@ class NMMP(LinearEmbedding):
         60 for images and text. m = rank changes no distance.
     n_neighbors_within : int or None, default=None
         k_w; None is the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That graph has O(sum n_c^2)
-        edges**: about 12 rows of 1,000 a class fill 0.4 GB. Choose a number, e.g. 10, for large classes.
+        edges**: a class of 10,000 rows takes 2 GB. Choose a number, e.g. 10, for large classes.
     n_neighbors_between : int, default=10
         k_b.
     criterion : {"trace_ratio", "ratio_trace"}, default="trace_ratio"

@@ -1,0 +1,414 @@
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array, csr_array, random_array, save_npz
+
+from nearkin.app.tables import MAX_ONE_HOT, TableError, read_table
+from nearkin.datasets import BUNDLED, load
+
+FLOWERS = "length,width,species\n1,2.5,a\n3,4,b\n5,6,a\n7,8,b\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working directory: no path in a message is longer than the file's name."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def csv(folder):
+    def write(text, target="kind", groups=None, encoding="utf-8"):
+        (folder / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+        return read_table("t.csv", target, groups)
+
+    return write
+
+
+@pytest.fixture
+def npz(folder):
+    def write(target=None, groups=None, **arrays):
+        np.savez("t.npz", **arrays)
+        return read_table("t.npz", target, groups)
+
+    return write
+
+
+def refused(read, *arguments, says, **keywords):
+    """Assert a TableError of one line that holds all pieces."""
+    with pytest.raises(TableError) as caught:
+        read(*arguments, **keywords)
+    text = str(caught.value)
+    assert "\n" not in text
+    for piece in [says] if isinstance(says, str) else says:
+        assert piece in text
+
+
+# Where the table is
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("target", [None, "target"])
+def test_bundled(folder, name, target):
+    table, dataset = read_table(name, target), load(name)
+    varies = dataset.X.std(axis=0) > 0
+    np.testing.assert_array_equal(table.X, dataset.X[:, varies])
+    np.testing.assert_array_equal(table.y, dataset.y)
+    assert table.name == name
+    assert table.groups is None
+    assert len(table.feature_names) == varies.sum()
+    assert table.notes == (["ignored, constant: pixel_0_0, pixel_4_0, pixel_4_7"] if name == "digits" else [])
+
+
+@pytest.mark.parametrize(("target", "groups"), [("species", None), (None, "plant")])
+def test_bundled_sets_have_their_own_classes(folder, target, groups):
+    refused(read_table, "iris", target, groups, says=["iris is a bundled set", "leave --target and --groups out"])
+
+
+def test_a_file_goes_before_the_bundled_set_of_its_name(folder):
+    (folder / "iris").mkdir()
+    refused(read_table, "iris", says="iris is a folder: give a .csv or .npz file")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("none.csv", ["none.csv: no such file", "iris, wine, breast_cancer, digits, balance_scale"]),
+        ("irsi", "irsi: no such file"),
+        (".", ". is a folder"),
+        ("t.xlsx", ["t.xlsx: only .csv and .npz", "save the table as one of them"]),
+        ("t" * 300 + ".csv", "ttt.csv"),
+    ],
+)
+def test_no_table(folder, source, says):
+    (folder / "t.xlsx").touch()
+    refused(read_table, source, "kind", says=says)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npz"])
+def test_file_that_must_not_be_read(folder, name, monkeypatch):
+    def deny(*arguments, **keywords):
+        raise PermissionError(13, "Permission denied")
+
+    (folder / name).write_text(FLOWERS)
+    monkeypatch.setattr("pathlib.Path.open", deny)
+    monkeypatch.setattr("zipfile.is_zipfile", deny)
+    refused(read_table, name, "species", says=f"{name} cannot be read: Permission denied")
+
+
+# CSV
+
+
+@pytest.mark.parametrize("text", [FLOWERS, FLOWERS.replace("\n", "\r\n"), FLOWERS.replace("\n", "\n\n")])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_csv(csv, text, encoding):
+    table = csv(text, "species", encoding=encoding)
+    np.testing.assert_array_equal(table.X, [[1, 2.5], [3, 4], [5, 6], [7, 8]])
+    assert table.X.dtype == np.float64
+    assert table.y.tolist() == ["a", "b", "a", "b"]
+    assert table.y.dtype.kind == "U"
+    assert table.groups is None
+    assert table.feature_names == ["length", "width"]
+    assert table.name == "t"
+    assert table.notes == []
+
+
+def test_upper_case_ending(folder):
+    (folder / "T.CSV").write_text(FLOWERS)
+    assert read_table("T.CSV", "species").name == "T"
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["2.0", "1.0", "2.0", "1.0"], [2, 1, 2, 1]),
+        (["-1", "1", "-1", "1"], [-1, 1, -1, 1]),
+        (["True", "False", "True", "False"], [True, False, True, False]),
+        (["not so", "so ", "not so", "so "], ["not so", "so ", "not so", "so "]),
+        (["1", "x", "1", "x"], ["1", "x", "1", "x"]),
+    ],
+)
+def test_labels_keep_their_kind(csv, labels, expected):
+    y = csv("size,kind\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels))).y
+    assert y.tolist() == expected
+    assert type(y.tolist()[0]) is type(expected[0])
+
+
+@pytest.mark.parametrize(("place", "expected"), [("p,q,r,p", list("pqrp")), ("1,2,3,1", [1, 2, 3, 1])])
+def test_groups_are_no_feature(csv, place, expected):
+    rows = "".join(f"{row},{group},{row % 2}\n" for row, group in enumerate(place.split(",")))
+    table = csv("size,place,kind\n" + rows, groups="place")
+    assert table.groups.tolist() == expected
+    assert table.feature_names == ["size"]
+
+
+@pytest.mark.parametrize("wanted", ["kind", " kind "])
+def test_spaces_around_names_do_not_matter(csv, wanted):
+    table = csv("size , kind\n1,a\n2,b\n3,a\n4,b\n", wanted)
+    assert table.feature_names == ["size "]
+
+
+def test_the_exact_name_goes_first(csv):
+    assert csv("kind, kind\n1,a\n2,b\n3,a\n4,b\n", " kind").feature_names == ["kind"]
+
+
+def test_unnamed_columns_are_columns(csv):
+    assert csv(",,kind\n1,5,a\n2,7,b\n3,8,a\n4,0,b\n").feature_names == ["Unnamed: 0", "Unnamed: 1"]
+
+
+def test_text_is_one_hot_encoded_and_said(csv):
+    table = csv("colour,height,size,kind\nred,1,S,a\nblue,2,L,b\nred,3,L,a\ngreen,5,S,b\n")
+    assert table.feature_names == ["height", "colour=blue", "colour=green", "colour=red", "size=L", "size=S"]
+    np.testing.assert_array_equal(
+        table.X, [[1, 0, 0, 1, 0, 1], [2, 1, 0, 0, 1, 0], [3, 0, 0, 1, 1, 0], [5, 0, 1, 0, 0, 1]]
+    )
+    assert table.notes == ["one-hot encoded: colour (3 values), size (2 values)"]
+
+
+def test_dates_and_huge_integers_are_text(csv):
+    table = csv(f"day,number,kind\n2001-01-01,{10**30},a\n2001-01-02,1,b\n2001-01-01,1,a\n2001-01-02,1,b\n")
+    assert table.feature_names == ["day=2001-01-01", "day=2001-01-02", "number=1", f"number={10**30}"]
+
+
+def test_booleans_are_numbers(csv):
+    table = csv("wet,kind\nTrue,a\nFalse,b\nFalse,a\nTrue,b\n")
+    np.testing.assert_array_equal(table.X, [[1], [0], [0], [1]])
+    assert table.notes == []
+
+
+def test_columns_that_say_nothing_are_ignored_and_said(csv):
+    table = csv("id,site,year,size,kind\nA1,x,7,1,a\nA2,x,7,2,b\nA3,x,7,3,a\nA4,x,7,4,b\n")
+    np.testing.assert_array_equal(table.X, [[1], [2], [3], [4]])
+    assert table.feature_names == ["size"]
+    assert table.notes == ["ignored, constant: site, year", "ignored, text that differs in every row: id"]
+
+
+def test_numbers_that_became_text_are_said(csv):
+    table = csv("size,age,kind\n1,3,a\n2,?,b\n3,?,a\n?,4,b\n")
+    assert table.notes == [
+        "read as text because of: '?' in size, '?' in age",
+        "ignored, text that differs in every row: size",
+        "one-hot encoded: age (3 values)",
+    ]
+
+
+def test_long_notes_are_cut(csv):
+    header = ",".join(f"c{column}" for column in range(15))
+    table = csv(f"{header},kind\n" + "".join(f"{row},{'0,' * 14}{row % 2}\n" for row in range(4)))
+    assert table.notes == ["ignored, constant: c1, c2, c3, c4, c5, c6, c7, c8, c9, c10 and 4 more"]
+
+
+ROWS = "1,a\n2,b\n3,a\n4,b\n"
+BROKEN = {
+    "empty": ("", "t.csv is empty: it needs a header line"),
+    "blank": ("\n \n", "t.csv is empty"),
+    "header only": ("size,kind\n", ["has 0 rows", "give at least 4"]),
+    "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows to hold any out", "give at least 4"]),
+    "semicolons": ("size;kind\n" + ROWS.replace(",", ";"), "separated by semicolons: save it comma-separated"),
+    "decimal commas": ("size;kind\n1,5;a\n", "separated by semicolons"),
+    "tabs": ("size\tkind\n" + ROWS.replace(",", "\t"), "separated by tabs: save it comma-separated"),
+    "Latin-1": ("größe,kind\n1,a\n".encode("latin-1"), "not UTF-8 text: save it as CSV in the encoding UTF-8"),
+    "Latin-1 below": (f"size,kind\n{ROWS}5,ä\n".encode("latin-1"), "not UTF-8 text"),
+    "UTF-16": (f"size,kind\n{ROWS}".encode("utf-16"), "not UTF-8 text"),
+    "a long row": ("size,kind\n1,a\n2,b,3\n", ["broken CSV (Expected 2 fields in line 3, saw 3): mend it", "quote"]),
+    "all rows long": ("size,kind\n1,a,3\n2,b,3\n", ["more fields than the header line", "name every column"]),
+    "open quote": ('size,kind\n1,"a\n2,b\n', ["broken CSV (EOF inside string", "mend it"]),
+    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "broken CSV (field larger than field limit"),
+    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column a name of its own"]),
+    "no features": ("kind\na\nb\na\nb\n", ["no feature columns are left", "add columns whose values vary"]),
+    "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns are left"),
+    "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did you mean 'kinds'?)", "--target one of 'size', 'kinds'"]),
+    "many columns": (",".join(f"c{i}" for i in range(12)) + "\n", "'c8', 'c9' and 2 more"),
+    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["compare ranks classifiers", "target must be classes"]),
+    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "target must be classes"),
+    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "at least two classes"]),
+    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the class 'b', 'c'", "merge it with another class"]),
+    "missing": (
+        "a,b,c,d,e,f,kind\n1,,1,1,1,1,x\n\n1,,,,,,\n",
+        ["missing values (empty fields, NA", "'b' (2), 'c' (1), 'd' (1), 'e' (1), 'f' (1) and 1 more",
+         "first on line 2", "fill them or drop these rows first"],
+    ),
+    "missing label": ("size,kind\n1,a\n2,NA\n3,a\n4,b\n", ["'kind' (1)", "first on line 3"]),
+    "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", ["missing", "'kind' (1)", "first on line 3"]),
+    "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\n,b\n', ["'size' (1)", "first on line 7"]),
+    "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
+    "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "infinite values in 'kind' (1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_csv(csv, case):
+    text, says = BROKEN[case]
+    refused(csv, text, says=says)
+
+
+def test_target_is_required(csv):
+    refused(csv, FLOWERS, None, says=["t.csv: say which column", "--target: 'length', 'width', 'species'"])
+
+
+def test_target_and_groups_differ(csv):
+    refused(csv, FLOWERS, "species", "species", says=["both name the column 'species'", "give two columns"])
+
+
+def test_unknown_groups(csv):
+    refused(csv, FLOWERS, "species", "widht", says=["no 'widht' (did you mean 'width'?)", "give --groups one of"])
+
+
+def test_missing_groups(csv):
+    refused(csv, "size,place,kind\n1,,a\n", groups="place", says="'place' (1), first on line 2")
+
+
+def test_two_groups(csv):
+    text = "size,place,kind\n1,p,a\n2,q,b\n3,p,a\n4,q,b\n"
+    refused(csv, text, groups="place", says=["'place' holds 2 groups", "give at least 3"])
+
+
+def test_too_many_values(csv):
+    rows = "".join(f"v{row // 2},w{row % 3},{row % 2}\n" for row in range(2 * MAX_ONE_HOT))
+    says = [f"hold {MAX_ONE_HOT + 3} different values, {MAX_ONE_HOT} of them 'word'", "drop that column or merge its"]
+    refused(csv, "word,letter,kind\n" + rows, says=says)
+
+
+# NPZ
+
+X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0], [8.0, 9.0]])
+Y = np.array(["a", "b", "a", "b"])
+S = random_array((6, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
+S_PARTS = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape}
+S_Y = np.arange(6) % 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int64, np.float16, bool])
+def test_dense_npz(npz, dtype):
+    numbers = np.array([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=dtype)
+    table = npz(X=numbers, y=Y)
+    assert table.X.dtype == np.float64
+    np.testing.assert_array_equal(table.X, numbers)
+    np.testing.assert_array_equal(table.y, Y)
+    assert (table.name, table.feature_names, table.notes) == ("t", ["column 0", "column 1"], [])
+
+
+def test_npz_keys(npz):
+    table = npz("kind", "place", X=X, kind=np.array([1.0, 2.0, 1.0, 2.0]), place=np.arange(4), feature_names=["p", "q"])
+    assert table.y.tolist() == [1, 2, 1, 2]
+    assert table.y.dtype == np.int64
+    assert table.groups.tolist() == [0, 1, 2, 3]
+    assert table.feature_names == ["p", "q"]
+
+
+@pytest.mark.parametrize("names", [{}, {"feature_names": ["p", "q", "r"]}])
+def test_constant_columns_of_npz(npz, names):
+    table = npz(X=np.insert(X, 1, 6, axis=1), y=Y, **names)
+    np.testing.assert_array_equal(table.X, X)
+    assert table.feature_names == (["p", "r"] if names else ["column 0", "column 2"])
+    assert table.notes == ["ignored, constant: " + ("q" if names else "column 1")]
+
+
+def test_sparse_npz(npz):
+    table = npz(**S_PARTS, y=S_Y)
+    assert isinstance(table.X, csr_array)
+    assert table.X.dtype == np.float64
+    np.testing.assert_array_equal(table.X.toarray(), S.toarray())
+    assert table.feature_names == [f"column {number}" for number in range(5)]
+
+
+@pytest.mark.parametrize("container", [csr_array, csc_array])
+def test_sparse_npz_of_scipy(npz, container):
+    file = io.BytesIO()
+    save_npz(file, container(S))
+    file.seek(0)
+    with np.load(file) as saved:
+        table = npz(**saved, y=S_Y)
+    assert isinstance(table.X, csr_array)
+    np.testing.assert_array_equal(table.X.toarray(), S.toarray())
+
+
+def test_repeated_entries_are_summed(npz):
+    table = npz(data=[1.0, 2.0, 5.0], indices=[0, 0, 1], indptr=[0, 2, 2, 3, 3], shape=(4, 2), y=Y)
+    np.testing.assert_array_equal(table.X.data, [3, 5])
+
+
+NOT_FINITE = np.array([[1, np.nan], [2, 3], [np.inf, np.nan], [4, 5]])
+BROKEN_NPZ = {
+    "no labels": ({"X": X, "labels": Y}, ["has no 'y'", "give --target one of 'X', 'labels'"]),
+    "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or 'data', 'indices', 'indptr'", "has 'y', 'data'"]),
+    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["X has the shape (4,)", "reshape it to (rows, columns)"]),
+    "images": ({"X": np.zeros((4, 2, 2)), "y": Y}, "X has the shape (4, 2, 2)"),
+    "strings": ({"X": X.astype(str), "y": Y}, ["'X' holds <U32, not numbers", "encode it"]),
+    "complex": ({"X": X + 1j, "y": Y}, "'X' holds complex128"),
+    "lengths": ({"X": X, "y": Y[:3]}, ["'y' has the shape (3,), X has 4 rows", "one label a row"]),
+    "label matrix": ({"X": X, "y": X}, "'y' has the shape (4, 2)"),
+    "bytes": ({"X": X, "y": Y.astype("S")}, ["'y' holds |S1", "save strings or integers"]),
+    "objects": ({"X": X, "y": Y.astype(object)}, ["'y' is no plain array", "Object arrays", "strings, not objects"]),
+    "object X": ({"X": X.astype(object), "y": Y}, "'X' is no plain array"),
+    "not finite": (
+        {"X": NOT_FINITE, "y": Y},
+        ["'column 0' (1), 'column 1' (2), first in row 0 (counted from 0)", "fill them or drop"],
+    ),
+    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, ["missing or infinite values in 'y' (1)", "in row 2"]),
+    "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "target must be classes"),
+    "one class": ({"X": X, "y": np.zeros(4)}, "holds one class, 0"),
+    "a single row": ({"X": X, "y": [1, 1, 1, 2]}, "has the class 2"),
+    "few rows": ({"X": X[:2], "y": Y[:2]}, "has 2 rows: too few"),
+    "constant": ({"X": np.ones((4, 2)), "y": Y}, "no feature columns are left"),
+    "no columns": ({"X": np.ones((4, 0)), "y": Y}, "no feature columns are left"),
+    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, ["'feature_names' has the shape (1,)", "one string a column"]),
+    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "the type int64"),
+    "sparse NaN": (
+        S_PARTS | {"data": np.where(np.arange(S.nnz) == S.indptr[3], np.nan, 1), "y": S_Y},
+        "missing or infinite values in 'data' (1), first in row 3 (counted from 0)",
+    ),
+    "sparse strings": (S_PARTS | {"data": S.data.astype(str), "y": S_Y}, "'data' holds <U32, not numbers"),
+    "sparse lengths": (S_PARTS | {"y": S_Y[:5]}, "X has 6 rows"),
+    "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, ["form no matrix", "save those of a csr_array"]),
+    "sparse bounds": (S_PARTS | {"shape": [6, 2], "y": S_Y}, "form no matrix"),
+    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "form no matrix"),
+    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["'bsr' is not supported", "save X.tocsr()"]),
+    "sparse constant": (S_PARTS | {"data": 0 * S.data, "y": S_Y}, "no feature columns are left"),
+    "sparse, no columns": (
+        {"data": [], "indices": np.zeros(0, int), "indptr": np.zeros(7, int), "shape": [6, 0], "y": S_Y},
+        "no feature columns are left",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN_NPZ)
+def test_broken_npz(npz, case):
+    arrays, says = BROKEN_NPZ[case]
+    refused(npz, **arrays, says=says)
+
+
+def test_npz_groups(npz):
+    refused(npz, groups="place", X=X, y=Y, says=["has no 'place'", "give --groups one of 'X', 'y'"])
+    refused(npz, groups="place", X=X, y=Y, place=[1, 2], says="'place' has the shape (2,)")
+    refused(npz, groups="place", X=X, y=Y, place=[1, 1, 2, 2], says="'place' holds 2 groups")
+
+
+def test_not_an_npz(folder):
+    for content in (b"", b"length,width\n", b"\x93NUMPY\x01\x00"):
+        (folder / "t.npz").write_bytes(content)
+        refused(read_table, "t.npz", says=["t.npz is not an NPZ archive", "numpy.savez"])
+
+
+def test_zip_of_something_else(folder):
+    with zipfile.ZipFile("t.npz", "w") as archive:
+        archive.writestr("X", "1,2")
+        archive.writestr("y", "1")
+    refused(read_table, "t.npz", says=["'X' is no array", "numpy.savez"])
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_damaged_npz(folder, save):
+    save("t.npz", X=np.random.default_rng(0).normal(size=(50, 20)), y=np.arange(50) % 2)
+    content = bytearray((folder / "t.npz").read_bytes())
+    content[400:3000] = bytes(2600)
+    (folder / "t.npz").write_bytes(content)
+    refused(read_table, "t.npz", says=["t.npz is damaged", "write it again"])
+
+
+def test_cut_npz(folder):
+    np.savez("t.npz", X=X, y=Y)
+    (folder / "t.npz").write_bytes((folder / "t.npz").read_bytes()[:300])
+    refused(read_table, "t.npz", says="t.npz is not an NPZ archive")

@@ -1,0 +1,221 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.datasets import load_iris, make_classification
+from sklearn.decomposition import PCA
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nearkin import DNE, LPP, NMMP
+from nearkin.evaluation import RAW, Method, compare, default_methods
+from nearkin.evaluation.protocol import Protocol
+
+DNE_METHOD = Method("DNE", DNE(), lambda p: [{"n_neighbors": 1}, {"n_neighbors": 5}])
+
+
+def hidden(n=150, p=30, seed=0):
+    """Return two classes that differ in one of many features: raw k-NN drowns in the others."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, p))
+    X[:, 0] += 5 * y
+    return X, np.array(["no", "yes"])[y]
+
+
+class TestVerdict:
+    def test_a_better_method_wins_and_is_fitted(self):
+        X, y = hidden()
+        comparison = compare(X, y, methods=[DNE_METHOD])
+        assert comparison.best.name == "DNE"
+        assert comparison["DNE"].verdict == "better"
+        assert comparison[RAW].verdict == "baseline"
+        assert comparison.verdict.startswith("DNE makes nearest neighbours right more often than the raw features do: ")
+        assert comparison.winner.score(X, y) > 0.95
+        assert comparison.winner.classes_.tolist() == ["no", "yes"]
+
+    def test_none_is_a_possible_answer(self):
+        X, y = hidden()
+        y = np.random.default_rng(1).permutation(y)
+        comparison = compare(X, y, methods=[DNE_METHOD, Method("LPP", LPP())])
+        assert comparison.best.name == RAW
+        assert comparison.verdict.startswith("No method is shown to beat raw k-NN here. The best, ")
+        assert list(comparison.winner.named_steps) == ["scale", "vote"]
+
+    def test_worse_is_said(self):
+        X, y = hidden()
+        worse = Method("last", _LastFeature(), nested=False)
+        assert compare(X[:, :3] * [3, 1, 1], y, methods=[worse])["last"].verdict == "worse"
+
+
+class _LastFeature(TransformerMixin, BaseEstimator):
+    """The feature that says nothing."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X[:, -1:]
+
+
+class TestProtocol:
+    def test_raw_is_plain_repeated_cross_validation(self):
+        X, y = load_iris(return_X_y=True)
+        comparison = compare(X, y, methods=[], n_splits=4, n_repeats=2)
+        folds = Protocol(X, y, None, 3, True, 0).folds(4, 2, [])
+        expected = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(3)), X, y, cv=folds)
+        np.testing.assert_array_equal(comparison[RAW].accuracy, expected)
+        assert comparison.n_folds == 8
+
+    def test_same_seed_same_answer(self):
+        X, y = hidden()
+        first, second = (compare(X, y, methods=[DNE_METHOD], n_repeats=1, random_state=3) for _ in range(2))
+        np.testing.assert_array_equal(first["DNE"].accuracy, second["DNE"].accuracy)
+        assert first["DNE"].params == second["DNE"].params
+
+    def test_choices_are_made_without_the_held_out_rows(self):
+        X, y = hidden()
+        protocol = Protocol(X, y, None, 3, True, 0)
+        train, test = protocol.folds(5, 1, [])[0]
+        chosen = protocol.choose(DNE_METHOD, train)
+        spoilt = X.copy()
+        spoilt[test] = 1e6
+        assert Protocol(spoilt, y, None, 3, True, 0).choose(DNE_METHOD, train) == chosen
+        assert all(set(a) | set(b) <= set(train) for a, b in protocol.inner_folds(train))
+
+    def test_a_cut_of_a_nested_method_is_the_fit_with_fewer_components(self):
+        X, y = hidden()
+        for method in default_methods():
+            if method.nested and method.estimator is not None:
+                full = method.estimator.fit(X, y).transform(X)[:, :2]
+                cut = method.estimator.set_params(n_components=min(2, method.most(30, 2))).fit(X, y).transform(X)
+                np.testing.assert_allclose(np.abs(full[:, : cut.shape[1]]), np.abs(cut), atol=1e-8)
+
+    def test_groups_stay_on_one_side(self):
+        X, y = hidden()
+        groups = np.arange(150) // 6
+        protocol = Protocol(X, y, groups, 3, True, 0)
+        folds = protocol.folds(5, 2, [])
+        folds += protocol.inner_folds(folds[0][0])
+        assert all(not set(groups[train]) & set(groups[test]) for train, test in folds)
+        comparison = compare(X, y, groups=[f"patient {g}" for g in groups], methods=[DNE_METHOD], n_repeats=1)
+        assert comparison.n_folds == 5
+
+    def test_small_classes_reduce_the_folds_and_the_vote_visibly(self):
+        X, y = hidden(n=10)
+        y[:4] = "rare"
+        comparison = compare(X, y, methods=[DNE_METHOD])
+        assert "5 folds reduced to 3: class no has 3 rows." in comparison.notes
+        assert "3-NN reduced to 2-NN: 10 rows leave no more to learn from." in comparison.notes
+        assert (comparison.n_neighbors, comparison.n_folds) == (2, 9)
+
+    def test_four_rows(self):
+        comparison = compare(np.arange(8.0).reshape(4, 2) ** 2, ["a", "a", "b", "b"], methods=[Method("PCA", PCA())])
+        assert comparison.n_neighbors == 1
+        assert comparison.best.name == RAW
+
+    def test_sparse_rows(self):
+        X, y = hidden()
+        comparison = compare(csr_array(X), y, methods=[DNE_METHOD], n_repeats=1)
+        assert comparison["DNE"].accuracy.mean() > 0.9
+
+    def test_all_default_methods_finish(self):
+        X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
+        comparison = compare(X, y, n_splits=2, n_repeats=1)
+        assert len(comparison.results) == len(default_methods()) == 8
+        assert comparison.notes == ()
+        means = [result.accuracy.mean() for result in comparison.results]
+        assert means == sorted(means, reverse=True)
+        for result in comparison.results:
+            assert len(result.accuracy) == len(result.balanced_accuracy) == len(result.params) == 2
+            assert (result.dimension <= 6).all()
+
+    def test_a_method_of_ones_own(self):
+        X, y = hidden()
+        mine = Method("two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False)
+        comparison = compare(X, y, methods=[mine], n_repeats=1)
+        assert set(comparison["two settings"].dimension) <= {1, 2}
+
+
+class TestBudgets:
+    def test_time(self):
+        comparison = compare(*hidden(), methods=[DNE_METHOD], time_budget=1e-6)
+        assert [result.name for result in comparison.results] == [RAW]
+        assert comparison.notes[0].startswith("DNE skipped: expected to take ")
+        assert comparison.notes[0].endswith("the time budget is 1e-06 s")
+        assert "nothing to compare" in comparison.verdict
+
+    def test_memory(self):
+        comparison = compare(*hidden(), memory_budget=1e3, n_repeats=1)
+        skipped = [note for note in comparison.notes if "memory budget is 1 kB" in note]
+        assert [note.split(" skipped")[0] for note in skipped] == ["NMMP ratio trace", "NMMP", "NCA (sklearn)"]
+
+    def test_a_failing_method_is_skipped_with_its_reason(self):
+        class Broken(_LastFeature):
+            def fit(self, X, y):
+                raise ValueError("no luck today\nand more")
+
+        comparison = compare(*hidden(), methods=[Method("broken", Broken(), nested=False), DNE_METHOD], n_repeats=1)
+        assert comparison.notes == ("broken skipped: no luck today",)
+        assert comparison["DNE"].accuracy.mean() > 0.9
+
+    def test_warnings_of_a_method_are_counted(self):
+        X = np.random.default_rng(0).normal(size=(300, 2))
+        comparison = compare(X, np.arange(300) % 5, methods=[Method("DNE", DNE())], n_repeats=1)
+        assert any(note.startswith("DNE warned in ") and "no negative eigenvalue" in note for note in comparison.notes)
+
+
+class TestInterruption:
+    def stop_at(self, name):
+        def progress(method, done, total):
+            if (method, done) == (name, 2):
+                raise KeyboardInterrupt
+
+        return progress
+
+    def test_keeps_what_is_finished(self):
+        methods = [Method("PCA", PCA()), DNE_METHOD]
+        comparison = compare(*hidden(), methods=methods, progress=self.stop_at("DNE"))
+        assert comparison.interrupted
+        assert {result.name for result in comparison.results} == {RAW, "PCA"}
+        assert comparison.winner is None
+        assert comparison.notes == ("Interrupted: 2 of 3 methods were finished, no winner was fitted.",)
+
+    def test_with_nothing_finished_it_is_raised(self):
+        with pytest.raises(KeyboardInterrupt):
+            compare(*hidden(), progress=self.stop_at(RAW))
+
+
+def test_frame():
+    pytest.importorskip("pandas")
+    comparison = compare(*hidden(), methods=[DNE_METHOD], n_repeats=1)
+    frame = comparison.to_frame()
+    assert frame["method"].tolist() == ["DNE", RAW]
+    assert frame.loc[0, "accuracy"] == comparison["DNE"].accuracy.mean()
+    assert np.isnan(frame.loc[1, "p_value"])
+
+
+def test_names_that_are_not_there():
+    with pytest.raises(KeyError, match="finished were raw k-NN"):
+        compare(*hidden(), methods=[], n_repeats=1)["DNE"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": ["a"] * 150}, "one class"),
+        ({"y": ["a"] + ["b"] * 149}, "class a has a single row.*merge it with another class or drop it"),
+        ({"y": np.linspace(0, 1, 150)}, "continuous"),
+        ({"X": np.full((150, 2), np.nan)}, "NaN"),
+        ({"groups": np.arange(150) % 2}, "groups holds 2 groups: at least 3"),
+        ({"groups": [1, 2]}, "inconsistent numbers"),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+    ],
+)
+def test_bad_input(change, message):
+    X, y = hidden()
+    with pytest.raises(ValueError, match=message):
+        compare(**({"X": X, "y": y} | change))

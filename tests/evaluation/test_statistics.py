@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from nearkin.evaluation import corrected_resampled_t_test, holm
+
+
+def test_without_shared_rows_it_is_students_test():
+    d = np.random.default_rng(0).normal(0.3, 1, 12)
+    assert corrected_resampled_t_test(d, 0.0) == pytest.approx(ttest_1samp(d, 0).pvalue)
+
+
+def test_shared_training_rows_make_it_more_careful():
+    d = np.random.default_rng(0).normal(1, 1, 12)
+    assert corrected_resampled_t_test(d, 0.25) > corrected_resampled_t_test(d, 0.0)
+
+
+def test_it_keeps_its_level_where_the_plain_test_does_not():
+    """Folds of one repeated cross-validation under no difference: correlated as test_share / (1 + test_share) says."""
+    rng = np.random.default_rng(0)
+    share, J, rejections, plain = 0.25, 15, 0, 0
+    rho = share / (1 + share)
+    for _ in range(2000):
+        d = np.sqrt(rho) * rng.normal() + np.sqrt(1 - rho) * rng.normal(size=J)
+        rejections += corrected_resampled_t_test(d, share) < 0.05
+        plain += ttest_1samp(d, 0).pvalue < 0.05
+    assert 0.035 < rejections / 2000 < 0.065
+    assert plain / 2000 > 0.2
+
+
+def test_no_spread():
+    assert corrected_resampled_t_test(np.zeros(5), 0.25) == 1.0
+    assert corrected_resampled_t_test(np.full(5, 0.1), 0.25) == 0.0
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []

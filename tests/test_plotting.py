@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from nearkin import DNE, LPP
+from nearkin.evaluation import Method, compare
+from nearkin.plotting import COLORS, MARKERS, EmbeddingDisplay, RankingDisplay, SpectrumDisplay, _hold_out
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture
+def ax():
+    from matplotlib.figure import Figure
+
+    return Figure().subplots()
+
+
+def wine():
+    return load_wine(return_X_y=True)
+
+
+def test_spectrum_shows_every_eigenvalue_and_their_sum(ax):
+    X, y = wine()
+    model = DNE().fit(scale(X), y)
+    display = SpectrumDisplay.from_estimator(model, ax=ax)
+    heights = [bar.get_height() for bars in ax.containers for bar in bars]
+    np.testing.assert_allclose(heights, model.eigenvalues_)
+    np.testing.assert_allclose(display.cumulative_ax_.lines[0].get_ydata(), np.cumsum(model.eigenvalues_))
+    assert ax.get_title() == f"DNE: {model.n_components_} of 13 directions kept"
+
+
+def test_spectrum_without_rest(ax):
+    SpectrumDisplay.from_estimator(LPP().fit(scale(wine()[0])), ax=ax)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["kept", "cumulative sum"]
+
+
+class TestEmbedding:
+    def test_the_title_is_the_held_out_accuracy_of_what_is_drawn(self, ax):
+        X, y = wine()
+        estimator = make_pipeline(StandardScaler(), DNE(5))
+        display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
+        train, test = _hold_out(y, None, 0.3, 0)
+        Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
+        accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
+        assert display.accuracy == accuracy
+        assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 54 held-out rows"
+        drawn = np.concatenate([points.get_offsets() for points in ax.collections])
+        np.testing.assert_allclose(np.sort(drawn[:, 0]), np.sort(Z[test][:, 0]))
+
+    def test_random_labels_get_no_good_map(self, ax):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(200, 20)), np.arange(200) % 2
+        assert EmbeddingDisplay.from_estimator(DNE(2), X, y, ax=ax).accuracy < 0.65
+
+    def test_the_estimator_is_left_alone(self, ax):
+        estimator = DNE(2)
+        EmbeddingDisplay.from_estimator(estimator, *wine(), ax=ax)
+        assert not hasattr(estimator, "components_")
+
+    def test_one_dimension_is_a_strip_for_each_class(self, ax):
+        EmbeddingDisplay.from_estimator(DNE(1), *wine(), ax=ax)
+        assert ax.get_ylabel() == "class"
+
+    def test_groups_are_not_split(self):
+        y, groups = np.arange(60) % 2, np.arange(60) // 6
+        train, test = _hold_out(y, groups, 0.3, 0)
+        assert not set(groups[train]) & set(groups[test])
+
+    def test_many_classes_get_no_legend(self, ax):
+        X = np.random.default_rng(0).normal(size=(300, 3))
+        EmbeddingDisplay.from_estimator(LPP(2), X, np.arange(300) % 30, ax=ax)
+        assert ax.get_legend() is None
+
+
+def test_no_two_of_many_classes_look_alike():
+    assert len({(COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]) for i in range(56)}) == 56
+
+
+def test_ranking(ax):
+    comparison = compare(*wine(), methods=[Method("DNE", DNE())], n_repeats=1)
+    RankingDisplay.from_comparison(comparison, ax=ax)
+    assert {label.get_text().split("\n")[0] for label in ax.get_yticklabels()} == {"DNE", "raw k-NN"}
+
+
+def test_by_default_on_a_new_figure():
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    display = SpectrumDisplay.from_estimator(DNE().fit(*wine()))
+    assert display.figure_ is display.ax_.figure
+    plt.close(display.figure_)
