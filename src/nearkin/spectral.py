@@ -36,8 +36,8 @@ class Status(enum.Enum):
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
     FLAT = (
-        "the objective is 0 for every direction (tr V'AV = 0, e.g. no pair of the push graph exists); the "
-        "directions of smallest tr V'BV were taken: use more neighbours"
+        "the objective is 0 in the directions found (tr V'AV = 0: the graph of pairs to push apart sees no difference "
+        "there): use more neighbours"
     )
     RANK_DEFICIENT = (
         "n_components={asked} were asked for, but the data vary in {found} directions only, which were kept: lower "

@@ -72,10 +72,10 @@ def test_with_all_neighbours_the_two_scatters_add_up_to_the_total():
 
 
 def faces_like():
-    """40 classes of 5 rows with 2,000 features, as in the paper's face experiment: S_w is singular (rank 160)."""
+    """40 classes of 5 rows with 400 features, as in the face experiment: S_w is singular (rank 160)."""
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 5)
-    return rng.normal(size=(40, 2000))[y] + rng.normal(size=(200, 2000)), y
+    return rng.normal(size=(40, 400))[y] + rng.normal(size=(200, 400)), y
 
 
 class TestSingularWithinScatter:
@@ -106,6 +106,19 @@ class TestSingularWithinScatter:
         model = NMMP(6).fit(padded, y)
         assert model.rank_ == 13
         np.testing.assert_allclose(model.components_[:, 13:18], 0, atol=1e-10)
+
+
+def test_a_feature_that_neither_graph_sees_is_taken_last():
+    """One row has it and no mutual neighbour: S_b = S_w = 0 there, which is 0/0 and no discrimination."""
+    X, y = wine()
+    rare = np.zeros((len(X), 1))
+    rare[0] = 100.0
+    X = np.hstack([X, rare])
+    assert NMMP(13).fit(X, y).rank_ == 13
+    np.testing.assert_allclose(NMMP(5).fit(X, y).components_[:, 13], 0, atol=1e-8)
+    assert NMMP(14).fit(X, y).rank_ == 14
+    ratio = NMMP(5, criterion="ratio_trace").fit(X, y)
+    np.testing.assert_allclose(ratio.components_[:, 13], 0, atol=1e-8)
 
 
 class TestDigits:
@@ -149,7 +162,7 @@ def test_more_components_than_directions_warns():
 def test_no_mutual_strangers_warns(monkeypatch):
     """Legal where many distances tie, as in text."""
     monkeypatch.setattr(module, "nearest_other_class", lambda Z, codes, k: csr_array((len(codes), len(codes))))
-    with pytest.warns(UserWarning, match="objective is 0 for every direction.*use more neighbours"):
+    with pytest.warns(UserWarning, match="objective is 0 in the directions found.*use more neighbours"):
         model = NMMP(2).fit(*wine())
     assert model.objective_ == 0
     assert model.components_.shape == (2, 13)

@@ -10,7 +10,7 @@ from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
 from ..neighbors import nearest_other_class, nearest_same_class
-from ..scatter import row_space, scatter
+from ..scatter import row_space, scatter, total_scatter
 from ..spectral import range_basis, ratio_trace, trace_ratio
 from .base import LinearEmbedding
 
@@ -28,8 +28,9 @@ class NMMP(LinearEmbedding):
         tr(W'S_b W) / tr(W'S_w W)   subject to W'W = I     (eq. 8)
 
     to its global optimum. Directions in which S_b and S_w both vanish are removed first, as they change no ratio
-    (eq. 10): the paper's step 0 removes the null space of the total scatter, where this is always so; features that
-    few rows have add others. Left in, they would count as infinitely good.
+    (eq. 10) and would otherwise count as infinitely good. The paper's step 0 removes the null space of the total
+    scatter, where this is always so; features that few rows have add others, which are kept only if fewer than m
+    directions were left without them (as in text with few mutual neighbours).
 
     Parameters
     ----------
@@ -144,15 +145,19 @@ class NMMP(LinearEmbedding):
         S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b)))))
         default = 3 * int(codes.max() + 1)
         if self.criterion == "trace_ratio":
-            W = self._maximize_trace_ratio(S_b, S_w, m, default)
+            W = self._maximize_trace_ratio(S_b, S_w, total_scatter(Z), m, default)
         else:
             W = self._maximize_ratio_trace(S_b, S_w, m, default)
         self.components_ = rows.lift(W).astype(X.dtype, copy=False)
         self.n_components_ = self.components_.shape[0]
         return self
 
-    def _maximize_trace_ratio(self, S_b: np.ndarray, S_w: np.ndarray, m: int | None, default: int) -> np.ndarray:
+    def _maximize_trace_ratio(
+        self, S_b: np.ndarray, S_w: np.ndarray, S_t: np.ndarray, m: int | None, default: int
+    ) -> np.ndarray:
         T = range_basis(S_w + S_b)  # step 0
+        if T.shape[1] < (m or default):
+            T = range_basis(S_t)
         self.rank_ = T.shape[1]
         result = trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m or min(self.rank_, default))
         result.warn()
