@@ -108,15 +108,20 @@ class TestSingularWithinScatter:
         np.testing.assert_allclose(model.components_[:, 13:18], 0, atol=1e-10)
 
 
-def test_a_feature_that_neither_graph_sees_is_taken_last():
-    """One row has it and no mutual neighbour: S_b = S_w = 0 there, which is 0/0 and no discrimination."""
+def test_a_feature_that_neither_graph_sees():
+    """One row has it and no mutual neighbour: S_b = S_w = 0 there, 0/0. Taken in case 1, where it costs nothing, and
+    never as the whole answer."""
     X, y = wine()
     rare = np.zeros((len(X), 1))
     rare[0] = 100.0
     X = np.hstack([X, rare])
-    assert NMMP(13).fit(X, y).rank_ == 13
-    np.testing.assert_allclose(NMMP(5).fit(X, y).components_[:, 13], 0, atol=1e-8)
-    assert NMMP(14).fit(X, y).rank_ == 14
+    alone = NMMP(1).fit(X, y)
+    assert abs(alone.components_[0, 13]) < 1e-8
+    assert np.isfinite(alone.objective_)
+    among_five = NMMP(5).fit(X, y)
+    assert among_five.rank_ == 14
+    assert np.sum(among_five.components_[:, 13] ** 2) == pytest.approx(1)
+    assert among_five.objective_ == pytest.approx(NMMP(4).fit(X[:, :13], y).objective_, rel=0.05)
     ratio = NMMP(5, criterion="ratio_trace").fit(X, y)
     np.testing.assert_allclose(ratio.components_[:, 13], 0, atol=1e-8)
 

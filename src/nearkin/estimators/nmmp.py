@@ -11,7 +11,7 @@ from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
 from ..neighbors import nearest_other_class, nearest_same_class
 from ..scatter import row_space, scatter, total_scatter
-from ..spectral import range_basis, ratio_trace, trace_ratio
+from ..spectral import Status, range_basis, ratio_trace, trace_ratio
 from .base import LinearEmbedding
 
 # Measured peak of search, symmetrization and Laplacian, for one listed neighbour.
@@ -27,10 +27,10 @@ class NMMP(LinearEmbedding):
 
         tr(W'S_b W) / tr(W'S_w W)   subject to W'W = I     (eq. 8)
 
-    to its global optimum. Directions in which S_b and S_w both vanish are removed first, as they change no ratio
-    (eq. 10) and would otherwise count as infinitely good. The paper's step 0 removes the null space of the total
-    scatter, where this is always so; features that few rows have add others, which are kept only if fewer than m
-    directions were left without them (as in text with few mutual neighbours).
+    to its global optimum, in the range of the total scatter (the paper's step 0, which is part of the problem). Where
+    m directions without any within scatter exist, the ratio is infinite and S_b alone is maximized among them (the
+    paper's case 2); then directions in which S_b vanishes as well, in which the paper's choice is arbitrary, are left
+    out first, unless fewer than m remain.
 
     Parameters
     ----------
@@ -45,8 +45,9 @@ class NMMP(LinearEmbedding):
         k_b.
     criterion : {"trace_ratio", "ratio_trace"}, default="trace_ratio"
         "ratio_trace" maximizes tr((W'(S_w + S_b)W)^-1 W'S_b W) instead, by one generalized eigenproblem: directions
-        are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and the result no longer depends on the units
-        of the features.
+        are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and the criterion no longer depends on the
+        units of the features. Strong where rows outnumber features by far; with as many features as rows it fits the
+        rows it has seen.
 
     Attributes
     ----------
@@ -155,11 +156,14 @@ class NMMP(LinearEmbedding):
     def _maximize_trace_ratio(
         self, S_b: np.ndarray, S_w: np.ndarray, S_t: np.ndarray, m: int | None, default: int
     ) -> np.ndarray:
-        T = range_basis(S_w + S_b)  # step 0
-        if T.shape[1] < (m or default):
-            T = range_basis(S_t)
+        T = range_basis(S_t)  # step 0
         self.rank_ = T.shape[1]
-        result = trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m or min(self.rank_, default))
+        m = m or min(self.rank_, default)
+        result = trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m)
+        if result.status in (Status.UNBOUNDED, Status.FLAT):  # case 2
+            seen = range_basis(S_w + S_b)
+            if seen.shape[1] >= m:
+                T, result = seen, trace_ratio(seen.T @ S_b @ seen, seen.T @ S_w @ seen, m)
         result.warn()
         self.eigenvalues_, self.objective_, self.n_iter_ = result.values, result.objective, result.n_iter
         return T @ result.vectors
