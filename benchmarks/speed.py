@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
-from nearkin import DNE, NMMP
+from nearkin import DNE, LPP, NMMP
 
 METHODS = {
     "DNE()": (lambda: DNE(), 1, 1),
@@ -65,6 +65,27 @@ def time_methods(n, runs):
         print(f"| `{name}` | {mine:.2f} | {bound:.2f} | {ratio:.2f} | {score:.3f} ({raw:.3f}) |", flush=True)
 
 
+def time_extremes():
+    """Many features and few rows; very many tiny classes."""
+    rng = np.random.default_rng(0)
+    wide, people = (
+        rng.normal(size=(40, 10_304))[np.arange(200) // 5] + rng.normal(size=(200, 10_304)),
+        np.arange(200) // 5,
+    )
+    y = np.arange(100_000) // 10
+    tiny = 3 * rng.normal(size=(10_000, 20))[y] + rng.normal(size=(100_000, 20))
+    print("\n| method | rows x features, classes | seconds |\n|---|---|---|")
+    for method in (DNE(), NMMP(60), LPP(60)):
+        print(f"| `{method}` | 200 x 10,304, 40 | {seconds(method.fit, wide, people):.2f} |", flush=True)
+    for method in (DNE(), NMMP()):
+        print(f"| `{method}` | 100,000 x 20, 10,000 | {seconds(method.fit, tiny, y):.1f} |", flush=True)
+    print(f"| scikit-learn, one search of all rows | 100,000 x 20 | {seconds(search_all, tiny):.1f} |", flush=True)
+
+
+def search_all(X):
+    NearestNeighbors(n_neighbors=10, algorithm="brute").fit(X).kneighbors()
+
+
 def peak_memory(name, n):
     """Return the bytes that a fresh process takes at its peak beyond what it holds after its imports."""
     command = [sys.executable, __file__, "--measure-memory", name, "--rows", str(n)]
@@ -88,6 +109,7 @@ def main():
     if options.measure_memory:
         return measure_memory(options.measure_memory, options.rows)
     time_methods(options.rows, options.runs)
+    time_extremes()
     print(f"\n| method, n = {options.rows_memory:,}, p = 50 | peak memory above the imports, data included |")
     print("|---|---|")
     for name in METHODS:
