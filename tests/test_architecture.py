@@ -18,7 +18,7 @@ ALLOWED = {
     "_memory": set(),
     "neighbors": LEAVES,
     "graphs": LEAVES,
-    "scatter": LEAVES,
+    "scatter": LEAVES | {"graphs"},
     "spectral": LEAVES,
     "estimators": LEAVES | {"neighbors", "graphs", "scatter", "spectral"},
     "datasets": LEAVES,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
@@ -30,15 +30,14 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float array or csr_array, float32 kept; `reset` as in scikit-learn's `validate_data`.
+    """Return X as a float array or canonical csr_array, float32 kept; `reset` as in scikit-learn's `validate_data`.
 
     Fitting (`reset=True`) asks for at least two rows that are not all equal.
     """
     refuse_foreign(X)
-    X = validate_data(estimator, X, reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS)
-    X = csr_array(X) if issparse(X) else X
+    X = canonical(validate_data(estimator, X, reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
     if reset:
-        _require_variation(X)
+        check_spread(X)
     return X
 
 
@@ -46,15 +45,36 @@ def validate_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndar
     """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ..."""
     refuse_foreign(X)
     X, y = validate_data(estimator, X, y, ensure_min_samples=2, **_ROWS)
-    X = csr_array(X) if issparse(X) else X
-    _require_variation(X)
+    X = canonical(X)
+    check_spread(X)
     return X, encode_labels(y)[1]
 
 
-def _require_variation(X: Any) -> None:
-    varies = (X.max(axis=0) - X.min(axis=0)).nnz if issparse(X) else np.any(X[0] != X)
-    if not varies:
+def canonical(X: Any) -> Any:
+    """Return sparse X as a csr_array whose entries are stored once, in order; dense X as it is."""
+    if not issparse(X):
+        return X
+    X = csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_spread(X: Any) -> None:
+    """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow."""
+    spread = float((X.max(axis=0) - X.min(axis=0)).max())
+    if spread == 0:
         raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
+    if not 1e-100 < spread < 1e100:
+        raise ValueError(
+            f"X varies by up to {spread:.1e} in a feature, whose square is lost: scale the features first."
+        )
+
+
+def densified(X: Any) -> Any:
+    """Return sparse X as a dense array when more than a tenth of its entries is stored: quicker, and can be centred."""
+    return X.toarray() if issparse(X) and X.nnz > 0.1 * X.shape[0] * X.shape[1] else X
 
 
 def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -65,13 +85,14 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If labels are missing (None, NaN), mix strings and numbers, are real numbers, or form a single class.
     """
-    y = np.asarray(y)
+    y = column_or_1d(y)
     if y.dtype == object:
-        missing = np.array([label is None or label != label for label in y])
+        missing = np.array([_is_missing(label) for label in y])
         if missing.any():
             raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
         if len({isinstance(label, str) for label in y}) > 1:
             raise ValueError("y mixes strings with other labels: give all labels one type, e.g. y.astype(str).")
+        y = np.array(y.tolist())
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -79,10 +100,16 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or label != label
+
+
 def centre(X: np.ndarray) -> np.ndarray:
-    """Return dense X in float64 with its column means removed."""
+    """Return dense X in float64 with its column means removed, twice: far from the origin the first mean is rounded."""
     X = np.asarray(X, dtype=np.float64)
-    return X - X.mean(axis=0)
+    X = X - X.mean(axis=0)
+    X -= X.mean(axis=0)
+    return X
 
 
 def dense_float64(X: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 
 
@@ -32,7 +33,9 @@ def _free_memory() -> int | None:
 def _container_allowance() -> int | None:
     group = Path("/sys/fs/cgroup")
     try:
-        return int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
+        cache = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
+        used = int((group / "memory.current").read_text()) - int(cache[1] if cache else 0)
+        return int((group / "memory.max").read_text()) - used
     except (OSError, ValueError):  # no control group, or "max": no limit
         return None
 

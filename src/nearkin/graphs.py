@@ -18,10 +18,15 @@ def binary(G: csr_array) -> csr_array:
 
 
 def heat_kernel(G: csr_array, bandwidth: float | None = None) -> csr_array:
-    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2."""
+    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2.
+
+    Weights below 1e-10 are 0: rounding in the sums of larger ones would drown them, and a row tied by nothing else
+    would count as a direction of its own.
+    """
     squared = np.square(G.data, dtype=np.float64)
     t = squared.mean() if bandwidth is None and G.nnz else bandwidth
-    return _reweighted(G, np.exp(-squared / t) if t else np.ones(G.nnz))
+    weights = np.exp(-squared / t) if t else np.ones(G.nnz)
+    return _reweighted(G, np.where(weights < 1e-10, 0.0, weights))
 
 
 def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:

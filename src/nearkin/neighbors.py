@@ -21,8 +21,9 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
+from threadpoolctl import threadpool_limits
 
-from ._array import centre, encode_labels, refuse_foreign, row_blocks
+from ._array import canonical, centre, densified, encode_labels, refuse_foreign, row_blocks
 
 # A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
 # class searches its complement, whose copy is then small beside the search. scikit-learn's search costs the same for
@@ -71,8 +72,14 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any) -> csr_array:
     """
     X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
     lists = _NeighborLists(np.minimum(k, sizes[codes] - 1), X.dtype)
-    for members in _members(codes):
-        lists.search(X, members, members, k[members].max() + 1, lambda i, j: i != j)
+    classes = _members(codes)
+    with threadpool_limits(1):  # to wake threads for a handful of rows costs more than the search
+        for members in classes:
+            if len(members) <= SMALL_CLASS:
+                lists.search(X, members, members, k[members].max() + 1, lambda i, j: i != j)
+    for members in classes:
+        if len(members) > SMALL_CLASS:
+            lists.search(X, members, members, k[members].max() + 1, lambda i, j: i != j)
     return lists.to_csr()
 
 
@@ -154,7 +161,8 @@ def _prepare(X: Any, n_neighbors: Any) -> tuple[Any, np.ndarray]:
     """Validate; move dense X to its centre, because distances far from the origin cancel."""
     refuse_foreign(X)
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    X = csr_array(X) if issparse(X) else centre(X).astype(X.dtype, copy=False)
+    X = densified(canonical(X))
+    X = X if issparse(X) else centre(X).astype(X.dtype, copy=False)
     k = np.broadcast_to(np.asarray(n_neighbors), X.shape[0])
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
         raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")

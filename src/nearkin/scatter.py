@@ -2,7 +2,7 @@
 
 A spectral method is two such matrices and one criterion (`spectral.py`). Everything is accumulated in float64, and
 dense X is moved to its centre first: that changes no difference x_i - x_j, but without it a large common offset
-cancels every digit. Sparse X stays sparse.
+cancels every digit. Sparse X stays sparse, unless more than a tenth of it is stored: then `row_space` makes it dense.
 
 With more features than rows (p > n) all matrices live in the span of the centred rows; `row_space` goes there and back
 exactly, so that no p x p matrix is ever formed.
@@ -18,8 +18,9 @@ from scipy.linalg import qr, svd
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
-from ._array import centre, dense_float64, row_blocks
+from ._array import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
+from .graphs import connected_components
 
 RANK_TOLERANCE = 1e-10
 
@@ -29,11 +30,32 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 
     Costs O(nnz(L) p + n p^2) for dense X; works in blocks of rows.
     """
-    X = X.astype(np.float64) if issparse(X) else centre(X)
+    X = X.astype(np.float64) if issparse(X) else _anchored(X, L)
     S = np.zeros((X.shape[1], X.shape[1]))
+    total = np.zeros(X.shape[1])
     for rows in row_blocks(X.shape[0], X.shape[1]):
-        S += X[rows].T @ (L[rows] @ X)  # sparse X: a sparse product, added to the dense sum
-    return _without_cancelled((S + S.T) / 2, X, np.abs(L.diagonal()))
+        LX = L[rows] @ X
+        S += X[rows].T @ LX  # sparse X: a sparse product, added to the dense sum
+        total += LX.sum(axis=0)
+    if issparse(X):  # total is 0 but for rounding, which an offset of X has magnified in S
+        S -= np.outer(X.mean(axis=0), total)
+    return (S + S.T) / 2
+
+
+def _anchored(X: np.ndarray, L: csr_array) -> np.ndarray:
+    """Return X relative to a typical row of each connected component of the graph, in float64.
+
+    Differences along edges stay, and what does not differ along any becomes exactly 0: a feature that only loose rows
+    have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
+    """
+    component = connected_components(L)
+    sizes = np.bincount(component)
+    membership = csr_array((np.ones(len(component)), component, np.arange(len(component) + 1)))
+    X = centre(X)
+    to_mean = np.linalg.norm(X - (membership.T @ X / sizes[:, None])[component], axis=1)
+    order = np.lexsort((to_mean, component))  # by component, the row nearest to its mean first
+    anchors = order[np.cumsum(sizes) - sizes]
+    return X - X[anchors[component]]
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
@@ -56,20 +78,9 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     X = X.astype(np.float64) if issparse(X) else centre(X)
     mean = w @ X / w.sum()
     if issparse(X):
-        S = (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
-    else:
-        S = ((X - mean).T * w) @ (X - mean)
-    return _without_cancelled(S, X, w)
-
-
-def _without_cancelled(S: np.ndarray, X: Any, weights: np.ndarray) -> np.ndarray:
-    """Return S with exact zeros for features that vary along no edge, where only the rounding of what cancels is left.
-
-    That is taken to be so below 1e-10 of the feature's weighted sum of squares.
-    """
-    squares = weights @ (X.multiply(X) if issparse(X) else X**2)
-    seen = np.abs(np.diag(S)) > RANK_TOLERANCE * squares
-    return S * np.outer(seen, seen)
+        return (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
+    X = X - mean
+    return (X.T * w) @ X
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
@@ -127,12 +138,13 @@ def row_space(X: Any) -> RowSpace:
     """
     n, p = X.shape
     if p <= n:
-        return RowSpace(X, None)
+        require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first, e.g. with PCA")
+        return RowSpace(densified(X), None)
     require_memory(
         4 * 8 * n * p,  # X, its left and right factors and the work space of the decomposition
         f"The span of {n} rows with {p} features",
         "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
     )
     U, s, Vt = svd(centre(dense_float64(X)), full_matrices=False, overwrite_a=True, check_finite=False)
-    r = int(np.sum(s > RANK_TOLERANCE * s[0]))
+    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - 1)
     return RowSpace(U[:, :r] * s[:r], Vt[:r])

@@ -23,8 +23,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, norm, qr
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
+
+from ._memory import require_memory
 
 # |lambda| <= ZERO max |lambda| is rounding, not information.
 ZERO = 1e-10
@@ -122,10 +124,11 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
     if isinstance(A, LinearOperator) or choose_solver(d, m) == "lanczos":
         values, V = _lanczos_largest(-aslinearoperator(A), m)
         values = -values
+        size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)  # below the spectral norm
     else:
         values, V = eigh(A)
-        V = V[:, :m]
-    residual = _residual(A @ V - V * values[:m], V, np.abs(values).max())
+        V, size = V[:, :m], 0.0
+    residual = _residual(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
     return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, _judge(residual), m)
 
 
@@ -222,12 +225,13 @@ def trace_ratio(
         V = U[:, :m]
         return SpectralResult(V, np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, asked)
     if m <= nullity:
-        return _trace_in_null_space(A, U[:, :nullity], rank, m)
+        return _trace_in_null_space(A, U[:, :nullity], rank, asked)
     rho = max(_trace(U[:, :m], A) / _trace(U[:, :m], B), np.trace(A) / np.trace(B))  # two lower bounds
     for n_iter in range(2, max_iter + 1):
         values, V = _extreme(A - rho * B, m, largest=True)
         a, b = _trace(V, A), _trace(V, B)
-        gap = max(a - rho * b, 0.0) / (abs(a) + abs(rho) * b)
+        size = abs(a) + abs(rho) * b
+        gap = max(a - rho * b, 0.0) / size if size > 0 else 0.0
         if gap <= tol:
             break
         rho = a / b
@@ -243,12 +247,14 @@ def range_basis(S: np.ndarray) -> np.ndarray:
     return U[:, : -rank - 1 : -1]
 
 
-def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, m: int) -> SpectralResult:
+def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, asked: int) -> SpectralResult:
     """Case 2: the m directions of largest tr V'AV among the columns of Z, where B vanishes."""
+    m = min(asked, len(A))
     values, E = _extreme(Z.T @ A @ Z, m, largest=True)
     residual = _residual(Z.T @ (A @ (Z @ E)) - E * values, E, norm(A))
     status = Status.UNBOUNDED if values.sum() > ZERO * np.trace(A) else Status.FLAT
-    return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, m)
+    status = Status.RANK_DEFICIENT if asked > m else status
+    return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, asked)
 
 
 def _trace(V: np.ndarray, A: np.ndarray) -> float:
@@ -273,23 +279,28 @@ def _lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]
 
     A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the answer is checked:
     the found directions are pushed below the rest of the spectrum, and whatever a second start then finds above the
-    smallest of the m is exchanged for it.
+    smallest of the m is exchanged for it. Where ARPACK gives up, the matrix is formed and solved by LAPACK.
     """
     starts = np.random.default_rng(0)
-    values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(A.shape[0]))
-    for _ in range(m):
-        floor = 2 * np.abs(values).max() + 1.0
+    d = A.shape[0]
+    try:
+        values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
+        for _ in range(m):
+            floor = 2 * np.abs(values).max()
 
-        def deflated(x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor) -> np.ndarray:
-            x = x.ravel()
-            return A @ x - V @ (shift * (V.T @ x))
+            def deflated(x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor) -> np.ndarray:
+                x = x.ravel()
+                return A @ x - V @ (shift * (V.T @ x))
 
-        rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
-        value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(A.shape[0]))
-        if value[0] <= values.min() + ZERO * floor:
-            break
-        worst = values.argmin()
-        values[worst], V[:, worst] = value[0], v[:, 0]
+            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
+            value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
+            if value[0] <= values.min() + ZERO * floor:
+                break
+            worst = values.argmin()
+            values[worst], V[:, worst] = value[0], v[:, 0]
+    except ArpackError:
+        require_memory(3 * 8 * d * d, f"A matrix of order {d}, on which Lanczos gave up,", "scale the features first")
+        values, V = eigh(A @ np.eye(d), subset_by_index=[d - m, d - 1])
     order = np.argsort(-values, kind="stable")
     return values[order], V[:, order]
 

@@ -275,7 +275,7 @@ def test_too_many_values(csv):
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0], [8.0, 9.0]])
 Y = np.array(["a", "b", "a", "b"])
-S = random_array((6, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
+S = random_array((6, 5), density=0.5, format="csr", random_state=np.random.default_rng(0))
 S_PARTS = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape}
 S_Y = np.arange(6) % 2
 

@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import nearkin
 from nearkin import DNE, LPP, NMMP
 from nearkin.evaluation import RAW, Method, compare, default_methods
 from nearkin.evaluation.protocol import Protocol
@@ -132,6 +133,10 @@ class TestProtocol:
         for result in comparison.results:
             assert len(result.accuracy) == len(result.balanced_accuracy) == len(result.params) == 2
             assert (result.dimension <= 6).all()
+
+    def test_every_method_of_nearkin_takes_part(self):
+        contestants = {type(method.estimator).__name__ for method in default_methods()}
+        assert set(nearkin.__all__) <= contestants
 
     def test_a_method_of_ones_own(self):
         X, y = hidden()

@@ -13,9 +13,14 @@ import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..datasets import BUNDLED
+
+if TYPE_CHECKING:
+    from ..evaluation import Comparison
+    from .tables import Table
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -124,7 +129,7 @@ def _picture_path(wanted: str | None, name: str) -> Path:
     return path
 
 
-def _write_picture(path: Path, comparison, table) -> None:  # type: ignore[no-untyped-def]
+def _write_picture(path: Path, comparison: Comparison, table: Table) -> None:
     """Draw the ranking and a 2-D map of held-out rows; the file appears whole or not at all."""
     from matplotlib.figure import Figure
 

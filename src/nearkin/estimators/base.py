@@ -91,6 +91,6 @@ class LinearEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 
 def _distance(components: np.ndarray, u: Any, v: Any, squared: bool = False) -> float:
-    difference = components @ (np.asarray(u) - np.asarray(v))
+    difference = components @ np.subtract(u, v, dtype=np.float64)
     square = float(difference @ difference)
     return square if squared else square**0.5

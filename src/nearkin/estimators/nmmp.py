@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -157,20 +158,20 @@ class NMMP(LinearEmbedding):
         self, S_b: np.ndarray, S_w: np.ndarray, S_t: np.ndarray, m: int | None, default: int
     ) -> np.ndarray:
         T = range_basis(S_t)  # step 0
-        self.rank_ = T.shape[1]
-        m = m or min(self.rank_, default)
+        m = m or min(T.shape[1], default)
         result = trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m)
         if result.status in (Status.UNBOUNDED, Status.FLAT):  # case 2
             seen = range_basis(S_w + S_b)
             if seen.shape[1] >= m:
                 T, result = seen, trace_ratio(seen.T @ S_b @ seen, seen.T @ S_w @ seen, m)
         result.warn()
-        self.eigenvalues_, self.objective_, self.n_iter_ = result.values, result.objective, result.n_iter
+        self.rank_, self.n_iter_ = T.shape[1], result.n_iter
+        self.eigenvalues_, self.objective_ = result.values, result.objective
         return T @ result.vectors
 
     def _maximize_ratio_trace(self, S_b: np.ndarray, S_w: np.ndarray, m: int | None, default: int) -> np.ndarray:
         result = ratio_trace(S_w, S_w + S_b, m)  # finite where S_w vanishes, unlike S_b against S_w
-        result.warn()
+        (result if S_b.any() else replace(result, status=Status.FLAT)).warn()
         kept = slice(m or default)
         self.rank_, self.n_iter_ = result.rank, result.n_iter
         self.eigenvalues_ = 1 - result.values[kept]

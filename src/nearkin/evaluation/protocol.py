@@ -18,12 +18,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from .._memory import human_bytes
 from .methods import DIMENSIONS, RAW, Method, Params
 from .results import MethodResult
 
 INNER_SPLITS = 3
+# Up to so many features the matrices are so small that BLAS threads cost more than they give: twice the time for a whole
+# comparison of breast_cancer on two cores. The neighbour search keeps its threads.
+FEW_FEATURES = 500
 PILOT_ROWS = 1000
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -139,7 +143,8 @@ def judge(
     start = time.perf_counter()
     rows = []
     progress(method.name, 0, len(folds))
-    with warnings.catch_warnings(record=True) as caught:
+    blas_threads = 1 if protocol.X.shape[1] <= FEW_FEATURES else None
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(blas_threads, user_api="blas"):
         warnings.simplefilter("always")
         if method.name != RAW:
             _check_budget(method, protocol, folds, budget)
