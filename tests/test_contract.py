@@ -103,6 +103,41 @@ class TestEveryLinearEmbedding:
             moved = turned_back @ other.get_mahalanobis_matrix() @ turned_back.T
             np.testing.assert_allclose(moved, M, atol=1e-7 * scale)
 
+    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    def test_far_from_the_origin(self, estimator, container):
+        X, y = data()
+        M = clone(estimator).fit(X, y).get_mahalanobis_matrix()
+        far = clone(estimator).fit(container(X + 1e6), y).get_mahalanobis_matrix()
+        np.testing.assert_allclose(far, M, atol=1e-4 * np.abs(M).max())
+
+    def test_a_handful_of_ties_is_rotated_as_it_should(self, estimator):
+        X = np.array([[0.0, 0.0], [1.0, 1.1], [1.0, -1.0], [2.0, 0.0], [0.3, 5.0], [3.0, 3.2]])
+        y = [0, 0, 1, 1, 0, 1]
+        Q = np.array([[0.6, -0.8], [0.8, 0.6]])
+        model = clone(estimator).set_params(n_components=1)
+        M = clone(model).fit(X, y).get_mahalanobis_matrix()
+        turned = clone(model).fit(X @ Q, y).get_mahalanobis_matrix()
+        np.testing.assert_allclose(Q @ turned @ Q.T, M, atol=1e-8 * np.abs(M).max())
+
+    def test_sparse_entries_stored_twice_are_added(self, estimator):
+        X, y = data()
+        rows, columns = np.nonzero(X)
+        halves = np.concatenate([X[rows, columns], X[rows, columns]]) / 2
+        indptr = np.concatenate([[0], np.cumsum(np.full(60, 16))])
+        order = np.argsort(np.concatenate([rows, rows]), kind="stable")
+        twice = csr_array((halves[order], np.concatenate([columns, columns])[order], indptr), shape=X.shape)
+        np.testing.assert_allclose(
+            clone(estimator).fit(twice, y).components_, clone(estimator).fit(X, y).components_, atol=1e-8
+        )
+        assert twice.nnz == 960  # the caller's matrix is left alone
+
+    def test_metric_takes_rows_of_any_type(self, estimator):
+        X, y = data()
+        metric = clone(estimator).fit(X, y).get_metric()
+        low, high = np.zeros(8), np.ones(8)
+        assert metric(low.astype(np.uint8), high.astype(np.uint8)) == pytest.approx(metric(low, high))
+        assert metric(low.astype(bool), high.astype(bool)) == pytest.approx(metric(low, high))
+
     def test_many_more_features_than_rows(self, estimator):
         X, y = data()
         wide = X @ np.linalg.qr(np.random.default_rng(0).normal(size=(500, 8)))[0].T
@@ -119,7 +154,10 @@ class TestEveryLinearEmbedding:
         plain = clone(estimator).fit(X, y)
         constant = clone(estimator).fit(np.hstack([X, np.full((60, 1), 7.0)]), y)
         np.testing.assert_allclose(constant.components_[:, :8], plain.components_, atol=1e-8)
-        clone(estimator).fit(np.hstack([X, X]), y)  # singular scatters: no error, no warning
+        twice = clone(estimator).fit(np.hstack([X, X]) / np.sqrt(2), y)  # singular scatters, the same distances
+        Z, Z_twice = plain.transform(X), twice.transform(np.hstack([X, X]) / np.sqrt(2))
+        m = Z.shape[1]
+        np.testing.assert_allclose(np.abs(Z_twice[:, :m]), np.abs(Z), atol=1e-6 * np.abs(Z).max())
 
     def test_singleton_class_and_string_labels(self, estimator):
         X, y = data()
@@ -143,6 +181,12 @@ class TestBadInput:
     def test_constant_table(self, estimator):
         with pytest.raises(ValueError, match="does not vary"):
             clone(estimator).fit(np.full((6, 3), 0.1), [0, 1] * 3)
+
+    @pytest.mark.parametrize("unit", [1e150, 1e-150])
+    def test_units_whose_squares_are_lost(self, estimator, unit):
+        X, y = data()
+        with pytest.raises(ValueError, match="whose square is lost: scale the features first"):
+            clone(estimator).fit(X * unit, y)
 
     def test_dask_and_torch_are_refused_by_name(self, estimator):
         for library, remedy in [("dask", r"call \.compute\(\)"), ("torch", r"X\.numpy\(force=True\)")]:
@@ -188,6 +232,12 @@ class TestBadLabels:
     def test_named(self, estimator, y, message):
         with pytest.raises(ValueError, match=message):
             clone(estimator).fit(np.random.default_rng(0).normal(size=(4, 2)), y)
+
+    def test_labels_in_an_object_array(self, estimator):
+        X, y = data()
+        expected = clone(estimator).fit(X, y).components_
+        np.testing.assert_array_equal(clone(estimator).fit(X, y.astype(object)).components_, expected)
+        clone(estimator).fit(X, (y > 0).astype(object))
 
     def test_minus_one_is_a_class(self, estimator):
         X, y = data()

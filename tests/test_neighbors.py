@@ -82,6 +82,13 @@ def test_far_from_the_origin():
     np.testing.assert_allclose(near.data, far.data, atol=1e-6)
 
 
+def test_sparse_far_from_the_origin_and_stored_twice():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    np.testing.assert_array_equal(nearest(csr_array(X + 1e8), 2).indices, nearest(X + 1e8, 2).indices)
+    twice = csr_array((np.repeat(X.ravel(), 2) / 2, np.tile([0, 0, 1, 1, 2, 2], 50), np.arange(51) * 6), shape=X.shape)
+    np.testing.assert_allclose(nearest(twice, 2).data, nearest(X, 2).data)
+
+
 def test_many_small_classes_share_one_search(monkeypatch):
     """10,000 classes must not cost 10,000 copies of X: strangers of all small classes are found in one index."""
     fitted = []

@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
@@ -43,11 +45,11 @@ class TestEmbedding:
         X, y = wine()
         estimator = make_pipeline(StandardScaler(), DNE(5))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
-        train, test = _hold_out(y, None, 0.3, 0)
+        train, test = _hold_out(y, 0.3, 0)
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
         accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
         assert display.accuracy == accuracy
-        assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 54 held-out rows"
+        assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 60 held-out rows"
         drawn = np.concatenate([points.get_offsets() for points in ax.collections])
         np.testing.assert_allclose(np.sort(drawn[:, 0]), np.sort(Z[test][:, 0]))
 
@@ -65,10 +67,21 @@ class TestEmbedding:
         EmbeddingDisplay.from_estimator(DNE(1), *wine(), ax=ax)
         assert ax.get_ylabel() == "class"
 
-    def test_groups_are_not_split(self):
-        y, groups = np.arange(60) % 2, np.arange(60) // 6
-        train, test = _hold_out(y, groups, 0.3, 0)
-        assert not set(groups[train]) & set(groups[test])
+    def test_a_split_of_ones_own(self, ax):
+        X, y = wine()
+        split = np.arange(0, 178, 2), np.arange(1, 178, 2)
+        assert len(EmbeddingDisplay.from_estimator(DNE(2), X, y, split=split, ax=ax).labels) == 89
+
+    def test_data_frames_and_classes_of_three_rows(self, ax):
+        pd = pytest.importorskip("pandas")
+        X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 4)))
+        EmbeddingDisplay.from_estimator(LPP(2).set_output(transform="pandas"), X, np.repeat(range(10), 3), ax=ax)
+
+    def test_labels_are_never_formulas(self, ax):
+        X, y = wine()
+        EmbeddingDisplay.from_estimator(DNE(2), X, np.array(["$a_{$", "_b", "c"])[y], ax=ax, name="$x_{")
+        ax.figure.savefig(io.BytesIO())
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["$a_{$", " _b", "c"]
 
     def test_many_classes_get_no_legend(self, ax):
         X = np.random.default_rng(0).normal(size=(300, 3))

@@ -5,7 +5,7 @@ from sklearn.datasets import load_iris
 
 from nearkin import scatter as module
 from nearkin.graphs import either, heat_kernel, laplacian
-from nearkin.neighbors import nearest
+from nearkin.neighbors import nearest, nearest_same_class
 from nearkin.scatter import (
     RowSpace,
     between_scatter,
@@ -55,6 +55,40 @@ def test_a_large_common_offset_cancels_nothing(X):
     np.testing.assert_allclose(total_scatter(far), total_scatter(far - 1e8), rtol=1e-7)
 
 
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
+    X = np.random.default_rng(0).normal(size=(60, 30)) * (np.random.default_rng(1).random((60, 30)) < 0.03)
+    X[:, 0] = np.random.default_rng(2).normal(size=60)
+    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    far = X.copy()
+    far[:, 0] += 1e6
+    np.testing.assert_allclose(scatter(container(far), L), scatter(X, L), atol=1e-7)
+
+
+def test_a_distance_between_components_cancels_nothing(X):
+    """Kin of far classes: the graph sees no edge between them."""
+    y = np.arange(30) % 3
+    L = laplacian(either(heat_kernel(nearest_same_class(X, y, 3))))
+    far = X + 1e8 * np.outer(y, np.ones(4))
+    np.testing.assert_allclose(scatter(far, L), scatter(X, L), rtol=1e-6)
+
+
+def test_a_feature_that_varies_along_no_edge_is_exactly_zero(X):
+    W = either(heat_kernel(nearest(X[1:], 3))).tocoo()
+    W = csr_array((W.data, (W.row + 1, W.col + 1)), shape=(30, 30))  # row 0 is loose
+    rare = np.hstack([X, np.eye(30)[:, :1] * 1e3, np.full((30, 1), 0.1)])
+    S = scatter(rare, laplacian(W))
+    assert not S[4:].any()
+    np.testing.assert_allclose(S[:4, :4], scatter(X, laplacian(W)))
+
+
+def test_signed_ties_that_cancel_in_a_feature_leave_its_products_with_others():
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, -1.0], [2.0, 0.0]])
+    F = csr_array([[0.0, 1, -1, 0], [1, 0, 0, -1], [-1, 0, 0, 1], [0, -1, 1, 0]])
+    np.testing.assert_allclose(scatter(X, laplacian(F)), by_definition(X, F.toarray()))
+    assert scatter(X, laplacian(F))[0, 1] == 4
+
+
 def test_float32_rows_are_accumulated_in_float64(X):
     L = laplacian(either(heat_kernel(nearest(X, 3))))
     single = X.astype(np.float32)
@@ -90,6 +124,15 @@ class TestRowSpace:
         rows = row_space(X)
         assert rows.coordinates is X
         assert rows.basis is None
+
+    def test_far_from_the_origin(self):
+        X = np.random.default_rng(0).normal(size=(60, 300))
+        assert row_space(X + 1e6).coordinates.shape == (60, 59)
+
+    def test_a_sparse_matrix_that_is_not_is_made_dense(self):
+        X = np.random.default_rng(0).normal(size=(30, 4))
+        assert isinstance(row_space(csr_array(X)).coordinates, np.ndarray)
+        assert not isinstance(row_space(csr_array(np.eye(30))).coordinates, np.ndarray)
 
     def test_rank(self):
         X = np.random.default_rng(0).normal(size=(12, 3)) @ np.random.default_rng(1).normal(size=(3, 50))

@@ -60,13 +60,19 @@ class TestTraceDifference:
         operator = trace_difference(aslinearoperator(A), 10)
         np.testing.assert_array_equal(operator.values, sparse.values)
 
-    def test_lanczos_sees_repeated_eigenvalues(self):
+    @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+    def test_lanczos_sees_repeated_eigenvalues(self, scale):
         rng = np.random.default_rng(0)
         Q = np.linalg.qr(rng.normal(size=(1200, 1200)))[0]
         known = np.concatenate([np.full(12, -3.0), rng.uniform(-2, 5, 1188)])
-        result = trace_difference((Q * known) @ Q.T, 12)
-        np.testing.assert_allclose(result.values, -3.0)
+        result = trace_difference((Q * known * scale) @ Q.T, 12)
+        np.testing.assert_allclose(result.values, -3.0 * scale)
         np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(12), atol=1e-8)
+
+    def test_where_lanczos_gives_up_the_matrix_is_solved(self):
+        zero = trace_difference(np.zeros((1200, 1200)), 3)
+        np.testing.assert_array_equal(zero.values, 0)
+        np.testing.assert_allclose(zero.vectors.T @ zero.vectors, np.eye(3), atol=1e-12)
 
 
 class TestRatioTrace:
@@ -159,6 +165,14 @@ class TestTraceRatio:
         assert (result.status, result.objective) == (Status.FLAT, 0.0)
         with pytest.warns(UserWarning, match="objective is 0"):
             result.warn()
+
+    def test_nothing_over_something(self):
+        result = trace_ratio(np.diag([1.0, -1.0]), np.eye(2), 2)
+        assert (result.status, result.objective, result.gap) == (Status.OPTIMAL, 0.0, 0.0)
+
+    def test_more_components_than_there_are_where_b_is_zero(self):
+        result = trace_ratio(np.eye(3), np.zeros((3, 3)), 5)
+        assert (result.status, result.vectors.shape) == (Status.RANK_DEFICIENT, (3, 3))
 
     def test_more_components_than_there_are(self):
         result = trace_ratio(symmetric(4, 0, rank=4), symmetric(4, 1, rank=4), 9)

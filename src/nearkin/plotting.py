@@ -6,11 +6,12 @@ learned from separates even random labels. matplotlib is imported when something
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -48,6 +49,7 @@ class SpectrumDisplay:
     @classmethod
     def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None) -> SpectrumDisplay:
         """Draw the spectrum of a fitted estimator that has `eigenvalues_`, e.g. DNE, NMMP or LPP."""
+        estimator = getattr(estimator, "_final_estimator", estimator)  # a pipeline's last step
         check_is_fitted(estimator, "eigenvalues_")
         display = cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__)
         return display.plot(ax=ax)
@@ -57,15 +59,16 @@ class SpectrumDisplay:
         ax = _axes(ax)
         number = np.arange(1, len(self.eigenvalues) + 1)
         kept = number <= self.n_components
-        ax.bar(number[kept], self.eigenvalues[kept], color=COLORS[0], label="kept")
-        ax.bar(number[~kept], self.eigenvalues[~kept], color="#BBBBBB", label="left out")
+        bars = [ax.bar(number[kept], self.eigenvalues[kept], color=COLORS[0], label="kept")]
+        if not kept.all():
+            bars.append(ax.bar(number[~kept], self.eigenvalues[~kept], color="#BBBBBB", label="left out"))
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
         ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(self.eigenvalues)} directions kept")
         twin = ax.twinx()
         (line,) = twin.plot(number, np.cumsum(self.eigenvalues), color=COLORS[1], label="cumulative sum")
         twin.set_ylabel("cumulative sum")
-        ax.legend(handles=[*ax.containers, line] if (~kept).any() else [ax.containers[0], line], loc="best")
+        ax.legend(handles=[*bars, line], loc="best")
         self.ax_, self.cumulative_ax_, self.figure_ = ax, twin, ax.figure
         return self
 
@@ -104,7 +107,7 @@ class EmbeddingDisplay:
         X: Any,
         y: Any,
         *,
-        groups: Any = None,
+        split: Any = None,
         test_size: float = 0.3,
         n_neighbors: int = 3,
         random_state: int = 0,
@@ -120,22 +123,22 @@ class EmbeddingDisplay:
             judged.
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
-        groups : array of shape (n,), default=None
-            Rows of one group are not split.
+        split : pair of integer arrays, default=None
+            Training rows and held-out rows, e.g. a fold of a comparison; None draws them.
         test_size : float, default=0.3
-            Share of rows that are held out, in each class.
+            Share of rows that are drawn to be held out, about so in each class.
         n_neighbors : int, default=3
             k of the vote.
         random_state : int, default=0
-            Seed of the split.
+            Seed of the draw.
         name : str, default=None
             For the title; None takes the name of the (last) class.
         ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
-        train, test = _hold_out(y, groups, test_size, random_state)
-        mapping = clone(estimator).fit(X[train], y[train])
-        Z_train, Z_test = mapping.transform(X[train])[:, :2], mapping.transform(X[test])[:, :2]
+        train, test = split or _hold_out(y, test_size, random_state)
+        mapping = clone(estimator).fit(_rows(X, train), y[train])
+        Z_train, Z_test = (np.asarray(mapping.transform(_rows(X, rows)))[:, :2] for rows in (train, test))
         accuracy = KNeighborsClassifier(n_neighbors).fit(Z_train, y[train]).score(Z_test, y[test])
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
         return cls(Z_test, y[test], float(accuracy), n_neighbors, name).plot(ax=ax)
@@ -160,10 +163,13 @@ class EmbeddingDisplay:
         ax.set(xticks=[], yticks=[])
         ax.set_title(
             f"{self.name} in {self.embedding.shape[1]}-D: {self.n_neighbors}-NN right in {self.accuracy:.1%} of "
-            f"{len(self.labels)} held-out rows"
+            f"{len(self.labels)} held-out rows",
+            parse_math=False,
         )
         if len(np.unique(self.labels)) <= MAX_LEGEND:
-            ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+            legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+            for text in legend.get_texts():
+                text.set_parse_math(False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -202,21 +208,23 @@ class RankingDisplay:
             ax.errorbar(folds.mean(), position, xerr=folds.std(ddof=1), fmt="o", color=color, capsize=3)
         ax.axvline(100 * self.comparison[RAW].accuracy.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
         ax.set_yticks(range(len(results)), [f"{r.name}\n{r.verdict}" for r in results])
-        ax.set_xlabel(f"held-out rows right (%), {self.comparison.n_neighbors}-NN: mean ± std, {self._folds()}")
+        ax.set_xlabel(f"held-out rows right (%), {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
         ax.set_title("Accuracy on held-out rows (dashed: the raw features)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _folds(self) -> str:
-        return f"{self.comparison.n_folds} folds"
+
+def _hold_out(y: np.ndarray, test_size: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a fold rather than a shuffled split: it also serves classes of fewer rows than there are classes."""
+    folds = StratifiedKFold(max(2, round(1 / test_size)), shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")
+        train, test = next(folds.split(y, y))
+    return train, test
 
 
-def _hold_out(y: np.ndarray, groups: Any, test_size: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    if groups is None:
-        splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=random_state)
-    else:
-        splitter = StratifiedGroupKFold(round(1 / test_size), shuffle=True, random_state=random_state)
-    return next(splitter.split(np.zeros(len(y)), y, groups))
+def _rows(X: Any, rows: np.ndarray) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _axes(ax: Any) -> Any:
@@ -230,4 +238,6 @@ def _axes(ax: Any) -> Any:
 
 
 def _shortened(text: str, length: int = 24) -> str:
+    """Return a legend's text: short, and not starting with the underscore by which matplotlib hides it."""
+    text = " " + text if text.startswith("_") else text
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -7,9 +7,10 @@ import sys
 import time
 
 import pytest
+from rich.console import Console
 
 import nearkin
-from nearkin.app import cli
+from nearkin.app import cli, console
 from nearkin.app.cli import main
 
 CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i},5,{'ab'[i > 19]}\n" for i in range(40))
@@ -99,6 +100,42 @@ def test_what_a_table_contains_is_never_markup(here, capsys):
     (here / "odd.csv").write_text(CSV.replace("unit", "[red]unit[/]"))
     assert main(["compare", "odd.csv", "--target", "kind", *QUICK]) == 0
     assert "ignored, constant: [red]unit[/]" in capsys.readouterr().out
+
+
+def test_names_are_never_formulas(here):
+    (here / "$we_{ird$.csv").write_text(CSV.replace("a\n", "$a_{$\n"))
+    assert main(["compare", "$we_{ird$.csv", "--target", "kind", *QUICK]) == 0
+    assert (here / "$we_{ird$-nearkin.png").exists()
+
+
+def test_classes_of_three_rows(here):
+    rows = "".join(f"{i * 7 % 30},{i},c{i // 3}\n" for i in range(30))
+    (here / "small.csv").write_text("x,y,kind\n" + rows)
+    assert main(["compare", "small.csv", "--target", "kind", "--repeats", "1"]) == 0
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, monkeypatch):
+    monkeypatch.setattr(console, "_console", lambda stderr=False: Console(stderr=stderr, width=60))
+    assert main(["compare", "table.csv", "--target", "kind", *QUICK]) == 0
+    out = capsys.readouterr().out
+    assert "balanced" not in out
+    assert "…" not in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX pipe")
+def test_a_reader_that_leaves_early_still_gets_its_picture(here):
+    command = "from nearkin.app.cli import main; raise SystemExit(main())"
+    arguments = ["compare", "table.csv", "--target", "kind", *QUICK]
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=here
+    )
+    with process:
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    assert (here / "table-nearkin.png").exists()
 
 
 def test_missing_extras_are_named(monkeypatch, capsys):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array, csr_array, random_array, save_npz
 
-from nearkin.app.tables import MAX_ONE_HOT, TableError, read_table
+from nearkin.app.csv_table import MAX_ONE_HOT
+from nearkin.app.tables import TableError, read_table
 from nearkin.datasets import BUNDLED, load
 
 FLOWERS = "length,width,species\n1,2.5,a\n3,4,b\n5,6,a\n7,8,b\n"
@@ -67,9 +68,11 @@ def test_bundled_sets_have_their_own_classes(folder, target, groups):
     refused(read_table, "iris", target, groups, says=["iris is a bundled set", "leave --target and --groups out"])
 
 
-def test_a_file_goes_before_the_bundled_set_of_its_name(folder):
+def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(folder):
     (folder / "iris").mkdir()
-    refused(read_table, "iris", says="iris is a folder: give a .csv or .npz file")
+    assert read_table("iris").X.shape == (150, 4)
+    (folder / "wine").write_text("x,kind\n1,a\n")
+    refused(read_table, "wine", says="only .csv and .npz")
 
 
 @pytest.mark.parametrize(
@@ -154,8 +157,12 @@ def test_the_exact_name_goes_first(csv):
     assert csv("kind, kind\n1,a\n2,b\n3,a\n4,b\n", " kind").feature_names == ["kind"]
 
 
-def test_unnamed_columns_are_columns(csv):
-    assert csv(",,kind\n1,5,a\n2,7,b\n3,8,a\n4,0,b\n").feature_names == ["Unnamed: 0", "Unnamed: 1"]
+def test_unnamed_columns_are_columns_unless_they_number_the_rows(csv):
+    assert csv(",,kind\n4,5,a\n2,7,b\n3,8,a\n1,0,b\n").feature_names == ["Unnamed: 0", "Unnamed: 1"]
+    for first in (0, 1):
+        table = csv(f",x,kind\n{first},5,a\n{first + 1},7,b\n{first + 2},8,a\n{first + 3},0,b\n")
+        assert table.feature_names == ["x"]
+        assert table.notes == ["ignored, numbers of the rows without a name: Unnamed: 0"]
 
 
 def test_text_is_one_hot_encoded_and_said(csv):
@@ -167,9 +174,19 @@ def test_text_is_one_hot_encoded_and_said(csv):
     assert table.notes == ["one-hot encoded: colour (3 values), size (2 values)"]
 
 
-def test_dates_and_huge_integers_are_text(csv):
+def test_dates_are_text_and_huge_integers_numbers(csv):
     table = csv(f"day,number,kind\n2001-01-01,{10**30},a\n2001-01-02,1,b\n2001-01-01,1,a\n2001-01-02,1,b\n")
-    assert table.feature_names == ["day=2001-01-01", "day=2001-01-02", "number=1", f"number={10**30}"]
+    assert table.feature_names == ["number", "day=2001-01-01", "day=2001-01-02"]
+    np.testing.assert_array_equal(table.X[:, 0], [1e30, 1, 1, 1])
+
+
+def test_integers_that_differ_only_beyond_double_precision_are_constant(csv):
+    rows = "".join(f"{i},{2**60 + i},{'ab'[i % 2]}\n" for i in range(4))
+    assert csv("x,number,kind\n" + rows).notes == ["ignored, constant: number"]
+
+
+def test_a_quoted_empty_record_is_a_missing_value(csv):
+    refused(csv, 'x,kind\n1,a\n2,b\n3,a\n4,b\n""\n', says=["missing values", "on line 6"])
 
 
 def test_booleans_are_numbers(csv):

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import nearkin
 from nearkin import DNE, LPP, NMMP
 from nearkin.evaluation import RAW, Method, compare, default_methods
-from nearkin.evaluation.protocol import Protocol
+from nearkin.evaluation.protocol import Protocol, _pilot_rows
 
 DNE_METHOD = Method("DNE", DNE(), lambda p: [{"n_neighbors": 1}, {"n_neighbors": 5}])
 
@@ -69,7 +69,7 @@ class TestProtocol:
         folds = Protocol(X, y, None, 3, True, 0).folds(4, 2, [])
         expected = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(3)), X, y, cv=folds)
         np.testing.assert_array_equal(comparison[RAW].accuracy, expected)
-        assert comparison.n_folds == 8
+        assert len(comparison.folds) == 8
 
     def test_same_seed_same_answer(self):
         X, y = hidden()
@@ -103,20 +103,45 @@ class TestProtocol:
         folds += protocol.inner_folds(folds[0][0])
         assert all(not set(groups[train]) & set(groups[test]) for train, test in folds)
         comparison = compare(X, y, groups=[f"patient {g}" for g in groups], methods=[DNE_METHOD], n_repeats=1)
-        assert comparison.n_folds == 5
+        assert len(comparison.folds) == 5
 
     def test_small_classes_reduce_the_folds_and_the_vote_visibly(self):
-        X, y = hidden(n=10)
-        y[:4] = "rare"
+        X, y = hidden(n=6)
         comparison = compare(X, y, methods=[DNE_METHOD])
-        assert "5 folds reduced to 3: class no has 3 rows." in comparison.notes
-        assert "3-NN reduced to 2-NN: 10 rows leave no more to learn from." in comparison.notes
-        assert (comparison.n_neighbors, comparison.n_folds) == (2, 9)
+        assert comparison.notes[:2] == (
+            "5 folds reduced to 3: class no has 3 rows.",
+            "3-NN reduced to 2-NN: a fold leaves 2 rows to learn from.",
+        )
+        assert (comparison.n_neighbors, len(comparison.folds)) == (2, 9)
 
-    def test_four_rows(self):
-        comparison = compare(np.arange(8.0).reshape(4, 2) ** 2, ["a", "a", "b", "b"], methods=[Method("PCA", PCA())])
-        assert comparison.n_neighbors == 1
-        assert comparison.best.name == RAW
+    def test_two_rows_a_class_leave_nothing_to_choose_by_but_finish(self):
+        X = np.random.default_rng(0).normal(size=(12, 4))
+        comparison = compare(X, np.arange(12) // 2, n_neighbors=1)
+        skipped = {note.partition(" skipped")[0] for note in comparison.notes if "skipped" in note}
+        assert skipped == {"LDA", "NCA (sklearn)"}  # they need more rows than classes
+        assert comparison["DNE"].params[0] == {"n_neighbors": 1}
+
+    def test_small_classes_with_groups(self):
+        X = np.random.default_rng(0).normal(size=(12, 4))
+        comparison = compare(X, np.arange(12) // 3, groups=np.arange(12) % 6, methods=[DNE_METHOD], n_repeats=1)
+        assert "5 folds reduced to 3: there are 6 groups, and at most 3 rows in a class." in comparison.notes
+        assert len(comparison.results) == 2
+
+    def test_a_huge_group_reduces_the_vote(self):
+        X, y = hidden(n=40)
+        groups = np.where(np.arange(40) < 36, 0, np.arange(40))
+        comparison = compare(X, y, groups=groups, methods=[], n_neighbors=9)
+        assert any(note.startswith("9-NN reduced to ") for note in comparison.notes)
+
+    def test_equal_scores_take_the_smallest_dimension(self):
+        X, y = hidden(p=8)
+        X[:, 0] *= 100  # alone it decides, in any company
+        protocol = Protocol(X, y, None, 3, False, 0)
+        assert protocol.choose(Method("PCA", PCA()), np.arange(150)) == {"n_components": 1}
+
+    def test_the_pilot_sees_every_class(self):
+        y = np.repeat([0, 1], [8000, 4])
+        assert np.sum(y[_pilot_rows(y, np.arange(8004))]) == 3
 
     def test_sparse_rows(self):
         X, y = hidden()
@@ -170,7 +195,7 @@ class TestBudgets:
     def test_warnings_of_a_method_are_counted(self):
         X = np.random.default_rng(0).normal(size=(300, 2))
         comparison = compare(X, np.arange(300) % 5, methods=[Method("DNE", DNE())], n_repeats=1)
-        assert any(note.startswith("DNE warned in ") and "no negative eigenvalue" in note for note in comparison.notes)
+        assert any(note.startswith("DNE warned ") and "no negative eigenvalue" in note for note in comparison.notes)
 
 
 class TestInterruption:
@@ -218,6 +243,10 @@ def test_names_that_are_not_there():
         ({"groups": np.arange(150) % 2}, "groups holds 2 groups: at least 3"),
         ({"groups": [1, 2]}, "inconsistent numbers"),
         ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
+        ({"n_repeats": 0}, "n_repeats must be at least 1"),
+        ({"n_splits": 1}, "n_splits must be at least 2"),
+        ({"groups": [None] * 150}, "groups has missing values"),
+        ({"X": np.arange(300.0).reshape(150, 2) * 1e150}, "whose square is lost: scale the features"),
     ],
 )
 def test_bad_input(change, message):

@@ -2,17 +2,18 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from nearkin.evaluation import corrected_resampled_t_test, holm
+from nearkin import DNE
+from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, holm
 
 
 def test_without_shared_rows_it_is_students_test():
     d = np.random.default_rng(0).normal(0.3, 1, 12)
-    assert corrected_resampled_t_test(d, 0.0) == pytest.approx(ttest_1samp(d, 0).pvalue)
+    assert corrected_resampled_t_test(d, np.inf, 100) == pytest.approx(ttest_1samp(d, 0).pvalue)
 
 
 def test_shared_training_rows_make_it_more_careful():
     d = np.random.default_rng(0).normal(1, 1, 12)
-    assert corrected_resampled_t_test(d, 0.25) > corrected_resampled_t_test(d, 0.0)
+    assert corrected_resampled_t_test(d, 400, 100) > corrected_resampled_t_test(d, np.inf, 100)
 
 
 def test_it_keeps_its_level_where_the_plain_test_does_not():
@@ -22,15 +23,26 @@ def test_it_keeps_its_level_where_the_plain_test_does_not():
     rho = share / (1 + share)
     for _ in range(2000):
         d = np.sqrt(rho) * rng.normal() + np.sqrt(1 - rho) * rng.normal(size=J)
-        rejections += corrected_resampled_t_test(d, share) < 0.05
+        rejections += corrected_resampled_t_test(d, 100 / share, 100) < 0.05
         plain += ttest_1samp(d, 0).pvalue < 0.05
     assert 0.035 < rejections / 2000 < 0.065
     assert plain / 2000 > 0.2
 
 
-def test_no_spread():
-    assert corrected_resampled_t_test(np.zeros(5), 0.25) == 1.0
-    assert corrected_resampled_t_test(np.full(5, 0.1), 0.25) == 0.0
+def test_folds_that_agree_by_chance_prove_nothing():
+    assert corrected_resampled_t_test(np.zeros(5), 40, 10) == 1.0
+    assert corrected_resampled_t_test(np.full(2, 1 / 75), 75, 75) > 0.1  # one row in each of two folds
+    assert corrected_resampled_t_test(np.full(15, 0.1), 400, 100) < 1e-6
+
+
+def test_level_of_a_whole_comparison_of_noise():
+    """Two folds of a dozen rows, labels without meaning: hardly ever a verdict."""
+    verdicts = []
+    for seed in range(40):
+        X = np.random.default_rng(seed).normal(size=(12, 3))
+        comparison = compare(X, np.arange(12) % 2, methods=[Method("DNE", DNE())], n_splits=2, n_repeats=1)
+        verdicts += [result.verdict for result in comparison.results if result.name != RAW]
+    assert sum(verdict != "unclear" for verdict in verdicts) <= 3
 
 
 def test_holm_by_hand():

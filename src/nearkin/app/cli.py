@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         return _compare(options)
-    except TableError as error:
+    except (TableError, OSError) as error:
         return _fail(str(error))
     except KeyboardInterrupt:
-        print("nearkin: interrupted before anything was finished", file=sys.stderr)
+        print("nearkin: interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -91,7 +90,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     table = read_table(options.table, options.target, options.groups)
     picture = _picture_path(options.picture, table.name)
-    console.announce(table)
+    _print_quietly(lambda: console.announce(table))
     try:
         with console.Progress() as progress:
             comparison = compare(
@@ -108,13 +107,22 @@ def _compare(options: argparse.Namespace) -> int:
                 progress=progress,
             )
     except ValueError as error:
-        raise TableError(f"{table.name}: {error}") from error
-    console.report(comparison)
+        raise TableError(f"{table.name}: {str(error).partition(chr(10))[0]}") from error
+    _print_quietly(lambda: console.report(comparison))
     if comparison.interrupted:
         return INTERRUPTED
     _write_picture(picture, comparison, table)
-    console.say(f"Picture: {picture}")
+    _print_quietly(lambda: console.say(f"Picture: {picture}"))
     return 0
+
+
+def _print_quietly(report: Callable[[], None]) -> None:
+    """Print; if the reader of a pipe has gone (`| head`), go on in silence: there is a picture to write."""
+    try:
+        report()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich turns the first into the second
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _picture_path(wanted: str | None, name: str) -> Path:
@@ -124,9 +132,21 @@ def _picture_path(wanted: str | None, name: str) -> Path:
     path = Path(wanted or f"{name}-nearkin.png")
     if path.suffix.lower() != ".png":
         raise TableError(f"{path}: the picture is a PNG file: let its name end in .png.")
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise TableError(f"{path}: no file can be written there: choose another place with --picture.")
+    try:
+        part = _part(path)
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise TableError(
+            f"{path}: no file can be written there ({error.strerror}): choose another place with --picture."
+        ) from error
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: name a file with --picture.")
     return path
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
 
 
 def _write_picture(path: Path, comparison: Comparison, table: Table) -> None:
@@ -137,7 +157,7 @@ def _write_picture(path: Path, comparison: Comparison, table: Table) -> None:
     from ..plotting import EmbeddingDisplay, RankingDisplay
 
     figure = Figure(figsize=(14, 6), layout="constrained")
-    figure.suptitle(f"nearkin compare {table.name}")
+    figure.suptitle(f"nearkin compare {table.name}", parse_math=False)
     learned = [result for result in comparison.results if result.name != RAW]
     axes = figure.subplots(1, 2 if learned else 1, squeeze=False)[0]
     RankingDisplay.from_comparison(comparison, ax=axes[0])
@@ -147,16 +167,17 @@ def _write_picture(path: Path, comparison: Comparison, table: Table) -> None:
             shown.mapping(2),
             table.X,
             table.y,
-            groups=table.groups,
+            split=comparison.folds[0],
             n_neighbors=comparison.n_neighbors,
-            random_state=comparison.random_state,
             name=shown.name,
             ax=axes[1],
         )
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".png", delete=False) as file:
-        figure.savefig(file, dpi=110)
-    Path(file.name).chmod(0o644)
-    os.replace(file.name, path)
+    part = _part(path)
+    try:
+        figure.savefig(part, dpi=110, format="png")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _positive(text: str) -> int:

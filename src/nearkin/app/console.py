@@ -16,9 +16,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 from scipy.sparse import issparse
 
-from ..evaluation import Comparison, MethodResult
+from ..evaluation import Comparison, MethodResult, format_p
 from .tables import Table
 
+COLUMNS = ["method", "accuracy %", "balanced %", "dim", "fit", "vs raw", "p", "verdict"]
+FULL_WIDTH = 80
+LEFT_OUT_FIRST = ("balanced %", "fit", "dim")  # on a narrow terminal
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
 
 
@@ -51,17 +54,17 @@ def announce(table: Table) -> None:
 def report(comparison: Comparison) -> None:
     """Print the ranking, the verdict and the remarks."""
     grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    grid.add_column("method", no_wrap=True)
-    for name in ("accuracy %", "balanced %", "dim", "fit", "vs raw", "p"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    grid.add_column("verdict", no_wrap=True)
-    for result in comparison.results:
-        grid.add_row(*_cells(result), style=STYLES[result.verdict])
     console = _console()
-    console.print(grid)
+    columns = COLUMNS if console.width >= FULL_WIDTH else [name for name in COLUMNS if name not in LEFT_OUT_FIRST]
+    for name in columns:
+        grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", no_wrap=True)
+    for result in comparison.results:
+        cells = _cells(result)
+        grid.add_row(*(cells[name] for name in columns), style=STYLES[result.verdict])
+    console.print(grid, soft_wrap=True)
     scaled = "standardized" if comparison.scale else "unscaled"
     say(
-        f"{comparison.n_neighbors}-NN on {scaled} features, {comparison.n_folds} held-out folds, seed "
+        f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
         f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm"
     )
     console.print(Text(comparison.verdict, style="bold"), soft_wrap=True)
@@ -69,19 +72,19 @@ def report(comparison: Comparison) -> None:
         say(f"  {note}")
 
 
-def _cells(result: MethodResult) -> list[str]:
+def _cells(result: MethodResult) -> dict[str, str]:
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
     baseline = result.verdict == "baseline"
-    return [
-        result.name,
-        _mean_std(result.accuracy),
-        _mean_std(result.balanced_accuracy),
-        str(middle) if low == high else f"{middle} ({low}-{high})",
-        _duration(result.fit_seconds.mean()),
-        "" if baseline else f"{100 * result.difference:+.1f}",
-        "" if baseline else f"{result.p_value:.1g}",
-        result.verdict,
-    ]
+    return {
+        "method": result.name,
+        "accuracy %": _mean_std(result.accuracy),
+        "balanced %": _mean_std(result.balanced_accuracy),
+        "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
+        "fit": _duration(result.fit_seconds.mean()),
+        "vs raw": "" if baseline else f"{100 * result.difference:+.1f}",
+        "p": "" if baseline else format_p(result.p_value),
+        "verdict": result.verdict,
+    }
 
 
 def _mean_std(values: np.ndarray) -> str:

@@ -13,4 +13,5 @@ from .methods import default_methods as default_methods
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
+from .statistics import format_p as format_p
 from .statistics import holm as holm

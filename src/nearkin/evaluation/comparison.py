@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from .._array import check_n_neighbors, encode_labels, refuse_foreign
+from .._array import canonical, check_integer, check_n_neighbors, check_spread, encode_labels, refuse_foreign
 from .._memory import available_memory
 from .methods import RAW, Method, default_methods
 from .protocol import Budget, Protocol, Skipped, judge
-from .results import Comparison, MethodResult, best_result, ranked
+from .results import Comparison, Fold, MethodResult, best_result, ranked
 
 
 def compare(
@@ -27,7 +28,7 @@ def compare(
     n_splits: int = 5,
     n_repeats: int = 3,
     scale: bool = True,
-    time_budget: float = 120.0,
+    time_budget: float | None = 120.0,
     memory_budget: float | None = None,
     random_state: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
@@ -51,8 +52,9 @@ def compare(
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
     time_budget : float, default=120
-        Seconds a method may take in all; one that is expected to need more, by a pilot on at most 1,000 rows and
-        quadratic growth, or that does, is skipped with a note.
+        Seconds a method may take in all, None for any; one that is expected to need more, by a pilot on about 1,000
+        rows and its growth with the rows, or by the folds done so far, is skipped with a note. The raw features are
+        always judged.
     memory_budget : float, default=None
         Bytes a fit may need; None takes half of what is free.
     random_state : int, default=0
@@ -75,15 +77,19 @@ def compare(
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """
     X, y, groups = _check_table(X, y, groups)
+    k = check_n_neighbors(n_neighbors)
+    check_integer(n_splits, "n_splits", 2)
+    check_integer(n_repeats, "n_repeats", 1)
+    check_integer(random_state, "random_state", 0, 2**32 - 1)
     contestants = list(methods) if methods is not None else default_methods(random_state)
-    if all(method.name != RAW for method in contestants):
-        contestants.insert(0, Method(RAW, None))
+    contestants = [Method(RAW, None), *(method for method in contestants if method.name != RAW)]
     notes: list[str] = []
-    k = _vote_size(check_n_neighbors(n_neighbors), len(y), notes)
     protocol = Protocol(X, y, groups, k, scale, random_state)
     folds = protocol.folds(n_splits, n_repeats, notes)
-    test_share = float(np.mean([len(test) / len(train) for train, test in folds]))
-    budget = Budget(time_budget, memory_budget or (available_memory() or np.inf) / 2)
+    protocol = replace(protocol, n_neighbors=_vote_size(protocol, folds, notes))
+    if memory_budget is None:
+        memory_budget = (available_memory() or np.inf) / 2
+    budget = Budget(np.inf if time_budget is None else time_budget, memory_budget)
     finished: list[MethodResult] = []
     winner = None
     interrupted = False
@@ -93,21 +99,33 @@ def compare(
                 finished.append(judge(method, protocol, folds, budget, notes, progress or (lambda *_: None)))
             except Skipped as reason:
                 notes.append(f"{method.name} skipped: {reason}")
-        winner = _fit_winner(best_result(ranked(finished, test_share)).name, contestants, protocol)
+        winner = _fit_winner(best_result(ranked(finished, folds)).name, contestants, protocol)
     except KeyboardInterrupt:
         if not finished:
             raise
         interrupted = True
         notes.append(f"Interrupted: {len(finished)} of {len(contestants)} methods were finished, no winner was fitted.")
-    results = ranked(finished, test_share)
-    return Comparison(results, winner, tuple(notes), interrupted, k, len(folds), scale, random_state)
+    return Comparison(
+        ranked(finished, folds),
+        winner,
+        tuple(notes),
+        interrupted,
+        protocol.n_neighbors,
+        tuple(folds),
+        scale,
+        random_state,
+    )
 
 
-def _vote_size(k: int, n_rows: int, notes: list[str]) -> int:
-    """Return k, or as many as half of half of the rows can offer: two folds inside of two folds."""
-    possible = max(1, n_rows // 4)
+def _vote_size(protocol: Protocol, folds: list[Fold], notes: list[str]) -> int:
+    """Return k, or as many as the smallest training part of any fold can offer."""
+    k = protocol.n_neighbors
+    trains = [train for train, _ in folds]
+    possible = min(
+        len(part) for train in trains for part in [train, *(inner for inner, _ in protocol.inner_folds(train))]
+    )
     if k > possible:
-        notes.append(f"{k}-NN reduced to {possible}-NN: {n_rows} rows leave no more to learn from.")
+        notes.append(f"{k}-NN reduced to {possible}-NN: a fold leaves {possible} rows to learn from.")
     return min(k, possible)
 
 
@@ -122,8 +140,9 @@ def _fit_winner(name: str, contestants: Sequence[Method], protocol: Protocol) ->
 
 def _check_table(X: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
     refuse_foreign(X)
-    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    y = np.asarray(y)
+    X = canonical(check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32)))
+    check_spread(X)
+    y = column_or_1d(y)
     check_consistent_length(X, y, groups)
     classes, codes = encode_labels(y)
     sizes = np.bincount(codes)
@@ -133,7 +152,10 @@ def _check_table(X: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray, np.ndarr
             "merge it with another class or drop it."
         )
     if groups is not None:
-        groups = np.unique(np.asarray(groups), return_inverse=True)[1]
+        groups = column_or_1d(groups)
+        if any(group is None or group != group for group in groups.tolist()):
+            raise ValueError("groups has missing values: give every row a group, if need be one of its own.")
+        groups = np.unique(groups, return_inverse=True)[1]
         if groups.max() < 2:
             raise ValueError(f"groups holds {groups.max() + 1} groups: at least 3 are needed to hold some out.")
     return X, y, groups

@@ -33,6 +33,8 @@ class Method:
         Whether the first m columns of a fit are the fit with m components; one fit then serves every dimension of
         `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     memory : function of the class sizes that returns the bytes a fit needs beyond the data
+    growth : int
+        Power of the number of rows that the time of a fit grows with.
     most : function of p and the number of classes that returns the largest n_components there is
     """
 
@@ -41,6 +43,7 @@ class Method:
     settings: Callable[[int], Sequence[Params]] = lambda p: [{}]
     nested: bool = True
     memory: Callable[[np.ndarray], float] = lambda sizes: 0.0
+    growth: int = 2
     most: Callable[[int, int], int] = lambda p, n_classes: p
 
 
@@ -51,8 +54,8 @@ def default_methods(random_state: int | None = 0) -> list[Method]:
     """Return the raw features, PCA, LDA, every nearkin method and scikit-learn's NCA, the quick ones first."""
     return [
         Method(RAW, None),
-        Method("PCA", PCA()),
-        Method("LDA", LinearDiscriminantAnalysis(), most=lambda p, n_classes: min(p, n_classes - 1)),
+        Method("PCA", PCA(svd_solver="full"), growth=1),
+        Method("LDA", LinearDiscriminantAnalysis(), growth=1, most=lambda p, n_classes: min(p, n_classes - 1)),
         Method("LPP", LPP()),
         Method("DNE", DNE(), lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]),
         Method("NMMP ratio trace", NMMP(criterion="ratio_trace"), memory=_nmmp_memory),

@@ -22,15 +22,15 @@ from threadpoolctl import threadpool_limits
 
 from .._memory import human_bytes
 from .methods import DIMENSIONS, RAW, Method, Params
-from .results import MethodResult
+from .results import Fold, MethodResult
 
+# What a method may raise on a table that does not suit it; it is skipped then, and the reason is told.
+FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 INNER_SPLITS = 3
-# Up to so many features the matrices are so small that BLAS threads cost more than they give: twice the time for a whole
-# comparison of breast_cancer on two cores. The neighbour search keeps its threads.
+# Up to so many features the matrices are so small that BLAS threads cost more than they give: on two cores, twice the
+# time for a comparison on breast_cancer. The neighbour search keeps its threads.
 FEW_FEATURES = 500
 PILOT_ROWS = 1000
-
-Fold = tuple[np.ndarray, np.ndarray]
 
 
 class Skipped(Exception):  # noqa: N818 - not an error
@@ -63,12 +63,12 @@ class Protocol:
 
     def folds(self, n_splits: int, n_repeats: int, notes: list[str]) -> list[Fold]:
         """Return the outer folds; reduce them to the rows of the smallest class (or the groups), and say so."""
+        labels, counts = np.unique(self.y, return_counts=True)
         if self.groups is None:
-            labels, counts = np.unique(self.y, return_counts=True)
             possible, reason = int(counts.min()), f"class {labels[counts.argmin()]!s} has {counts.min()} rows"
         else:
-            possible = len(np.unique(self.groups))
-            reason = f"there are {possible} groups"
+            possible = min(len(np.unique(self.groups)), int(counts.max()))
+            reason = f"there are {len(np.unique(self.groups))} groups, and at most {counts.max()} rows in a class"
         if possible < n_splits:
             notes.append(f"{n_splits} folds reduced to {possible}: {reason}.")
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_repeats)
@@ -76,12 +76,11 @@ class Protocol:
         return [fold for seed in seeds for fold in self._splits(everybody, min(n_splits, possible), seed)]
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
-        """Return folds of some training rows."""
-        if self.groups is None:
-            possible = int(np.unique(self.y[rows], return_counts=True)[1].min())
-        else:
-            possible = len(np.unique(self.groups[rows]))
-        return self._splits(rows, min(max(possible, 2), INNER_SPLITS), self.random_state)
+        """Return folds of some training rows; none where every class has a single row."""
+        counts = np.unique(self.y[rows], return_counts=True)[1]
+        possible = int(counts.min()) if self.groups is None else len(np.unique(self.groups[rows]))
+        n_splits = min(max(possible, 2), INNER_SPLITS, counts.max())
+        return self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
         splitter = (StratifiedKFold if self.groups is None else StratifiedGroupKFold)(
@@ -106,15 +105,15 @@ class Protocol:
     def choose(self, method: Method, rows: np.ndarray) -> Params:
         """Return the parameters with the highest mean accuracy on inner folds of the rows; of equals the smallest."""
         settings = method.settings(self.X.shape[1])
-        if method.estimator is None or (len(settings) == 1 and not method.nested):
+        folds = self.inner_folds(rows)
+        if method.estimator is None or (len(settings) == 1 and not method.nested) or not folds:
             return settings[0]
         scores: dict[tuple[int, int | None], list[float]] = {}
-        folds = self.inner_folds(rows)
         for train, test in folds:
             for number, setting in enumerate(settings):
                 for m, score in self._scores_by_dimension(method, setting, train, test).items():
                     scores.setdefault((number, m), []).append(score)
-        complete = {key: np.mean(values) for key, values in scores.items() if len(values) == len(folds)}
+        complete = {key: round(np.mean(values), 12) for key, values in scores.items() if len(values) == len(folds)}
         number, m = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0]))
         return settings[number] | ({} if m is None else {"n_components": m})
 
@@ -155,7 +154,6 @@ def judge(
                 budget.check_seconds((time.perf_counter() - start) * len(folds) / done)
     notes.extend(_summarized(method.name, caught))
     accuracy, balanced, dimension, params, seconds = zip(*rows, strict=True)
-    typical = max(params, key=params.count)
     return MethodResult(
         method.name,
         np.array(accuracy),
@@ -163,7 +161,7 @@ def judge(
         np.array(dimension),
         params,
         np.array(seconds),
-        protocol.pipeline(method, typical),
+        protocol.pipeline(method, params[0]),
         method.most(protocol.X.shape[1], len(np.unique(protocol.y))),
     )
 
@@ -178,7 +176,7 @@ def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, 
         model.fit(X[train], y[train])
         seconds = time.perf_counter() - start
         predicted = model.predict(X[test])
-    except (ValueError, TypeError, MemoryError, np.linalg.LinAlgError) as error:
+    except FAILURES as error:
         if method.name == RAW:
             raise
         raise Skipped(str(error).partition("\n")[0]) from error
@@ -197,19 +195,39 @@ def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget:
         raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
     settings = method.settings(protocol.X.shape[1])
     fits = len(folds) * (1 + INNER_SPLITS * len(settings))
-    pilot = check_random_state(0).permutation(train)[:PILOT_ROWS]
-    start = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            protocol.pipeline(method, settings[-1]).fit(protocol.X[pilot], protocol.y[pilot])
-    except (ValueError, TypeError, MemoryError, np.linalg.LinAlgError) as error:
-        raise Skipped(str(error).partition("\n")[0]) from error
-    budget.check_seconds(fits * (time.perf_counter() - start) * (len(train) / len(pilot)) ** 2)
+    pilot = _pilot_rows(protocol.y, train)
+    growth = (len(train) / len(pilot)) ** method.growth
+    budget.check_seconds(fits * _pilot_seconds(protocol.pipeline(method, settings[-1]), protocol, pilot) * growth)
+
+
+def _pilot_rows(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return at most `PILOT_ROWS` of the rows, or three of every class where that is more."""
+    rows = np.random.default_rng(0).permutation(rows)
+    order = np.argsort(y[rows], kind="stable")
+    starts = np.unique(y[rows][order], return_index=True)[1]
+    number_in_class = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
+    return np.union1d(rows[:PILOT_ROWS], rows[order[number_in_class < 3]])
+
+
+def _pilot_seconds(pipeline: Pipeline, protocol: Protocol, rows: np.ndarray) -> float:
+    """Return the time of a fit, the quicker of two (the first also warms up); 0 if it fails, for the folds to judge."""
+    seconds = []
+    for _ in range(2):
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pipeline.fit(protocol.X[rows], protocol.y[rows])
+        except FAILURES:
+            return 0.0
+        seconds.append(time.perf_counter() - start)
+        if seconds[0] > 1:
+            break
+    return min(seconds)
 
 
 def _summarized(name: str, caught: list[warnings.WarningMessage]) -> Iterator[str]:
     """Yield each distinct warning once, with how often it came."""
     for text, count in Counter(str(warning.message) for warning in caught).items():
-        if not text.startswith("n_components="):  # the dimensions tried may exceed a fold's rank: harmless
-            yield f"{name} warned in {count} fits: {text}"
+        if "were asked for, but the data vary in" not in text:  # dimensions tried may exceed a fold's rank: harmless
+            yield f"{name} warned {count} times: {text}"

@@ -11,9 +11,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .methods import RAW, Params
-from .statistics import corrected_resampled_t_test, holm
+from .statistics import corrected_resampled_t_test, format_p, holm
 
 SIGNIFICANCE = 0.05
+
+Fold = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class MethodResult:
     fit_seconds : ndarray of shape (n_folds,)
         Time of one fit with the chosen parameters, the choice not included.
     pipeline : Pipeline
-        Scaler, map and vote, unfitted, with the parameters chosen most often.
+        Scaler, map and vote, unfitted, with the parameters of the first fold: they were chosen on its training rows.
     max_components : int
         Largest number of components that the method has for this table.
     difference : float
@@ -53,7 +55,7 @@ class MethodResult:
     p_value: float = float("nan")
 
     def mapping(self, n_components: int) -> Pipeline:
-        """Return scaler and map, unfitted, with n_components, or as many as there are. Not for the raw features."""
+        """Return scaler and map of `pipeline` with n_components, or as many as there are. Not for the raw features."""
         m = min(n_components, self.max_components)
         return clone(self.pipeline[:-1]).set_params(map__n_components=m)
 
@@ -82,8 +84,9 @@ class Comparison:
         What was skipped, reduced or remarked, one line each.
     interrupted : bool
         Whether the run was stopped early; `results` then holds the methods finished until then.
-    n_neighbors, n_folds : int
-        k of the vote; number of held-out folds.
+    n_neighbors : int
+        k of the vote.
+    folds : tuple of (training rows, held-out rows)
     scale : bool
     random_state : int
     """
@@ -93,7 +96,7 @@ class Comparison:
     notes: tuple[str, ...]
     interrupted: bool
     n_neighbors: int
-    n_folds: int
+    folds: tuple[Fold, ...]
     scale: bool
     random_state: int
 
@@ -118,9 +121,11 @@ class Comparison:
                 f"{self.n_neighbors}-NN on the raw features is right in {raw.accuracy.mean():.1%}; nothing to compare."
             )
         first = methods[0] if self.best is raw else self.best
+        p = format_p(first.p_value)
         evidence = (
             f"{first.accuracy.mean():.1%} against {raw.accuracy.mean():.1%} of held-out rows, "
-            f"{100 * first.difference:+.1f} points, p = {first.p_value:.1g} after Holm over {len(methods)} methods"
+            f"{100 * first.difference:+.1f} points, p {p if p.startswith('<') else '= ' + p} after Holm over "
+            f"{len(methods)} methods"
         )
         if self.best is raw:
             return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
@@ -146,14 +151,12 @@ class Comparison:
         )
 
 
-def ranked(finished: Sequence[MethodResult], test_share: float) -> tuple[MethodResult, ...]:
-    """Return the results by mean accuracy, with differences to the raw features and corrected p-values.
-
-    `test_share`: held-out rows over training rows of a fold.
-    """
+def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[MethodResult, ...]:
+    """Return the results by mean accuracy, with differences to the raw features and corrected p-values."""
     raw = next(result for result in finished if result.name == RAW)
+    n_train, n_test = (float(np.mean([len(fold[side]) for fold in folds])) for side in (0, 1))
     others = [result for result in finished if result.name != RAW]
-    p_values = holm([corrected_resampled_t_test(r.accuracy - raw.accuracy, test_share) for r in others])
+    p_values = holm([corrected_resampled_t_test(r.accuracy - raw.accuracy, n_train, n_test) for r in others])
     judged = [
         replace(result, difference=float(np.mean(result.accuracy - raw.accuracy)), p_value=p_value)
         for result, p_value in zip(others, p_values, strict=True)

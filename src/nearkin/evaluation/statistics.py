@@ -8,18 +8,23 @@ import numpy as np
 from scipy.stats import t as student
 
 
-def corrected_resampled_t_test(differences: np.ndarray, test_share: float) -> float:
+def corrected_resampled_t_test(differences: np.ndarray, n_train: float, n_test: float) -> float:
     """Return the two-sided p-value for a mean difference of 0 over the folds of a repeated cross-validation.
 
-    `t = mean(d) / sqrt((1/J + test_share) var(d))` with J - 1 degrees of freedom; `test_share`, the test rows over the
-    training rows, corrects for the training rows that folds share (Nadeau and Bengio, Machine Learning 52, 2003).
+    `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom; n_test/n_train, rows of a fold,
+    corrects for the training rows that folds share (Nadeau and Bengio, Machine Learning 52, 2003). A fold's accuracy
+    comes in steps of 1/n_test, so var(d) is taken to be at least that of rounding to such a step: folds that agree by
+    chance prove nothing.
     """
     J = len(differences)
-    mean, variance = differences.mean(), differences.var(ddof=1)
-    if variance == 0:
-        return 1.0 if mean == 0 else 0.0
-    statistic = mean / np.sqrt((1 / J + test_share) * variance)
+    variance = max(differences.var(ddof=1), 1 / (12 * n_test**2))
+    statistic = differences.mean() / np.sqrt((1 / J + n_test / n_train) * variance)
     return float(2 * student.sf(abs(statistic), J - 1))
+
+
+def format_p(p_value: float) -> str:
+    """Return a p-value with one digit, or "<0.001"."""
+    return f"{p_value:.1g}" if p_value >= 0.001 else "<0.001"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
