@@ -103,6 +103,15 @@ def test_total_scatter_is_the_scatter_of_the_graph_that_ties_everybody(X, contai
     np.testing.assert_allclose(total_scatter(container(X)), 30 * np.cov(X.T, bias=True))
 
 
+def test_rows_without_weight_leave_no_trace(X):
+    """A loose row of a heat graph: what only it has is exactly zero, and not rounding to be divided by."""
+    rare = np.hstack([X, np.eye(30)[:, :1] * 1e3, np.full((30, 1), 0.1)])
+    w = np.r_[0.0, np.random.default_rng(1).random(29)]
+    S = total_scatter(rare, w)
+    assert not S[4:].any()
+    np.testing.assert_allclose(S[:4, :4], total_scatter(X[1:], w[1:]))
+
+
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_total_is_within_plus_between(container):
     X, y = load_iris(return_X_y=True)

@@ -75,11 +75,14 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     It is the scatter of the graph that ties everybody: `S(ww' / sum(w))`.
     """
     w = np.ones(X.shape[0]) if weights is None else weights
-    X = X.astype(np.float64) if issparse(X) else centre(X)
-    mean = w @ X / w.sum()
     if issparse(X):
+        X = X.astype(np.float64)
+        mean = w @ X / w.sum()
         return (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
-    X = X - mean
+    X = centre(X)[w > 0]
+    w = w[w > 0]
+    X = X - X[np.linalg.norm(X - w @ X / w.sum(), axis=1).argmin()]  # see `_anchored`
+    X -= w @ X / w.sum()
     return (X.T * w) @ X
 
 

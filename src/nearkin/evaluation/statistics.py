@@ -23,8 +23,8 @@ def corrected_resampled_t_test(differences: np.ndarray, n_train: float, n_test: 
 
 
 def format_p(p_value: float) -> str:
-    """Return a p-value with one digit, or "<0.001"."""
-    return f"{p_value:.1g}" if p_value >= 0.001 else "<0.001"
+    """Return a p-value with two digits, or "<0.001"."""
+    return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
