@@ -60,8 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare",
         help="rank learned metrics by k-NN on held-out rows",
-        description="Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated stratified "
-        "cross-validation. Scaling and every choice (dimensions, DNE's k) are made inside the training rows.",
+        description="""\
+Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
+stratified cross-validation. Scaling and every choice (dimensions, DNE's k) are
+made inside the training rows.""",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -54,7 +54,7 @@ class LPP(LinearEmbedding):
     Notes
     -----
     The scale of the features decides who is near: standardize first unless the units are comparable. Given the
-    neighbours, the criterion is indifferent to it.
+    neighbours, the criterion is indifferent to the units (p <= n).
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
     solved in the span of the rows, O(n^2 p), without a p x p matrix.

@@ -230,4 +230,4 @@ def _summarized(name: str, caught: list[warnings.WarningMessage]) -> Iterator[st
     """Yield each distinct warning once, with how often it came."""
     for text, count in Counter(str(warning.message) for warning in caught).items():
         if "were asked for, but the data vary in" not in text:  # dimensions tried may exceed a fold's rank: harmless
-            yield f"{name} warned {count} times: {text}"
+            yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"
