@@ -92,29 +92,32 @@ def compare(
     budget = Budget(np.inf if time_budget is None else time_budget, memory_budget)
     finished: list[MethodResult] = []
     winner = None
-    interrupted = False
     try:
         for method in contestants:
-            try:
-                finished.append(judge(method, protocol, folds, budget, notes, progress or (lambda *_: None)))
-            except Skipped as reason:
-                notes.append(f"{method.name} skipped: {reason}")
+            _contest(method, protocol, folds, budget, finished, notes, progress or (lambda *_: None))
         winner = _fit_winner(best_result(ranked(finished, folds)).name, contestants, protocol)
     except KeyboardInterrupt:
         if not finished:
             raise
-        interrupted = True
         notes.append(f"Interrupted: {len(finished)} of {len(contestants)} methods were finished, no winner was fitted.")
-    return Comparison(
-        ranked(finished, folds),
-        winner,
-        tuple(notes),
-        interrupted,
-        protocol.n_neighbors,
-        tuple(folds),
-        scale,
-        random_state,
-    )
+    results = ranked(finished, folds)
+    return Comparison(results, winner, tuple(notes), protocol.n_neighbors, tuple(folds), scale, random_state)
+
+
+def _contest(
+    method: Method,
+    protocol: Protocol,
+    folds: list[Fold],
+    budget: Budget,
+    finished: list[MethodResult],
+    notes: list[str],
+    progress: Callable[[str, int, int], None],
+) -> None:
+    """Add what a method does to `finished`, or the reason why it was given up to `notes`."""
+    try:
+        finished.append(judge(method, protocol, folds, budget, notes, progress))
+    except Skipped as reason:
+        notes.append(f"{method.name} skipped: {reason}")
 
 
 def _vote_size(protocol: Protocol, folds: list[Fold], notes: list[str]) -> int:

@@ -82,8 +82,6 @@ class Comparison:
         validation on all rows, then fitted on all rows. None after an interruption.
     notes : tuple of str
         What was skipped, reduced or remarked, one line each.
-    interrupted : bool
-        Whether the run was stopped early; `results` then holds the methods finished until then.
     n_neighbors : int
         k of the vote.
     folds : tuple of (training rows, held-out rows)
@@ -94,11 +92,15 @@ class Comparison:
     results: tuple[MethodResult, ...]
     winner: Pipeline | None
     notes: tuple[str, ...]
-    interrupted: bool
     n_neighbors: int
     folds: tuple[Fold, ...]
     scale: bool
     random_state: int
+
+    @property
+    def interrupted(self) -> bool:
+        """Return whether the run was stopped early; `results` then holds the methods finished until then."""
+        return self.winner is None
 
     def __getitem__(self, name: str) -> MethodResult:
         """Return the result of a method by its name."""
