@@ -97,7 +97,7 @@ def _values(column: Any) -> np.ndarray:
     if is_numeric_dtype(column):
         return column.to_numpy()
     values = column.tolist()
-    if all(isinstance(value, int) for value in values):  # too long for 64 bits
+    if all(str(value).lstrip("-").isdigit() for value in values):  # integers too long for 64 bits
         return np.array([float(value) for value in values])
     return np.array(values, dtype=str)
 
