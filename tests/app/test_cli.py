@@ -115,7 +115,7 @@ def test_classes_of_three_rows(here):
 
 
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, monkeypatch):
-    monkeypatch.setattr(console, "_console", lambda stderr=False: Console(stderr=stderr, width=60))
+    monkeypatch.setattr(console, "_console", lambda stderr=False: Console(stderr=stderr, width=50))
     assert main(["compare", "table.csv", "--target", "kind", *QUICK]) == 0
     out = capsys.readouterr().out
     assert "balanced" not in out

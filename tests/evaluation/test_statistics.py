@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from nearkin import DNE
-from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, holm
+from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, format_p, holm, signed_points
 
 
 def test_without_shared_rows_it_is_students_test():
@@ -49,3 +49,8 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
     assert holm([]) == []
+
+
+def test_figures_as_they_are_printed():
+    assert [signed_points(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
+    assert [format_p(p) for p in (0.05149, 1.0, 2e-5)] == ["0.051", "1", "<0.001"]

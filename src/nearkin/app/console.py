@@ -16,12 +16,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 from scipy.sparse import issparse
 
-from ..evaluation import Comparison, MethodResult, format_p
+from ..evaluation import Comparison, MethodResult, format_p, signed_points
 from .tables import Table
 
-COLUMNS = ["method", "accuracy %", "balanced %", "dim", "fit", "vs raw", "p", "verdict"]
-FULL_WIDTH = 80
-LEFT_OUT_FIRST = ("balanced %", "fit", "dim")  # on a narrow terminal
+LEFT_OUT_FIRST = ("fit", "balanced %", "dim", "p")
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
 
 
@@ -33,9 +31,10 @@ def _console(*, stderr: bool = False) -> Console:
     return console
 
 
-def say(text: str) -> None:
-    """Print a line to standard output; a long one is not cut."""
-    _console().print(text, soft_wrap=True)
+def say(text: str, style: str = "") -> None:
+    """Print a line to standard output; a long one is wrapped between words on a terminal, and left whole elsewhere."""
+    console = _console()
+    console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
 
 
 def announce(table: Table) -> None:
@@ -53,23 +52,31 @@ def announce(table: Table) -> None:
 
 def report(comparison: Comparison) -> None:
     """Print the ranking, the verdict and the remarks."""
-    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     console = _console()
-    columns = COLUMNS if console.width >= FULL_WIDTH else [name for name in COLUMNS if name not in LEFT_OUT_FIRST]
-    for name in columns:
-        grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", no_wrap=True)
-    for result in comparison.results:
-        cells = _cells(result)
-        grid.add_row(*(cells[name] for name in columns), style=STYLES[result.verdict])
-    console.print(grid, soft_wrap=True)
+    console.print(_ranking(comparison, console.width))
     scaled = "standardized" if comparison.scale else "unscaled"
     say(
         f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
         f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm"
     )
-    console.print(Text(comparison.verdict, style="bold"), soft_wrap=True)
+    say(comparison.verdict, style="bold")
     for note in comparison.notes:
         say(f"  {note}")
+
+
+def _ranking(comparison: Comparison, width: int) -> Grid:
+    """Return the ranking, on a narrow terminal without its less needed columns: a figure is never cut."""
+    rows = [_cells(result) for result in comparison.results]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
+    for name in LEFT_OUT_FIRST:
+        if sum(widths.values()) + len(widths) - 1 > width:
+            del widths[name]
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    for name, size in widths.items():
+        grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
+    for row, result in zip(rows, comparison.results, strict=True):
+        grid.add_row(*(row[name] for name in widths), style=STYLES[result.verdict])
+    return grid
 
 
 def _cells(result: MethodResult) -> dict[str, str]:
@@ -81,7 +88,7 @@ def _cells(result: MethodResult) -> dict[str, str]:
         "balanced %": _mean_std(result.balanced_accuracy),
         "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
         "fit": _duration(result.fit_seconds.mean()),
-        "vs raw": "" if baseline else f"{100 * result.difference:+.1f}",
+        "vs raw": "" if baseline else signed_points(result.difference),
         "p": "" if baseline else format_p(result.p_value),
         "verdict": result.verdict,
     }

@@ -15,3 +15,4 @@ from .results import MethodResult as MethodResult
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import format_p as format_p
 from .statistics import holm as holm
+from .statistics import signed_points as signed_points

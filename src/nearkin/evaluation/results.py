@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .methods import RAW, Params
-from .statistics import corrected_resampled_t_test, format_p, holm
+from .statistics import corrected_resampled_t_test, format_p, holm, signed_points
 
 SIGNIFICANCE = 0.05
 
@@ -126,7 +126,7 @@ class Comparison:
         p = format_p(first.p_value)
         evidence = (
             f"{first.accuracy.mean():.1%} against {raw.accuracy.mean():.1%} of held-out rows, "
-            f"{100 * first.difference:+.1f} points, p {p if p.startswith('<') else '= ' + p} after Holm over "
+            f"{signed_points(first.difference)} points, p {p if p.startswith('<') else '= ' + p} after Holm over "
             f"{len(methods)} methods"
         )
         if self.best is raw:

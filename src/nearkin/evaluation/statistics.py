@@ -27,6 +27,11 @@ def format_p(p_value: float) -> str:
     return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
 
 
+def signed_points(difference: float) -> str:
+    """Return a difference of shares in percentage points, e.g. "+1.2"; never "-0.0"."""
+    return f"{round(100 * difference, 1) + 0.0:+.1f}"
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return Holm's step-down corrected p-values, in the order given."""
     order = np.argsort(p_values)
