@@ -7,21 +7,22 @@ learned from separates even random labels. matplotlib is imported when something
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .evaluation import RAW, Comparison
+from .evaluation import RAW, Comparison, held_out_map
 
 # Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight
 # markers no two of 56 classes look alike.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MAX_LEGEND = 24
+MAX_BARS = 30
 
 
 class SpectrumDisplay:
@@ -136,12 +137,10 @@ class EmbeddingDisplay:
         ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
-        train, test = split or _hold_out(y, test_size, random_state)
-        mapping = clone(estimator).fit(_rows(X, train), y[train])
-        Z_train, Z_test = (np.asarray(mapping.transform(_rows(X, rows)))[:, :2] for rows in (train, test))
-        accuracy = KNeighborsClassifier(n_neighbors).fit(Z_train, y[train]).score(Z_test, y[test])
+        split = split or _hold_out(y, test_size, random_state)
+        seen = held_out_map(estimator, X, y, split, n_neighbors)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
-        return cls(Z_test, y[test], float(accuracy), n_neighbors, name).plot(ax=ax)
+        return cls(seen.embedding, y[seen.rows], seen.accuracy, n_neighbors, name).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
@@ -214,6 +213,88 @@ class RankingDisplay:
         return self
 
 
+class FeatureDisplay:
+    """What a learned linear map does to every feature: stretched, or ignored.
+
+    Parameters
+    ----------
+    stretch : array of shape (p,)
+        As `feature_stretch` returns it.
+    names : sequence of p str
+    name : str
+        Of the map, for the title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(self, stretch: np.ndarray, names: Sequence[str], name: str) -> None:
+        self.stretch = stretch
+        self.names = names
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, names: Sequence[str] | None = None, ax: Any = None
+    ) -> FeatureDisplay:
+        """Draw the stretches of a fitted linear map.
+
+        Parameters
+        ----------
+        estimator : fitted transformer
+        names : sequence of p str, default=None
+            None takes `feature_names_in_`, or else numbers the features.
+        ax : matplotlib axes, default=None
+        """
+        stretch = feature_stretch(estimator)
+        known = getattr(estimator, "feature_names_in_", [f"feature {number}" for number in range(len(stretch))])
+        return cls(stretch, known if names is None else names, type(estimator).__name__).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> FeatureDisplay:
+        """Draw on the matplotlib axes `ax`, by default on a new figure; of many features the extremes."""
+        ax = _axes(ax)
+        order = np.argsort(-self.stretch, kind="stable")
+        if len(order) > MAX_BARS:
+            order = np.concatenate([order[: MAX_BARS // 2], order[-MAX_BARS // 2 :]])
+        position = np.arange(len(order))[::-1]
+        colors = [COLORS[0] if self.stretch[feature] >= 1 else COLORS[1] for feature in order]
+        ax.barh(position, self.stretch[order], color=colors)
+        ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
+        ax.set_yticks(position, [_shortened(str(self.names[feature])) for feature in order], parse_math=False)
+        shown = "" if len(order) == len(self.stretch) else f" (the extremes of {len(self.stretch)})"
+        ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
+        ax.set_title(f"{self.name}: features stretched and ignored{shown}", parse_math=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
+    """Return how far a unit step along each feature moves a row in the learned space, relative to the average.
+
+    For a linear map A (m, p) it is `||A e_j||` over the root mean square of all features: 1 is average, 0 ignored. The
+    step is one unit of what the map was fitted on: one standard deviation where that was standardized.
+
+    Parameters
+    ----------
+    estimator : fitted linear transformer
+        With `components_` of shape (m, p), as the methods here, PCA and NCA have it; others are asked for the images of
+        the p unit vectors, which takes O(p^2) memory.
+
+    Returns
+    -------
+    array of shape (p,)
+    """
+    if hasattr(estimator, "components_"):
+        A = estimator.components_
+    else:
+        unit = np.eye(estimator.n_features_in_)
+        A = (estimator.transform(unit) - estimator.transform(np.zeros_like(unit[:1]))).T
+    length = np.linalg.norm(A, axis=0)
+    return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
+
+
 def _hold_out(y: np.ndarray, test_size: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a fold rather than a shuffled split: it also serves classes of fewer rows than there are classes."""
     folds = StratifiedKFold(max(2, round(1 / test_size)), shuffle=True, random_state=random_state)
@@ -221,10 +302,6 @@ def _hold_out(y: np.ndarray, test_size: float, random_state: int) -> tuple[np.nd
         warnings.filterwarnings("ignore", "The least populated class")
         train, test = next(folds.split(y, y))
     return train, test
-
-
-def _rows(X: Any, rows: np.ndarray) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _axes(ax: Any) -> Any:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array, csr_array, random_array, save_npz
 
-from nearkin.app.csv_table import MAX_ONE_HOT
+from nearkin.app.encoder import MAX_ONE_HOT
 from nearkin.app.tables import TableError, read_table
 from nearkin.datasets import BUNDLED, load
 
@@ -72,7 +72,7 @@ def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(fo
     (folder / "iris").mkdir()
     assert read_table("iris").X.shape == (150, 4)
     (folder / "wine").write_text("x,kind\n1,a\n")
-    refused(read_table, "wine", says="only .csv and .npz")
+    refused(read_table, "wine", says="only .csv, .parquet and .npz")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(fo
         ("none.csv", ["none.csv: no such file", "iris, wine, breast_cancer, digits, balance_scale"]),
         ("irsi", "irsi: no such file"),
         (".", ". is a folder"),
-        ("t.xlsx", ["t.xlsx: only .csv and .npz", "save the table as one of them"]),
+        ("t.xlsx", ["t.xlsx: only .csv, .parquet and .npz", "save it as one of them"]),
         ("t" * 300 + ".csv", "ttt.csv"),
     ],
 )
@@ -301,7 +301,7 @@ S_Y = np.arange(6) % 2
 def test_dense_npz(npz, dtype):
     numbers = np.array([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=dtype)
     table = npz(X=numbers, y=Y)
-    assert table.X.dtype == np.float64
+    assert table.X.dtype == (np.float32 if dtype in (np.float32, np.float16) else np.float64)
     np.testing.assert_array_equal(table.X, numbers)
     np.testing.assert_array_equal(table.y, Y)
     assert (table.name, table.feature_names, table.notes) == ("t", ["column 0", "column 1"], [])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 
 import numpy as np
@@ -16,9 +17,12 @@ from rich.table import Table as Grid
 from rich.text import Text
 from scipy.sparse import issparse
 
+from .._memory import human_bytes
 from ..evaluation import Comparison, MethodResult, format_p, signed_points
-from .tables import Table
+from .model import Model
+from .table import Table, listed
 
+FEW = 10
 LEFT_OUT_FIRST = ("fit", "balanced %", "dim", "p")
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
 
@@ -31,10 +35,15 @@ def _console(*, stderr: bool = False) -> Console:
     return console
 
 
-def say(text: str, style: str = "") -> None:
-    """Print a line to standard output; a long one is wrapped between words on a terminal, and left whole elsewhere."""
-    console = _console()
-    console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
+def say(text: str, style: str = "", *, stderr: bool = False) -> None:
+    """Print a line; a long one is wrapped between words on a terminal, and left whole elsewhere."""
+    console = _console(stderr=stderr)
+    console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
+
+
+def printable(text: str) -> str:
+    """Return text in which what would command a terminal is spelled out; tables and files may hold anything."""
+    return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text)
 
 
 def announce(table: Table) -> None:
@@ -66,7 +75,7 @@ def report(comparison: Comparison) -> None:
 
 def _ranking(comparison: Comparison, width: int) -> Grid:
     """Return the ranking, on a narrow terminal without its less needed columns: a figure is never cut."""
-    rows = [_cells(result) for result in comparison.results]
+    rows = [cells(result) for result in comparison.results]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
     for name in LEFT_OUT_FIRST:
         if sum(widths.values()) + len(widths) - 1 > width:
@@ -79,7 +88,8 @@ def _ranking(comparison: Comparison, width: int) -> Grid:
     return grid
 
 
-def _cells(result: MethodResult) -> dict[str, str]:
+def cells(result: MethodResult) -> dict[str, str]:
+    """Return the line of the ranking for a method."""
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
     baseline = result.verdict == "baseline"
     return {
@@ -102,22 +112,63 @@ def _duration(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-class Progress:
-    """Shows folds done: a bar for the method at work on a terminal, a line for each finished method elsewhere."""
+def describe(model: Model, path: Path) -> None:
+    """Print what a model is, how good it was on held-out rows, and what it does to the features."""
+    names, held_out = model.encoder.feature_names, model.held_out
+    say(
+        f"{path}: {model.method}, learned from {len(model.codes)} rows of {model.table} ({len(names)} features, "
+        f"{len(model.classes)} classes of {model.target!r}), saved by nearkin {model.versions['nearkin']}"
+    )
+    beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
+    say(
+        f"Held out: {model.n_neighbors}-NN right in {held_out['accuracy']:.1%} ± {held_out['std']:.1%} "
+        f"({held_out['folds']} folds); on the raw features {held_out['raw_accuracy']:.1%}{beaten}"
+    )
+    smaller = f"{len(names) / model.n_components:.1f} times smaller"
+    say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
+    say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all rows that vote")
+    if len(model.spectrum):
+        say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.spectrum], 12)}")
+    step = "a standard deviation" if model.is_standardized else "a unit"
+    say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
+    console = _console()
+    console.print(_stretches(model.stretch, names))
 
-    def __init__(self) -> None:
+
+def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:
+    """Return the features by their stretch, of many only the extremes."""
+    order = np.argsort(-stretch, kind="stable").tolist()
+    shown = [*order[:FEW], None, *order[-FEW:]] if len(order) > 2 * FEW else order
+    grid = Grid(box=None, show_header=False, padding=(0, 1, 0, 0))
+    for justify in ("right", "left", "left"):
+        grid.add_column(justify=justify)
+    for feature in shown:
+        if feature is None:
+            grid.add_row("", "", f"... {len(order) - 2 * FEW} more")
+        else:
+            bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
+            grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature]), overflow="fold"))
+    return grid
+
+
+class Progress:
+    """Shows work done: a bar with the time left on a terminal, a line for each finished task elsewhere, or nothing."""
+
+    def __init__(self, unit: str, *, quiet: bool = False) -> None:
         console = _console(stderr=True)
         self._bar = progress.Progress(
             progress.TextColumn("{task.description:20}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
-            progress.TextColumn("folds"),
+            progress.TextColumn(unit),
             progress.TimeElapsedColumn(),
             progress.TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=quiet or not console.is_terminal,
         )
+        self._unit = unit
+        self._lines = not quiet and not console.is_terminal
         self._task: progress.TaskID | None = None
         self._name = ""
         self._start = 0.0
@@ -134,7 +185,7 @@ class Progress:
         self._bar.stop()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Show that `done` of `total` folds of a method are finished."""
+        """Show that `done` of `total` units of a task are finished."""
         if name != self._name:
             if self._task is not None:
                 self._bar.remove_task(self._task)
@@ -142,5 +193,6 @@ class Progress:
             self._task = self._bar.add_task(name, total=total)
         assert self._task is not None
         self._bar.update(self._task, completed=done)
-        if done == total and self._bar.disable:
-            print(f"{name}: {total} folds in {time.perf_counter() - self._start:.1f} s", file=sys.stderr, flush=True)
+        if done == total and self._lines:
+            seconds = time.perf_counter() - self._start
+            print(f"{name}: {total} {self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from .table import Table, TableError, check_classes, check_groups, find_name, quoted, refuse_cells, without_constants
+from .._array import row_blocks
+from .encoder import numbers_only
+from .table import BadCells, Table, TableError, check_classes, check_groups, find_name, quoted, without_constants
 
 MAX_COLUMNS = 10**8
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
@@ -18,35 +22,44 @@ SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 
 def read_npz(path: Path, target: str, groups: str | None) -> Table:
     """Return the table of an NPZ file with X, or data, indices, indptr and shape; `target` is an array."""
-    arrays, target, groups = _load_arrays(path, target, groups)
-    if target == groups:
-        raise TableError(f"{path}: --target and --groups both name {target!r}: give two arrays.")
-    X = _dense(path, arrays["X"]) if "X" in arrays else _sparse(path, arrays)
-    y = check_classes(path, target, _labels(path, target, arrays[target], X.shape[0]))
-    group = None
-    if groups is not None:
-        group = check_groups(path, groups, _labels(path, groups, arrays[groups], X.shape[0]))
-    names = _feature_names(path, arrays.get("feature_names"), X.shape[1])
+    with _opened(path) as archive:
+        target = find_name(path, archive.files, target, "--target")
+        groups = None if groups is None else find_name(path, archive.files, groups, "--groups")
+        if target == groups:
+            raise TableError(f"{path}: --target and --groups both name {target!r}: give two arrays.")
+        X, names = _rows(path, archive)
+        y = check_classes(path, target, _labels(path, archive, target, X.shape[0]))
+        group = None
+        if groups is not None:
+            group = check_groups(path, groups, _labels(path, archive, groups, X.shape[0]))
     X, names, notes = without_constants(path, X, names)
-    return Table(X, y, group, names, path.stem, notes)
+    return Table(X, y, group, path.stem, notes, target, numbers_only(names), range(X.shape[0]))
 
 
-def _load_arrays(path: Path, target: str, groups: str | None) -> tuple[dict[str, np.ndarray], str, str | None]:
-    """Return the arrays that are needed, and the keys that `target` and `groups` stand for."""
+def read_npz_rows(path: Path) -> tuple[Any, list[str]]:
+    """Return X and the names of its columns."""
+    with _opened(path) as archive:
+        return _rows(path, archive)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     if not zipfile.is_zipfile(path):
         raise TableError(f"{path} is not an NPZ archive: write it by numpy.savez.")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            keys = archive.files
-            target = find_name(path, keys, target, "--target")
-            groups = None if groups is None else find_name(path, keys, groups, "--groups")
-            matrix = ("X",) if "X" in keys else SPARSE_KEYS
-            if not set(matrix) <= set(keys):
-                raise TableError(f"{path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has {quoted(keys)}.")
-            wanted = [*matrix, target, groups, "feature_names", *(["format"] if matrix is SPARSE_KEYS else [])]
-            return {key: _array(path, archive, key) for key in wanted if key in keys}, target, groups
+            yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise TableError(f"{path} is damaged ({error}): write it again.") from error
+
+
+def _rows(path: Path, archive: Any) -> tuple[Any, list[str]]:
+    keys = archive.files
+    if "X" not in keys and not set(SPARSE_KEYS) <= set(keys):
+        raise TableError(f"{path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has {quoted(keys)}.")
+    X = _dense(path, _array(path, archive, "X")) if "X" in keys else _sparse(path, archive)
+    names = _array(path, archive, "feature_names") if "feature_names" in keys else None
+    return X, _feature_names(path, names, X.shape[1])
 
 
 def _array(path: Path, archive: Any, key: str) -> np.ndarray:
@@ -65,12 +78,28 @@ def _dense(path: Path, X: np.ndarray) -> np.ndarray:
     _require_numbers(path, "X", X)
     if X.ndim != 2:
         raise TableError(f"{path}: X has the shape {X.shape}: reshape it to (rows, columns).")
-    X = X.astype(np.float64)
-    refuse_cells(path, "missing or infinite values", ~np.isfinite(X), _feature_names(path, None, X.shape[1]), _row)
+    X = _floating(X)
+    names = _feature_names(path, None, X.shape[1])
+    BadCells("missing or infinite values").add(names, ~np.isfinite(X)).refuse(path, _row)
     return X
 
 
-def _sparse(path: Path, arrays: dict[str, np.ndarray]) -> csr_array:
+def _floating(X: np.ndarray) -> np.ndarray:
+    """Return X in float64, or in float32 if it is that or shorter; 64-bit integers become floats where they stand."""
+    if X.dtype.kind == "f":
+        return X.astype(np.float32 if X.dtype.itemsize < 8 else np.float64, copy=False)
+    if X.dtype.itemsize < 8:
+        return X.astype(np.float64)
+    X = np.ascontiguousarray(X)
+    floats = X.view(np.float64)
+    for block in row_blocks(*X.shape):
+        floats[block] = X[block]
+    return floats
+
+
+def _sparse(path: Path, archive: Any) -> csr_array:
+    keys = [*SPARSE_KEYS, *(["format"] if "format" in archive.files else [])]
+    arrays = {key: _array(path, archive, key) for key in keys}
     _require_numbers(path, "data", arrays["data"])
     layout = str(arrays["format"].astype(str)) if "format" in arrays else "csr"
     if layout not in ("csr", "csc"):
@@ -92,7 +121,7 @@ def _sparse(path: Path, arrays: dict[str, np.ndarray]) -> csr_array:
     def row(entry: int) -> str:
         return _row(int(np.searchsorted(X.indptr, entry, side="right")) - 1)
 
-    refuse_cells(path, "missing or infinite values", ~np.isfinite(X.data)[:, None], ["data"], row)
+    BadCells("missing or infinite values").add(["data"], ~np.isfinite(X.data)[:, None]).refuse(path, row)
     return X
 
 
@@ -101,13 +130,14 @@ def _require_numbers(path: Path, key: str, array: np.ndarray) -> None:
         raise TableError(f"{path}: {key!r} holds {array.dtype}, not numbers: encode it first.")
 
 
-def _labels(path: Path, key: str, labels: np.ndarray, n_rows: int) -> np.ndarray:
+def _labels(path: Path, archive: Any, key: str, n_rows: int) -> np.ndarray:
+    labels = _array(path, archive, key)
     if labels.shape != (n_rows,):
         raise TableError(f"{path}: {key!r} has the shape {labels.shape}, X has {n_rows} rows: save one label a row.")
     if labels.dtype.kind not in "biufU":
         raise TableError(f"{path}: {key!r} holds {labels.dtype}: save strings or integers.")
     if labels.dtype.kind == "f":
-        refuse_cells(path, "missing or infinite values", ~np.isfinite(labels)[:, None], [key], _row)
+        BadCells("missing or infinite values").add([key], ~np.isfinite(labels)[:, None]).refuse(path, _row)
     return labels
 
 
@@ -119,6 +149,8 @@ def _feature_names(path: Path, names: np.ndarray | None, n_features: int) -> lis
             f"{path}: 'feature_names' has the shape {names.shape} and the type {names.dtype}, X has {n_features} "
             "columns: save one string a column."
         )
+    if len(np.unique(names)) < n_features:
+        raise TableError(f"{path}: 'feature_names' repeats a name: give every column a name of its own.")
     return [str(name) for name in names]
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
+
+from .._array import row_blocks
+
+if TYPE_CHECKING:
+    from .encoder import ColumnEncoder
 
 MIN_ROWS = 4
 
@@ -25,25 +31,36 @@ class Table:
     Attributes
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Features, float64 and finite.
+        Features, finite; float64, or float32 where an NPZ file holds that.
     y : ndarray of shape (n,)
         Classes (strings, integers or booleans), each at least twice.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
-    feature_names : list of str
-        Names of the p features.
     name : str
         Name of the table.
     notes : list of str
         What was ignored or encoded.
+    target : str
+        Name of the column of the classes.
+    encoder : ColumnEncoder
+        Makes rows like those of X of another table with these columns.
+    row_names : sequence of n names
+        Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
     """
 
     X: Any
     y: np.ndarray
     groups: np.ndarray | None
-    feature_names: list[str]
     name: str
     notes: list[str]
+    target: str
+    encoder: ColumnEncoder
+    row_names: Sequence[Any]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Return the names of the p features."""
+        return self.encoder.feature_names
 
 
 def find_name(path: Path, names: Sequence[str], wanted: str, option: str) -> str:
@@ -56,13 +73,41 @@ def find_name(path: Path, names: Sequence[str], wanted: str, option: str) -> str
     raise TableError(f"{path} has no {wanted!r}{hint}: give {option} one of {quoted(names)}.")
 
 
-def refuse_cells(path: Path, what: str, bad: np.ndarray, names: Iterable[str], where: Callable[[int], str]) -> None:
-    """Raise a TableError that names the columns of the bad cells, their counts, and the place of the first."""
-    if bad.any():
-        counts = zip(names, bad.sum(axis=0), strict=True)
-        columns = listed([f"{name!r} ({count})" for name, count in counts if count], 5)
-        first = where(int(bad.any(axis=1).argmax()))
-        raise TableError(f"{path}: {what} in {columns}, first {first}: fill them or drop these rows first.")
+class BadCells:
+    """Cells that cannot be used, counted by column while a table is read."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.counts: Counter[str] = Counter()
+        self.first: int | None = None
+
+    def add(self, names: Iterable[str], bad: np.ndarray, start: int = 0) -> BadCells:
+        """Count the bad cells of some rows, the first of which has the number `start`."""
+        if bad.any():
+            counts = bad.sum(axis=0).tolist()
+            self.counts.update({name: count for name, count in zip(names, counts, strict=True) if count})
+            self.first = start + int(bad.any(axis=1).argmax()) if self.first is None else self.first
+        return self
+
+    def refuse(self, path: Path, where: Callable[[int], str]) -> None:
+        """Raise a TableError that names the columns, their counts and the place of the first bad cell, if there are."""
+        if self.first is not None:
+            columns = listed([f"{name!r} ({count})" for name, count in self.counts.items()], 5)
+            raise TableError(
+                f"{path}: {self.what} in {columns}, first {where(self.first)}: fill them or drop these rows first."
+            )
+
+
+def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str]) -> None:
+    """Raise a TableError that names the columns a model needs and the table lacks."""
+    present = set(names)
+    missing = [name for name in needed if name not in present]
+    if missing:
+        close = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.5)
+        hint = f" ({missing[0]!r} may be {close[0]!r} here)" if close else ""
+        raise TableError(
+            f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
+        )
 
 
 def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
@@ -97,7 +142,10 @@ def check_groups(path: Path, name: str, groups: np.ndarray) -> np.ndarray:
 
 
 def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any, list[str], list[str]]:
-    """Return X and its names without the columns that never change, and a note on these; sparse X is kept whole."""
+    """Return X and its names without the columns that never change, and a note on these; sparse X is kept whole.
+
+    Dense X is used up: the columns left move together in its memory.
+    """
     if issparse(X):
         varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
     else:
@@ -106,7 +154,16 @@ def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any,
         raise nothing_left(place)
     kept = [name for name, varied in zip(names, varies, strict=True) if varied]
     constant = [name for name, varied in zip(names, varies, strict=True) if not varied]
-    return X if varies.all() else X[:, varies], kept, note("ignored, constant", constant)
+    return X if varies.all() else _compacted(X, varies), kept, note("ignored, constant", constant)
+
+
+def _compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return some columns of X, written over X itself: no row is overwritten before it was read."""
+    X = np.ascontiguousarray(X)
+    compact = X.reshape(-1)[: X.shape[0] * kept.sum()].reshape(X.shape[0], -1)
+    for block in row_blocks(*X.shape):
+        compact[block] = X[block][:, kept]
+    return compact
 
 
 def nothing_left(place: Path | str) -> TableError:

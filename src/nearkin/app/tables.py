@@ -1,32 +1,57 @@
 """Files to X, y and names: every table of the `nearkin` command comes in here.
 
 What cannot be read with certainty is refused by a `TableError`: one line that names the place and the remedy. What can
-go on goes on visibly: every column that was ignored or encoded is named in `Table.notes`.
+go on goes on visibly: every column that was ignored or encoded is named in the notes.
 """
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ..datasets import BUNDLED, load
-from .csv_table import read_csv
-from .npz_table import read_npz
-from .table import Table, TableError, listed, without_constants
+from .columns import File, read_columns
+from .csv_table import CsvFile
+from .encoder import ColumnEncoder, learn_encoder, numbers_only
+from .npz_table import read_npz, read_npz_rows
+from .parquet_table import ParquetFile
+from .table import (
+    Table,
+    TableError,
+    check_classes,
+    check_groups,
+    find_name,
+    listed,
+    note,
+    quoted,
+    require_names,
+    without_constants,
+)
 
-__all__ = ["Table", "TableError", "read_table"]
+__all__ = ["Table", "TableError", "read_rows", "read_table"]
+
+FORMATS: dict[str, Callable[[Path], File]] = {".csv": CsvFile, ".parquet": ParquetFile}
+STANDARD_INPUT = "-"
 
 
 def read_table(source: str, target: str | None = None, groups: str | None = None) -> Table:
-    """Return the table in a file, or a bundled one.
+    """Return the table in a file, or a bundled one, to learn from.
 
     Parameters
     ----------
     source : str
-        Path of a .csv or .npz file; or, where no such file exists, one of `nearkin.datasets.BUNDLED`.
+        Path of a .csv, .parquet or .npz file; "-" for standard input; or, where no such file exists, one of
+        `nearkin.datasets.BUNDLED`.
     target : str, optional
-        Column of the classes. A CSV needs it; in an NPZ it is a key, by default "y"; bundled sets know theirs.
+        Column of the classes. A CSV or Parquet file needs it; in an NPZ it is a key, by default "y"; bundled sets know
+        theirs.
     groups : str, optional
-        Column (CSV) or key (NPZ) of the groups.
+        Column (CSV, Parquet) or key (NPZ) of the groups.
 
     Returns
     -------
@@ -37,23 +62,103 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
     TableError
         If there is no such table, or it cannot be compared on.
     """
-    path = Path(source)
-    try:
-        if source in BUNDLED and not path.is_file():
-            return _read_bundled(source, target, groups)
-        if path.is_dir():
-            raise TableError(f"{source} is a folder: give a .csv or .npz file.")
-        if not path.exists():
-            raise TableError(f"{source}: no such file; give a .csv or .npz file, or a bundled set: {listed(BUNDLED)}.")
-        if path.suffix.lower() == ".csv":
-            return read_csv(path, target, groups)
+    if _is_bundled(source):
+        return _read_bundled(source, target, groups)
+    with _file(source) as path:
         if path.suffix.lower() == ".npz":
             return read_npz(path, target or "y", groups)
+        return _read_labelled(FORMATS[path.suffix.lower()](path), target, groups)
+
+
+def read_rows(source: str, encoder: ColumnEncoder) -> tuple[Any, list[str]]:
+    """Return rows for a model, and notes on what was ignored or is unknown to it.
+
+    Parameters
+    ----------
+    source : str
+        As in `read_table`.
+    encoder : ColumnEncoder
+        Names the columns that are needed; their order in the table does not matter.
+
+    Returns
+    -------
+    X : ndarray or csr_array of shape (n, p)
+    notes : list of str
+
+    Raises
+    ------
+    TableError
+        If there is no such table, or it lacks columns, or they hold what the model cannot take.
+    """
+    if _is_bundled(source):
+        dataset = load(source)
+        return _select(source, dataset.X, dataset.feature_names, encoder)
+    with _file(source) as path:
+        if path.suffix.lower() == ".npz":
+            return _select(path, *read_npz_rows(path), encoder)
+        file = FORMATS[path.suffix.lower()](path)
+        require_names(path, file.names, encoder.columns)
+        columns = read_columns(file, encoder.columns, as_text=encoder.text.tolist())
+        notes = [*_ignored(file.names, encoder), *encoder.unknown(columns)]
+        return encoder.encode(columns), notes
+
+
+def _is_bundled(source: str) -> bool:
+    return source in BUNDLED and not Path(source).is_file()
+
+
+@contextmanager
+def _file(source: str) -> Iterator[Path]:
+    """Yield the path of a table that exists and is of a known format; what goes wrong with it is told in one line."""
+    try:
+        if source == STANDARD_INPUT:
+            with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
+                path = _saved_input(Path(folder))
+                try:
+                    yield path
+                except TableError as error:
+                    raise TableError(str(error).replace(str(path), "standard input")) from error
+        else:
+            yield _existing(source)
     except MemoryError as error:
         raise TableError(f"{source} does not fit into memory: take fewer rows or columns.") from error
     except OSError as error:
         raise TableError(f"{source} cannot be read: {error.strerror or error}.") from error
-    raise TableError(f"{source}: only .csv and .npz files are supported: save the table as one of them.")
+
+
+def _existing(source: str) -> Path:
+    path, known = Path(source), "a .csv, .parquet or .npz file"
+    if path.is_dir():
+        raise TableError(f"{source} is a folder: give {known}.")
+    if not path.exists():
+        raise TableError(f"{source}: no such file; give {known}, or a bundled set: {listed(BUNDLED)}.")
+    if path.suffix.lower() not in (*FORMATS, ".npz"):
+        raise TableError(f"{source}: only .csv, .parquet and .npz files are supported: save it as one of them.")
+    return path
+
+
+def _saved_input(folder: Path) -> Path:
+    """Return standard input as a file: every format is read from the front more than once."""
+    path = folder / "stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    with path.open("rb") as file:
+        start = file.read(4)
+    return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))
+
+
+def _read_labelled(file: File, target: str | None, groups: str | None) -> Table:
+    if target is None:
+        raise TableError(f"{file.path}: say which column holds the classes by --target: {quoted(file.names)}.")
+    target = find_name(file.path, file.names, target, "--target")
+    groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
+    if target == groups:
+        raise TableError(f"{file.path}: --target and --groups both name the column {target!r}: give two columns.")
+    columns = read_columns(file, file.names)
+    y = check_classes(file.path, target, columns.pop(target))
+    group = None if groups is None else check_groups(file.path, groups, columns.pop(groups))
+    encoder, notes, row_names = learn_encoder(columns)
+    return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names)
 
 
 def _read_bundled(name: str, target: str | None, groups: str | None) -> Table:
@@ -63,4 +168,21 @@ def _read_bundled(name: str, target: str | None, groups: str | None) -> Table:
         )
     dataset = load(name)
     X, names, notes = without_constants(name, dataset.X, dataset.feature_names)
-    return Table(X, dataset.y, None, names, name, notes)
+    return Table(X, dataset.y, None, name, notes, "target", numbers_only(names), range(len(X)))
+
+
+def _select(place: Path | str, X: Any, names: list[str], encoder: ColumnEncoder) -> tuple[Any, list[str]]:
+    """Return the columns of X that the model learned from, in its order."""
+    require_names(place, names, encoder.columns)
+    if len(encoder.text):
+        raise TableError(
+            f"{place}: the model learned from text in {quoted(encoder.text, 5)}: give a CSV or Parquet file."
+        )
+    position = {name: number for number, name in enumerate(names)}
+    order = [position[name] for name in encoder.columns]
+    return X if order == list(range(X.shape[1])) else X[:, order], _ignored(names, encoder)
+
+
+def _ignored(names: list[str], encoder: ColumnEncoder) -> list[str]:
+    known = set(encoder.columns)
+    return note("ignored, not learned from", [name for name in names if name not in known])

@@ -16,3 +16,8 @@ from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import format_p as format_p
 from .statistics import holm as holm
 from .statistics import signed_points as signed_points
+from .views import HeldOutMap as HeldOutMap
+from .views import accuracy_by_dimension as accuracy_by_dimension
+from .views import confusion as confusion
+from .views import first_repeat as first_repeat
+from .views import held_out_map as held_out_map

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from .._array import canonical, check_integer, check_n_neighbors, check_spread, encode_labels, refuse_foreign
 from .._memory import available_memory
-from .methods import RAW, Method, default_methods
+from .methods import RAW, Method, default_methods, raw_features
 from .protocol import Budget, Protocol, Skipped, judge
 from .results import Comparison, Fold, MethodResult, best_result, ranked
 
@@ -82,7 +82,7 @@ def compare(
     check_integer(n_repeats, "n_repeats", 1)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     contestants = list(methods) if methods is not None else default_methods(random_state)
-    contestants = [Method(RAW, None), *(method for method in contestants if method.name != RAW)]
+    contestants = [raw_features(), *(method for method in contestants if method.name != RAW)]
     notes: list[str] = []
     protocol = Protocol(X, y, groups, k, scale, random_state)
     folds = protocol.folds(n_splits, n_repeats, notes)

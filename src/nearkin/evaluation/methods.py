@@ -36,6 +36,8 @@ class Method:
     growth : int
         Power of the number of rows that the time of a fit grows with.
     most : function of p and the number of classes that returns the largest n_components there is
+    summary : str
+        What it does, in a sentence or two.
     """
 
     name: str
@@ -45,26 +47,68 @@ class Method:
     memory: Callable[[np.ndarray], float] = lambda sizes: 0.0
     growth: int = 2
     most: Callable[[int, int], int] = lambda p, n_classes: p
+    summary: str = ""
 
 
 RAW = "raw k-NN"
 
 
+def raw_features() -> Method:
+    """Return the baseline: no map at all."""
+    return Method(
+        RAW,
+        None,
+        summary="The features as they are, each counting by its spread. The bar that the others must pass.",
+    )
+
+
 def default_methods(random_state: int | None = 0) -> list[Method]:
     """Return the raw features, PCA, LDA, every nearkin method and scikit-learn's NCA, the quick ones first."""
     return [
-        Method(RAW, None),
-        Method("PCA", PCA(svd_solver="full"), growth=1),
-        Method("LDA", LinearDiscriminantAnalysis(), growth=1, most=lambda p, n_classes: min(p, n_classes - 1)),
-        Method("LPP", LPP()),
-        Method("DNE", DNE(), lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]),
-        Method("NMMP ratio trace", NMMP(criterion="ratio_trace"), memory=_nmmp_memory),
+        raw_features(),
+        Method(
+            "PCA",
+            PCA(svd_solver="full"),
+            growth=1,
+            summary="Keeps the directions in which all rows vary most (Principal Component Analysis). Knows no labels, "
+            "so it may drop what tells the classes apart.",
+        ),
+        Method(
+            "LDA",
+            LinearDiscriminantAnalysis(),
+            growth=1,
+            most=lambda p, n_classes: min(p, n_classes - 1),
+            summary="Pulls every class to its mean and the means apart (Linear Discriminant Analysis). Right where "
+            "each class is one cloud; at most one dimension fewer than there are classes.",
+        ),
+        Method(
+            "LPP",
+            LPP(),
+            summary="Keeps near rows near (Locality Preserving Projections). Knows no labels: the local counterpart of "
+            "PCA.",
+        ),
+        Method(
+            "DNE",
+            DNE(),
+            lambda p: [{"n_neighbors": k} for k in (1, 3, 10)],
+            summary="Pulls each row to its nearest kin and pushes its nearest strangers away (Discriminant "
+            "Neighborhood Embedding). The negative eigenvalues say how many dimensions help.",
+        ),
+        Method(
+            "NMMP ratio trace",
+            NMMP(criterion="ratio_trace"),
+            memory=_nmmp_memory,
+            summary="Pulls mutual kin together and pushes mutual strangers apart (Neighborhood MinMax Projections), by "
+            "the ratio trace: free to stretch every direction, so units do not matter.",
+        ),
         Method(
             "NMMP",
             NMMP(),
             lambda p: _dimensions(p, (1, 2, 3, 5, 10, 20, 40, 60, 100)),
             nested=False,
             memory=_nmmp_memory,
+            summary="Pulls mutual kin together and pushes mutual strangers apart (Neighborhood MinMax Projections), by "
+            "the exact trace ratio: turns the space and leaves out what does not help.",
         ),
         Method(
             "NCA (sklearn)",
@@ -72,6 +116,8 @@ def default_methods(random_state: int | None = 0) -> list[Method]:
             lambda p: _dimensions(p, (2, 10)),
             nested=False,
             memory=lambda sizes: 40.0 * sizes.sum() ** 2,  # five n x n arrays of float64
+            summary="Raises the expected share of rows that a randomly drawn near neighbour labels right "
+            "(Neighbourhood Components Analysis, scikit-learn's), by descent. Slow, and needs n x n memory.",
         ),
     ]
 

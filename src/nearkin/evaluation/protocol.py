@@ -121,12 +121,18 @@ class Protocol:
         self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray
     ) -> dict[int | None, float]:
         """Return the accuracy for every number of leading dimensions; None stands for all of them."""
+        scores = self.curve(method, setting, train, test)
+        return {(None if m == max(scores) else m): score for m, score in scores.items()}
+
+    def curve(self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray) -> dict[int, float]:
+        """Return the accuracy on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
         *maps, (_, vote) = self.pipeline(method, setting).steps
         mapping = Pipeline(maps).fit(self.X[train], self.y[train])
         Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
-        cuts = [m for m in DIMENSIONS if m < Z_train.shape[1]] if method.nested else []
+        every = Z_train.shape[1]
+        cuts = [m for m in DIMENSIONS if m < every] if method.nested and method.estimator is not None else []
         return {
-            m: vote.fit(Z_train[:, :m], self.y[train]).score(Z_test[:, :m], self.y[test]) for m in [*cuts, None]
+            m: vote.fit(Z_train[:, :m], self.y[train]).score(Z_test[:, :m], self.y[test]) for m in [*cuts, every]
         }  # fmt: skip
 
 
@@ -153,20 +159,21 @@ def judge(
             if method.name != RAW and done < len(folds):
                 budget.check_seconds((time.perf_counter() - start) * len(folds) / done)
     notes.extend(_summarized(method.name, caught))
-    accuracy, balanced, dimension, params, seconds = zip(*rows, strict=True)
+    accuracy, balanced, dimension, params, seconds, predictions = zip(*rows, strict=True)
     return MethodResult(
-        method.name,
+        method,
         np.array(accuracy),
         np.array(balanced),
         np.array(dimension),
         params,
         np.array(seconds),
+        predictions,
         protocol.pipeline(method, params[0]),
         method.most(protocol.X.shape[1], len(np.unique(protocol.y))),
     )
 
 
-def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, float, int, Params, float]:
+def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, float, int, Params, float, np.ndarray]:
     train, test = fold
     X, y = protocol.X, protocol.y
     try:
@@ -184,7 +191,7 @@ def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
         balanced = balanced_accuracy_score(y[test], predicted)
-    return accuracy_score(y[test], predicted), balanced, dimension, params, seconds
+    return accuracy_score(y[test], predicted), balanced, dimension, params, seconds, predicted
 
 
 def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .methods import RAW, Params
+from .methods import RAW, Method, Params
 from .statistics import corrected_resampled_t_test, format_p, holm, signed_points
 
 SIGNIFICANCE = 0.05
@@ -24,7 +24,7 @@ class MethodResult:
 
     Attributes
     ----------
-    name : str
+    method : Method
     accuracy, balanced_accuracy : ndarray of shape (n_folds,)
         Share of held-out rows (or mean share over classes) that the vote gets right.
     dimension : ndarray of shape (n_folds,)
@@ -33,6 +33,8 @@ class MethodResult:
         The chosen parameters of each fold.
     fit_seconds : ndarray of shape (n_folds,)
         Time of one fit with the chosen parameters, the choice not included.
+    predictions : tuple of ndarray
+        The vote on the held-out rows of each fold.
     pipeline : Pipeline
         Scaler, map and vote, unfitted, with the parameters of the first fold: they were chosen on its training rows.
     max_components : int
@@ -43,16 +45,22 @@ class MethodResult:
         Of the corrected resampled t-test, Holm-corrected over the methods; NaN for the raw features.
     """
 
-    name: str
+    method: Method
     accuracy: np.ndarray
     balanced_accuracy: np.ndarray
     dimension: np.ndarray
     params: tuple[Params, ...]
     fit_seconds: np.ndarray
+    predictions: tuple[np.ndarray, ...]
     pipeline: Pipeline
     max_components: int
     difference: float = 0.0
     p_value: float = float("nan")
+
+    @property
+    def name(self) -> str:
+        """Return the name of the method."""
+        return self.method.name
 
     def mapping(self, n_components: int) -> Pipeline:
         """Return scaler and map of `pipeline` with n_components, or as many as there are. Not for the raw features."""

@@ -1,0 +1,155 @@
+"""Columns of numbers and words to rows of numbers, the same way for every table that a model meets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import OneHotEncoder
+
+from .columns import Columns
+from .table import TableError, note, nothing_left, quoted
+
+MAX_ONE_HOT = 2000
+
+
+@dataclass(frozen=True)
+class ColumnEncoder:
+    """Takes numbers as they are and gives text a column for each value that was there to learn from.
+
+    Attributes
+    ----------
+    numbers : ndarray of str
+        Columns of numbers or truth values.
+    text : ndarray of str
+        Columns of text.
+    one_hot : OneHotEncoder or None
+        Of the columns of text: dense, and a value it does not know becomes a row of zeros.
+    """
+
+    numbers: np.ndarray
+    text: np.ndarray
+    one_hot: OneHotEncoder | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns that a table must have."""
+        return [*self.numbers.tolist(), *self.text.tolist()]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Return the names of the encoded columns, such as "width" or "colour=red"."""
+        known = [] if self.one_hot is None else self.one_hot.categories_
+        codes = [f"{name}={value}" for name, values in zip(self.text, known, strict=True) for value in values]
+        return [*self.numbers.tolist(), *codes]
+
+    def encode(self, columns: Columns) -> np.ndarray:
+        """Return X of shape (n, p), float64; this uses the columns up."""
+        for name in self.numbers.tolist():
+            if columns.kind(name) == "text":
+                raise TableError(_text_for_numbers(columns, name))
+        X = np.empty((columns.n_rows, len(self.feature_names)))
+        start, n_numbers = 0, len(self.numbers)
+        for block in columns.pop_blocks():
+            stop = start + len(block[self.columns[0]])
+            for position, name in enumerate(self.numbers.tolist()):
+                X[start:stop, position] = block[name]
+            if self.one_hot is not None:
+                X[start:stop, n_numbers:] = self.one_hot.transform(_stacked(block, self.text))
+            start = stop
+        return X
+
+    def unknown(self, columns: Columns) -> list[str]:
+        """Return remarks on the values of text columns that were not there to learn from."""
+        if self.one_hot is None:
+            return []
+        found = []
+        for name, known in zip(self.text.tolist(), self.one_hot.categories_, strict=True):
+            values = columns.values(name)
+            strange = values[~np.isin(values, known)]
+            if len(strange):
+                found.append(f"{quoted(np.unique(strange).tolist(), 3)} in {name} ({len(strange)} rows)")
+        return note("unknown values, encoded as none of the known ones", found)
+
+
+def numbers_only(names: list[str]) -> ColumnEncoder:
+    """Return the encoder of a table without text."""
+    return ColumnEncoder(np.array(names, dtype=str), np.array([], dtype=str))
+
+
+def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Sequence[Any]]:
+    """Return an encoder for the columns that can be learned from, notes on what it ignores, and names of the rows."""
+    counters = [name for name in columns.names if _counts_rows(name, columns)]
+    rest = [name for name in columns.names if name not in counters]
+    constant = [name for name in rest if columns.is_constant(name)]
+    numbers = [name for name in rest if name not in constant and columns.kind(name) != "text"]
+    values = {name: columns.values(name) for name in rest if name not in {*constant, *numbers}}
+    distinct = {name: np.unique(column) for name, column in values.items()}
+    identifiers = [name for name in values if len(distinct[name]) == columns.n_rows]
+    words = {name: _word_among_numbers(column) for name, column in values.items()}
+    categories = {name: distinct[name] for name in values if name not in identifiers}
+    _check_width(columns, categories)
+    if not numbers and not categories:
+        raise nothing_left(columns.file.path)
+    notes = [
+        *note("ignored, numbers of the rows without a name", counters),
+        *note("ignored, constant", constant),
+        *note("read as text because of", [f"{word!r} in {name}" for name, word in words.items() if word]),
+        *note("ignored, text that differs in every row", identifiers),
+        *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
+    ]
+    text = np.array(list(categories), dtype=str)
+    encoder = ColumnEncoder(np.array(numbers, dtype=str), text, _one_hot(list(categories.values())))
+    return encoder, notes, values[identifiers[0]] if identifiers else range(columns.n_rows)
+
+
+def _one_hot(categories: list[np.ndarray]) -> OneHotEncoder | None:
+    if not categories:
+        return None
+    encoder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
+    return encoder.fit([[known[0] for known in categories]])
+
+
+def _stacked(block: dict[str, np.ndarray], names: np.ndarray) -> np.ndarray:
+    return np.column_stack([block[name] for name in names])
+
+
+def _counts_rows(name: str, columns: Columns) -> bool:
+    """Tell whether a column without a name is the index that pandas writes: 0, 1, ... or 1, 2, ..."""
+    if not name.startswith(("Unnamed: ", "__index_level_")) or columns.kind(name) != "number":
+        return False
+    values = columns.values(name)
+    return any(np.array_equal(values, np.arange(first, len(values) + first)) for first in (0, 1))
+
+
+def _word_among_numbers(column: np.ndarray) -> str:
+    """Return the first value that is no number where others are: what made a column of numbers text; else ""."""
+    is_word = _is_word(column)
+    return "" if is_word.all() or not is_word.any() else str(column[is_word.argmax()])
+
+
+def _is_word(column: np.ndarray) -> np.ndarray:
+    import pandas as pd
+
+    return pd.to_numeric(pd.Series(column), errors="coerce").isna().to_numpy()
+
+
+def _text_for_numbers(columns: Columns, name: str) -> str:
+    column = columns.values(name)
+    row = int(_is_word(column).argmax())
+    return (
+        f"{columns.file.path}: {name!r} holds text ({str(column[row])!r} {columns.file.place(row)}), but numbers were "
+        "learned from there: give numbers."
+    )
+
+
+def _check_width(columns: Columns, categories: dict[str, np.ndarray]) -> None:
+    width = sum(map(len, categories.values()))
+    if width > MAX_ONE_HOT:
+        widest = max(categories, key=lambda name: len(categories[name]))
+        raise TableError(
+            f"{columns.file.path}: text columns hold {width} different values, {len(categories[widest])} of them "
+            f"{widest!r}, and at most {MAX_ONE_HOT} are one-hot encoded: drop that column or merge its rare values."
+        )

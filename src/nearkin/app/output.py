@@ -1,0 +1,87 @@
+"""Files that the command writes: whole or not at all, and refused before the work where they cannot be written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .table import TableError, listed
+
+STANDARD_OUTPUT = "-"
+TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
+
+
+def claim(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
+    """Return the path, or refuse a place that cannot be written to, before any work is done."""
+    path = Path(path)
+    if path.suffix.lower() not in suffixes:
+        raise TableError(f"{path}: let the name end in {listed(suffixes)} ({option}).")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: name a file with {option}.")
+    try:
+        part = _part(path)
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise TableError(
+            f"{path}: no file can be written there ({error.strerror}): choose another place with {option}."
+        ) from error
+    return path
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; it takes its place when everything is written."""
+    part = _part(path)
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_columns(columns: dict[str, Any], target: Path | None) -> None:
+    """Write arrays of n values as columns, by the suffix of the file; as CSV to standard output without one."""
+    if target is None:
+        _frame(columns).to_csv(sys.stdout, index=False)
+        return
+    with whole(target) as part:
+        _WRITERS[target.suffix.lower()](columns, part)
+
+
+def _frame(columns: dict[str, Any]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(columns, copy=False)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _write_csv(columns: dict[str, Any], path: Path) -> None:
+    _frame(columns).to_csv(path, index=False)
+
+
+def _write_parquet(columns: dict[str, Any], path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()}), path)
+
+
+def _write_npz(columns: dict[str, Any], path: Path) -> None:
+    with path.open("wb") as file:  # by its name, savez would add a suffix
+        np.savez(file, **columns)
+
+
+_WRITERS: dict[str, Callable[[dict[str, Any], Path], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".npz": _write_npz,
+}

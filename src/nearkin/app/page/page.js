@@ -1,0 +1,173 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+// Okabe and Ito's colours, told apart by colour-blind readers; black and yellow would vanish on one of the two papers.
+const COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C8C8C"];
+const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
+const VERDICTS = {better: COLORS[2], worse: COLORS[1], baseline: COLORS[6], unclear: COLORS[0]};
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const narrow = matchMedia("(max-width: 44rem)");
+const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const percent = value => `${value.toFixed(1)}%`;
+
+function layout(extra) {
+  const axis = {gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line"), automargin: true};
+  const merged = {
+    font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow.matches ? 11 : 13},
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    hoverlabel: {bgcolor: style("--paper"), bordercolor: style("--line"), font: {color: style("--ink")}, align: "left"},
+    modebar: {bgcolor: "rgba(0,0,0,0)", color: style("--faint"), activecolor: style("--ink")},
+    margin: {l: 10, r: 10, t: 30, b: 10},
+    ...extra,
+  };
+  for (const name of ["xaxis", "yaxis"]) merged[name] = {...axis, ...(extra[name] || {})};
+  return merged;
+}
+
+function draw(id, traces, extra, zoom = false) {
+  // without zoom a finger on the picture scrolls the page
+  const shown = layout(extra);
+  for (const name of ["xaxis", "yaxis"]) shown[name].fixedrange = !zoom;
+  const config = {responsive: true, displaylogo: false, displayModeBar: zoom, modeBarButtonsToRemove: ["select2d", "lasso2d"]};
+  Plotly.react(id, traces, shown, config);
+}
+
+function drawRanking() {
+  const rows = [...data.ranking].reverse();
+  const folds = rows.map((row, position) => ({
+    type: "scatter", mode: "markers", x: row.folds,
+    y: row.folds.map((_, fold) => position + 0.36 * ((fold * 7 % 15) / 14 - 0.5)),
+    marker: {color: VERDICTS[row.verdict], opacity: 0.35, size: 6},
+    text: row.folds.map((value, fold) => `${row.name}, fold ${fold + 1}: ${percent(value)}`), hoverinfo: "text",
+  }));
+  const means = {
+    type: "scatter", mode: "markers", x: rows.map(row => row.mean), y: rows.map((_, position) => position),
+    error_x: {type: "data", array: rows.map(row => row.std), color: style("--ink"), thickness: 1.5},
+    marker: {color: rows.map(row => VERDICTS[row.verdict]), size: 11, line: {color: style("--paper"), width: 1}},
+    text: rows.map(row => `${row.name}: ${percent(row.mean)} ± ${row.std.toFixed(1)}, ${row.verdict}`), hoverinfo: "text",
+  };
+  const raw = rows.find(row => row.verdict === "baseline").mean;
+  draw("ranking", [...folds, means], {
+    showlegend: false,
+    xaxis: {title: {text: "held-out rows right (%)"}, zeroline: false},
+    yaxis: {tickvals: rows.map((_, position) => position), ticktext: rows.map(row => row.name), zeroline: false},
+    shapes: [{type: "line", x0: raw, x1: raw, yref: "paper", y0: 0, y1: 1, line: {color: style("--faint"), dash: "dash"}}],
+  });
+}
+
+function hover(map, point) {
+  const near = map.near[point].map((label, i) => `${data.labels[label]} (row ${map.near_row[point][i]})`);
+  return `<b>row ${map.row[point]}: ${data.labels[map.label[point]]}</b><br>nearest: ${near.join("<br>nearest: ")}`;
+}
+
+function drawMap() {
+  const map = data.maps[document.getElementById("method").selectedIndex];
+  const traces = data.labels.map((label, number) => {
+    const points = map.label.flatMap((code, point) => code === number ? [point] : []);
+    return {
+      type: "scatter", mode: "markers", name: label,
+      x: points.map(point => map.x[point]),
+      // one dimension is drawn as a strip for each class
+      y: points.map((point, i) => map.y ? map.y[point] : number + 0.6 * ((i * 0.618) % 1 - 0.5)),
+      marker: {color: COLORS[number % COLORS.length], symbol: SYMBOLS[number % SYMBOLS.length], size: 8, opacity: 0.8},
+      text: points.map(point => hover(map, point)), hoverinfo: "text",
+    };
+  }).filter(trace => trace.x.length > 0);
+  draw("map", traces, {
+    showlegend: true,
+    title: {
+      text: `${map.name} in ${map.y ? 2 : 1}-D: ${data.neighbors}-NN right in ${percent(map.accuracy)} of ${map.held_out} ` +
+        `${narrow.matches ? "<br>" : ""}held-out rows`,
+      font: {size: narrow.matches ? 12 : 15}, x: 0, xanchor: "left", y: 0.98, yanchor: "top",
+    },
+    margin: {l: 10, r: 10, t: 50, b: 10},
+    legend: narrow.matches ? {orientation: "h", y: -0.05} : {},
+    xaxis: {showticklabels: false, zeroline: false, title: {text: "dimension 1"}},
+    yaxis: {showticklabels: false, zeroline: false, title: {text: map.y ? "dimension 2" : "class"}},
+  }, true);
+}
+
+function drawCurves() {
+  const raw = data.curves.find(curve => curve.name === "raw k-NN");
+  const learned = data.curves.filter(curve => curve !== raw);
+  const traces = learned.flatMap((curve, number) => {
+    const color = COLORS[number % COLORS.length];
+    const low = curve.folds.map(folds => Math.min(...folds)), high = curve.folds.map(folds => Math.max(...folds));
+    return [
+      {x: [...curve.dimension, ...[...curve.dimension].reverse()], y: [...high, ...low.reverse()], fill: "toself",
+        type: "scatter", mode: "none", fillcolor: color + "22", hoverinfo: "skip", showlegend: false, legendgroup: curve.name},
+      {x: curve.dimension, y: curve.mean, type: "scatter", mode: "lines+markers", name: curve.name, legendgroup: curve.name,
+        line: {color, dash: number < COLORS.length ? "solid" : "dot"},
+        marker: {color, symbol: SYMBOLS[number % SYMBOLS.length], size: 8},
+        text: curve.mean.map((mean, i) => `${curve.name}, ${curve.dimension[i]} dimensions: ${percent(mean)}`), hoverinfo: "text"},
+    ];
+  });
+  draw("curves", traces, {
+    showlegend: true,
+    legend: narrow.matches ? {orientation: "h", y: -0.25} : {},
+    xaxis: {title: {text: "dimensions"}, type: "log", tickvals: [1, 2, 3, 5, 10, 20, 50, 100, 200]},
+    yaxis: {title: {text: "held-out rows right (%)"}, zeroline: false},
+    shapes: [{type: "line", xref: "paper", x0: 0, x1: 1, y0: raw.mean[0], y1: raw.mean[0], line: {color: style("--faint"), dash: "dash"}}],
+    annotations: [{xref: "paper", x: 1, y: raw.mean[0], text: `raw features, ${raw.dimension[0]} dimensions`, showarrow: false,
+      xanchor: "right", yanchor: "bottom", font: {color: style("--faint")}}],
+  });
+}
+
+function drawConfusion() {
+  const {labels, before, after, name, classes} = data.confusion;
+  const shown = labels.length < classes ? `the ${labels.length} most confused of ${classes} classes` : "all classes";
+  document.getElementById("confusion-caption").textContent =
+    `Rows: the true class; columns: the label that held-out rows of it got, in percent; ${shown}.`;
+  const off = matrix => matrix.map((row, i) => row.map((share, j) => i === j ? 0 : share));
+  const most = Math.max(1, ...off(before).flat(), ...off(after).flat());
+  // right answers are left without colour: it is the errors that are looked for
+  const scale = [[0, "rgba(213,94,0,0)"], [1, "rgba(213,94,0,1)"]];
+  const written = labels.length <= (narrow.matches ? 8 : 12);
+  for (const [id, matrix, title] of [["before", before, "before: raw features"], ["after", after, `after: ${name}`]]) {
+    const places = labels.map((_, i) => i);
+    draw(id, [{
+      type: "heatmap", x: places, y: places, z: off(matrix), zmin: 0, zmax: most, colorscale: scale, showscale: false,
+      xgap: 1, ygap: 1,
+      text: matrix.map((row, i) => row.map((share, j) => `${labels[i]} called ${labels[j]}: ${percent(share)}`)), hoverinfo: "text",
+    }], {
+      title: {text: title, font: {size: 14}},
+      xaxis: {tickvals: places, ticktext: labels, constrain: "domain", showgrid: false, zeroline: false},
+      yaxis: {tickvals: places, ticktext: labels, autorange: "reversed", scaleanchor: "x", constrain: "domain", showgrid: false, zeroline: false},
+      annotations: !written ? [] : matrix.flatMap((row, i) => row.map((share, j) => (
+        {x: j, y: i, text: share < 0.05 ? "" : share.toFixed(1), showarrow: false, font: {size: 11}}))),
+    });
+  }
+}
+
+function drawSpectrum() {
+  if (!data.spectrum) return;
+  const {values, negative, k, chosen} = data.spectrum;
+  document.getElementById("spectrum-caption").textContent =
+    `Learned from the training rows of the first fold, k = ${k}: ${negative} of ${values.length} eigenvalues are negative. ` +
+    `A negative one belongs to a direction that spreads strangers more than kin. Validation kept ${chosen}.`;
+  draw("spectrum", [{
+    type: "bar", x: values.map((_, i) => i + 1), y: values,
+    marker: {color: values.map((_, i) => i < chosen ? COLORS[0] : COLORS[6])},
+    text: values.map((value, i) => `eigenvalue ${i + 1}: ${value}`), hoverinfo: "text", textposition: "none",
+  }], {xaxis: {title: {text: "number of the eigenvalue"}, tickformat: "d", dtick: values.length < 15 ? 1 : undefined}, yaxis: {title: {text: "eigenvalue"}}});
+}
+
+function drawAll() {
+  drawRanking();
+  if (data.maps.length) drawMap();
+  drawCurves();
+  drawConfusion();
+  drawSpectrum();
+}
+
+const choice = document.getElementById("method");
+for (const map of data.maps) {
+  const option = document.createElement("option");
+  option.textContent = `${map.name} (${percent(map.accuracy)} in two dimensions)`;
+  choice.append(option);
+}
+choice.addEventListener("change", drawMap);
+dark.addEventListener("change", drawAll);
+narrow.addEventListener("change", drawAll);
+drawAll();
+document.documentElement.dataset.drawn = "yes";

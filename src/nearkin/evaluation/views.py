@@ -1,0 +1,123 @@
+"""Closer looks at a comparison, all of them on held-out rows: dimensions, confusions, a map."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import confusion_matrix
+from sklearn.neighbors import KNeighborsClassifier
+
+from .methods import DIMENSIONS, RAW, Params
+from .protocol import FAILURES, Protocol
+from .results import Comparison, Fold, MethodResult
+
+
+def accuracy_by_dimension(
+    comparison: Comparison, X: Any, y: Any, *, progress: Callable[[str, int, int], None] | None = None
+) -> dict[str, dict[int, np.ndarray]]:
+    """Return the held-out accuracy of every method for each number of dimensions, on the folds of the first repeat.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    X, y
+        What was compared on.
+    progress : callable, default=None
+        Called as `progress(method name, folds done, folds)`.
+
+    Returns
+    -------
+    dict of method name to dict of dimension to ndarray of accuracies, one a fold
+        Other parameters are those that each fold chose inside its training rows. Dimensions that some fold cannot have
+        are left out. The raw features have a single dimension.
+
+    Notes
+    -----
+    To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
+    """
+    protocol = Protocol(X, np.asarray(y), None, comparison.n_neighbors, comparison.scale, comparison.random_state)
+    folds = first_repeat(comparison.folds)
+    curves = {}
+    for result in comparison.results:
+        by_fold = []
+        for number, (fold, params) in enumerate(zip(folds, result.params, strict=False)):
+            by_fold.append(_fold_curve(result, params, protocol, fold))
+            if progress is not None:
+                progress(f"{result.name}, dimensions", number + 1, len(folds))
+        shared = sorted(set.intersection(*map(set, by_fold)))
+        curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
+    return curves
+
+
+def _fold_curve(result: MethodResult, params: Params, protocol: Protocol, fold: Fold) -> dict[int, float]:
+    method, (train, test) = result.method, fold
+    if method.name == RAW:
+        settings = [params]
+    elif method.nested:
+        most = min(result.max_components, max(DIMENSIONS), len(train) - 1)
+        settings = [params | {"n_components": most}]
+    else:
+        settings = list(method.settings(protocol.X.shape[1]))
+    scores: dict[int, float] = {}
+    for setting in settings:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told in the comparison's notes already
+            try:
+                scores |= protocol.curve(method, setting, train, test)
+            except FAILURES:  # a dimension that these rows do not have
+                continue
+    return scores
+
+
+def first_repeat(folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
+    """Return the folds that hold every row out once."""
+    n_rows = len(folds[0][0]) + len(folds[0][1])
+    held_out = np.cumsum([len(test) for _, test in folds])
+    return folds[: int(np.searchsorted(held_out, n_rows)) + 1]
+
+
+def confusion(result: MethodResult, comparison: Comparison, y: Any) -> np.ndarray:
+    """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
+    truth = np.concatenate([np.asarray(y)[test] for _, test in comparison.folds])
+    return confusion_matrix(truth, np.concatenate(result.predictions))
+
+
+@dataclass(frozen=True)
+class HeldOutMap:
+    """Held-out rows in the first dimensions of a map that was learned from other rows.
+
+    Attributes
+    ----------
+    embedding : ndarray of shape (n, 1) or (n, 2)
+    rows : ndarray of shape (n,)
+        Their row numbers.
+    neighbors : ndarray of shape (n, k)
+        Row numbers of the nearest training rows, in these coordinates; nearest first.
+    accuracy : float
+        Share of these rows that the vote of these neighbours gets right.
+    """
+
+    embedding: np.ndarray
+    rows: np.ndarray
+    neighbors: np.ndarray
+    accuracy: float
+
+
+def held_out_map(mapping: Any, X: Any, y: Any, fold: Fold, n_neighbors: int) -> HeldOutMap:
+    """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in two dimensions."""
+    y = np.asarray(y)
+    train, test = fold
+    fitted = clone(mapping).fit(_taken(X, train), y[train])
+    Z_train, Z_test = (np.asarray(fitted.transform(_taken(X, rows)))[:, :2] for rows in (train, test))
+    vote = KNeighborsClassifier(n_neighbors).fit(Z_train, y[train])
+    neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
+    return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, y[test])))
+
+
+def _taken(X: Any, rows: np.ndarray) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
