@@ -57,7 +57,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         load_model(save)
         written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {_what_was_saved(model)}")
     if not options.quiet:
-        _print_quietly(lambda: [console.say(line) for line in written])
+        _print_quietly(lambda: console.say("\n".join(written)))
     return DONE
 
 

@@ -188,15 +188,19 @@ def _nodes(path: Path, node: dict[str, Any], above: list[Any]) -> Iterator[dict[
     if node["__id__"] in above or len(above) > MAX_DEPTH:
         raise ModelFileError(f"{path} holds parts within themselves, or too deep: refused.")
     yield node
-    content = node.get("content")
-    children = {
-        "ObjectNode": lambda: [content],
-        "DictNode": lambda: [*content.values(), node["key_types"]],
-        "ListNode": lambda: content,
-        "TupleNode": lambda: content,
-    }.get(node["__loader__"], list)
-    for child in children():
+    for child in _children(node):
         yield from _nodes(path, child, [*above, node["__id__"]])
+
+
+def _children(node: dict[str, Any]) -> list[dict[str, Any]]:
+    match node["__loader__"]:
+        case "ObjectNode":
+            return [node["content"]]
+        case "DictNode":
+            return [*node["content"].values(), node["key_types"]]
+        case "ListNode" | "TupleNode":
+            return node["content"]
+    return []
 
 
 def _version_remarks(path: Path, stored: dict[str, Any]) -> list[str]:
