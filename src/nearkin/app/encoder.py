@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +78,7 @@ def numbers_only(names: list[str]) -> ColumnEncoder:
     return ColumnEncoder(np.array(names, dtype=str), np.array([], dtype=str))
 
 
-def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Sequence[Any]]:
+def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     """Return an encoder for the columns that can be learned from, notes on what it ignores, and names of the rows."""
     counters = [name for name in columns.names if _counts_rows(name, columns)]
     rest = [name for name in columns.names if name not in counters]
