@@ -54,7 +54,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         model = learned_model(comparison, table)
         with whole(save) as part:
             save_model(model, part)
-        load_model(save)
+            load_model(part)  # nothing is kept that could not be read again
         written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {_what_was_saved(model)}")
     if not options.quiet:
         _print_quietly(lambda: console.say("\n".join(written)))

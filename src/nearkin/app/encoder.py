@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder
 
 from .columns import Columns
 from .table import TableError, note, nothing_left, quoted
@@ -24,13 +24,13 @@ class ColumnEncoder:
         Columns of numbers or truth values.
     text : ndarray of str
         Columns of text.
-    one_hot : OneHotEncoder or None
-        Of the columns of text: dense, and a value it does not know becomes a row of zeros.
+    categories : list of ndarray of str
+        For each column of text its values, sorted. A value that is not among them becomes a row of zeros.
     """
 
     numbers: np.ndarray
     text: np.ndarray
-    one_hot: OneHotEncoder | None = None
+    categories: list[np.ndarray]
 
     @property
     def columns(self) -> list[str]:
@@ -40,9 +40,11 @@ class ColumnEncoder:
     @property
     def feature_names(self) -> list[str]:
         """Return the names of the encoded columns, such as "width" or "colour=red"."""
-        known = [] if self.one_hot is None else self.one_hot.categories_
-        codes = [f"{name}={value}" for name, values in zip(self.text, known, strict=True) for value in values]
+        codes = [f"{name}={value}" for name, known in self._known() for value in known]
         return [*self.numbers.tolist(), *codes]
+
+    def _known(self) -> Iterator[tuple[str, np.ndarray]]:
+        return zip(self.text.tolist(), self.categories, strict=True)
 
     def encode(self, columns: Columns) -> np.ndarray:
         """Return X of shape (n, p), float64; this uses the columns up."""
@@ -50,24 +52,30 @@ class ColumnEncoder:
             if columns.kind(name) == "text":
                 raise TableError(_text_for_numbers(columns, name))
         X = np.empty((columns.n_rows, len(self.feature_names)))
-        start, n_numbers = 0, len(self.numbers)
+        start = 0
         for block in columns.pop_blocks():
             stop = start + len(block[self.columns[0]])
-            for position, name in enumerate(self.numbers.tolist()):
-                X[start:stop, position] = block[name]
-            if self.one_hot is not None:
-                X[start:stop, n_numbers:] = self.one_hot.transform(_stacked(block, self.text))
+            self._encode_block(block, X[start:stop])
             start = stop
         return X
 
+    def _encode_block(self, block: dict[str, np.ndarray], X: np.ndarray) -> None:
+        for position, name in enumerate(self.numbers.tolist()):
+            X[:, position] = block[name]
+        position = len(self.numbers)
+        X[:, position:] = 0
+        for name, known in self._known():
+            codes = _codes(block[name], known)
+            rows = np.flatnonzero(codes >= 0)
+            X[rows, position + codes[rows]] = 1
+            position += len(known)
+
     def unknown(self, columns: Columns) -> list[str]:
         """Return remarks on the values of text columns that were not there to learn from."""
-        if self.one_hot is None:
-            return []
         found = []
-        for name, known in zip(self.text.tolist(), self.one_hot.categories_, strict=True):
+        for name, known in self._known():
             values = columns.values(name)
-            strange = values[~np.isin(values, known)]
+            strange = values[_codes(values, known) < 0]
             if len(strange):
                 found.append(f"{quoted(np.unique(strange).tolist(), 3)} in {name} ({len(strange)} rows)")
         return note("unknown values, encoded as none of the known ones", found)
@@ -75,7 +83,7 @@ class ColumnEncoder:
 
 def numbers_only(names: list[str]) -> ColumnEncoder:
     """Return the encoder of a table without text."""
-    return ColumnEncoder(np.array(names, dtype=str), np.array([], dtype=str))
+    return ColumnEncoder(np.array(names, dtype=str), np.array([], dtype=str), [])
 
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
@@ -100,19 +108,15 @@ def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
         *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
     ]
     text = np.array(list(categories), dtype=str)
-    encoder = ColumnEncoder(np.array(numbers, dtype=str), text, _one_hot(list(categories.values())))
+    encoder = ColumnEncoder(np.array(numbers, dtype=str), text, list(categories.values()))
     return encoder, notes, values[identifiers[0]] if identifiers else range(columns.n_rows)
 
 
-def _one_hot(categories: list[np.ndarray]) -> OneHotEncoder | None:
-    if not categories:
-        return None
-    encoder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
-    return encoder.fit([[known[0] for known in categories]])
+def _codes(values: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the positions of values among the known ones, -1 where they are not known."""
+    import pandas as pd
 
-
-def _stacked(block: dict[str, np.ndarray], names: np.ndarray) -> np.ndarray:
-    return np.column_stack([block[name] for name in names])
+    return pd.Index(known).get_indexer(pd.Index(values))
 
 
 def _counts_rows(name: str, columns: Columns) -> bool:

@@ -36,7 +36,6 @@ NODES = {
     "ObjectNode": [
         *TRUSTED,
         "sklearn.preprocessing._data.StandardScaler",
-        "sklearn.preprocessing._encoders.OneHotEncoder",
         "sklearn.decomposition._pca.PCA",
         "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
         "sklearn.neighbors._nca.NeighborhoodComponentsAnalysis",
@@ -45,7 +44,7 @@ NODES = {
     "ListNode": ["builtins.list"],
     "TupleNode": ["builtins.tuple"],
     "JsonNode": ["builtins.str"],
-    "TypeNode": ["builtins.str", "numpy.float64"],
+    "TypeNode": ["builtins.str"],
     "NdArrayNode": ["numpy.ndarray", "numpy.float64", "numpy.float32", "numpy.int64"],
 }
 ATTRIBUTES: dict[str, Any] = {
@@ -221,7 +220,8 @@ def _check_model(model: Model) -> None:
     for name, kind in ATTRIBUTES.items():
         if not isinstance(getattr(model, name), kind):
             raise ValueError(f"{name} is no {kind}")
-    for part in (model, model.encoder, *model.steps):
+    _check_encoder(model.encoder)
+    for part in (model, *model.steps):
         _check_state(vars(part))
     maps = [type(step).__name__ for step in model.steps[model.is_standardized :]]
     if len(maps) > 1 or not set(maps) <= set(MAPS):
@@ -242,14 +242,6 @@ def _check_state(state: dict[str, Any]) -> None:
 def _check_vote(model: Model) -> None:
     """Let a row of zeros be transformed and labelled."""
     rows, codes = model.voters(), model.codes
-    encoder = model.encoder
-    names = (
-        encoder.numbers.dtype.kind == encoder.text.dtype.kind == "U" and encoder.numbers.ndim == encoder.text.ndim == 1
-    )
-    if not names or (encoder.one_hot is None) != (len(encoder.text) == 0):
-        raise ValueError("names of columns")
-    if encoder.one_hot is not None and (encoder.one_hot.sparse_output or encoder.one_hot.handle_unknown != "ignore"):
-        raise ValueError("encoder")
     if (
         codes.dtype.kind != "i"
         or codes.shape != (rows.shape[0],)
@@ -257,9 +249,16 @@ def _check_vote(model: Model) -> None:
         or codes.max() >= len(model.classes)
     ):
         raise ValueError("labels")
-    row: Any = np.zeros((1, len(encoder.feature_names)))
+    row: Any = np.zeros((1, len(model.encoder.feature_names)))
     row = csr_array(row) if issparse(rows) else row
     coordinates = model.transform(row)
     if coordinates.shape != (1, rows.shape[1]) or len(model.names) != rows.shape[1]:
         raise ValueError("dimensions")
     predict(model, row)
+
+
+def _check_encoder(encoder: ColumnEncoder) -> None:
+    texts = [encoder.numbers, encoder.text, *encoder.categories]
+    if any(text.dtype.kind != "U" or text.ndim != 1 for text in texts) or len(encoder.text) != len(encoder.categories):
+        raise ValueError("names of columns")
+    _check_state({f"text {number}": text for number, text in enumerate(texts)})

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .table import TableError, listed
+from .table import TableError
 
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
@@ -20,7 +20,7 @@ def claim(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
     """Return the path, or refuse a place that cannot be written to, before any work is done."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
-        raise TableError(f"{path}: let the name end in {listed(suffixes)} ({option}).")
+        raise TableError(f"{path}: let its name end in {' or '.join(suffixes)} ({option}).")
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
     try:
