@@ -222,7 +222,8 @@ def _digits(values: np.ndarray) -> list[float]:
 def _text(value: Any) -> str:
     """Return a name as plotly shows it unchanged: short, its markup escaped."""
     text = str(value)
-    return escape(text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…")
+    text = text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
+    return escape(text, quote=False)  # plotly knows no &quot;
 
 
 def _json(data: Any) -> str:

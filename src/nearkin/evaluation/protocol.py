@@ -102,6 +102,10 @@ class Protocol:
         vote = KNeighborsClassifier(self.n_neighbors, algorithm="brute")
         return Pipeline([*steps, ("vote", vote)])
 
+    def blas_threads(self) -> threadpool_limits:
+        """Return a context in which small matrices are multiplied by a single thread."""
+        return threadpool_limits(1 if self.X.shape[1] <= FEW_FEATURES else None, user_api="blas")
+
     def choose(self, method: Method, rows: np.ndarray) -> Params:
         """Return the parameters with the highest mean accuracy on inner folds of the rows; of equals the smallest."""
         settings = method.settings(self.X.shape[1])
@@ -148,8 +152,7 @@ def judge(
     start = time.perf_counter()
     rows = []
     progress(method.name, 0, len(folds))
-    blas_threads = 1 if protocol.X.shape[1] <= FEW_FEATURES else None
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(blas_threads, user_api="blas"):
+    with warnings.catch_warnings(record=True) as caught, protocol.blas_threads():
         warnings.simplefilter("always")
         if method.name != RAW:
             _check_budget(method, protocol, folds, budget)

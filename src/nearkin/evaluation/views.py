@@ -46,7 +46,8 @@ def accuracy_by_dimension(
     for result in comparison.results:
         by_fold = []
         for number, (fold, params) in enumerate(zip(folds, result.params, strict=False)):
-            by_fold.append(_fold_curve(result, params, protocol, fold))
+            with protocol.blas_threads():
+                by_fold.append(_fold_curve(result, params, protocol, fold))
             if progress is not None:
                 progress(f"{result.name}, dimensions", number + 1, len(folds))
         shared = sorted(set.intersection(*map(set, by_fold)))

@@ -28,7 +28,7 @@ function draw(id, traces, extra, zoom = false) {
   // without zoom a finger on the picture scrolls the page
   const shown = layout(extra);
   for (const name of ["xaxis", "yaxis"]) shown[name].fixedrange = !zoom;
-  const config = {responsive: true, displaylogo: false, displayModeBar: zoom, modeBarButtonsToRemove: ["select2d", "lasso2d"]};
+  const config = {responsive: true, displaylogo: false, displayModeBar: zoom, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]]};
   Plotly.react(id, traces, shown, config);
 }
 
@@ -75,16 +75,13 @@ function drawMap() {
   }).filter(trace => trace.x.length > 0);
   draw("map", traces, {
     showlegend: true,
-    title: {
-      text: `${map.name} in ${map.y ? 2 : 1}-D: ${data.neighbors}-NN right in ${percent(map.accuracy)} of ${map.held_out} ` +
-        `${narrow.matches ? "<br>" : ""}held-out rows`,
-      font: {size: narrow.matches ? 12 : 15}, x: 0, xanchor: "left", y: 0.98, yanchor: "top",
-    },
-    margin: {l: 10, r: 10, t: 50, b: 10},
-    legend: narrow.matches ? {orientation: "h", y: -0.05} : {},
+    legend: narrow.matches ? {orientation: "h", y: -0.1} : {},
     xaxis: {showticklabels: false, zeroline: false, title: {text: "dimension 1"}},
     yaxis: {showticklabels: false, zeroline: false, title: {text: map.y ? "dimension 2" : "class"}},
-  }, true);
+  }, !narrow.matches);
+  document.getElementById("map-caption").textContent =
+    `${map.name} in ${map.y ? "two dimensions" : "one dimension"}: ${data.neighbors}-NN right in ${percent(map.accuracy)} ` +
+    `of ${map.held_out} held-out rows.`;
 }
 
 function drawCurves() {
@@ -108,8 +105,8 @@ function drawCurves() {
     xaxis: {title: {text: "dimensions"}, type: "log", tickvals: [1, 2, 3, 5, 10, 20, 50, 100, 200]},
     yaxis: {title: {text: "held-out rows right (%)"}, zeroline: false},
     shapes: [{type: "line", xref: "paper", x0: 0, x1: 1, y0: raw.mean[0], y1: raw.mean[0], line: {color: style("--faint"), dash: "dash"}}],
-    annotations: [{xref: "paper", x: 1, y: raw.mean[0], text: `raw features, ${raw.dimension[0]} dimensions`, showarrow: false,
-      xanchor: "right", yanchor: "bottom", font: {color: style("--faint")}}],
+    annotations: [{xref: "paper", x: 0, y: raw.mean[0], text: `raw features, ${raw.dimension[0]} dimensions`, showarrow: false,
+      xanchor: "left", yanchor: "bottom", font: {color: style("--faint")}}],
   });
 }
 
