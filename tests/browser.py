@@ -95,7 +95,7 @@ class Browser:
     def wait_for(self, condition):
         """Wait until a JavaScript expression is true."""
         end = time.monotonic() + PATIENCE
-        while not self.evaluate(condition):
+        while not self.evaluate(f"Boolean({condition})"):
             if time.monotonic() > end:
                 raise TimeoutError(f"after {PATIENCE:g} s still not: {condition}")
             time.sleep(0.05)

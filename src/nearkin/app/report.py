@@ -1,7 +1,7 @@
 """The comparison as one page that needs no network: figures as HTML, pictures by plotly, which is part of the file.
 
-Everything that comes from a table is data: it is escaped where it becomes HTML, and once more where plotly reads its
-little markup.
+Everything that comes from a table is data: it is escaped where it becomes HTML, and by the page's script where plotly
+would read markup.
 """
 
 from __future__ import annotations
@@ -220,10 +220,9 @@ def _digits(values: np.ndarray) -> list[float]:
 
 
 def _text(value: Any) -> str:
-    """Return a name as plotly shows it unchanged: short, its markup escaped."""
+    """Return a name that is short enough for a legend."""
     text = str(value)
-    text = text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
-    return escape(text, quote=False)  # plotly knows no &quot;
+    return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
 
 
 def _json(data: Any) -> str:

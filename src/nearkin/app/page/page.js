@@ -7,6 +7,8 @@ const VERDICTS = {better: COLORS[2], worse: COLORS[1], baseline: COLORS[6], uncl
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 44rem)");
 const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// plotly reads some HTML in its texts
+const safe = text => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const percent = value => `${value.toFixed(1)}%`;
 
 function layout(extra) {
@@ -38,26 +40,26 @@ function drawRanking() {
     type: "scatter", mode: "markers", x: row.folds,
     y: row.folds.map((_, fold) => position + 0.36 * ((fold * 7 % 15) / 14 - 0.5)),
     marker: {color: VERDICTS[row.verdict], opacity: 0.35, size: 6},
-    text: row.folds.map((value, fold) => `${row.name}, fold ${fold + 1}: ${percent(value)}`), hoverinfo: "text",
+    text: row.folds.map((value, fold) => `${safe(row.name)}, fold ${fold + 1}: ${percent(value)}`), hoverinfo: "text",
   }));
   const means = {
     type: "scatter", mode: "markers", x: rows.map(row => row.mean), y: rows.map((_, position) => position),
     error_x: {type: "data", array: rows.map(row => row.std), color: style("--ink"), thickness: 1.5},
     marker: {color: rows.map(row => VERDICTS[row.verdict]), size: 11, line: {color: style("--paper"), width: 1}},
-    text: rows.map(row => `${row.name}: ${percent(row.mean)} ± ${row.std.toFixed(1)}, ${row.verdict}`), hoverinfo: "text",
+    text: rows.map(row => `${safe(row.name)}: ${percent(row.mean)} ± ${row.std.toFixed(1)}, ${row.verdict}`), hoverinfo: "text",
   };
   const raw = rows.find(row => row.verdict === "baseline").mean;
   draw("ranking", [...folds, means], {
     showlegend: false,
     xaxis: {title: {text: "held-out rows right (%)"}, zeroline: false},
-    yaxis: {tickvals: rows.map((_, position) => position), ticktext: rows.map(row => row.name), zeroline: false},
+    yaxis: {tickvals: rows.map((_, position) => position), ticktext: rows.map(row => safe(row.name)), zeroline: false},
     shapes: [{type: "line", x0: raw, x1: raw, yref: "paper", y0: 0, y1: 1, line: {color: style("--faint"), dash: "dash"}}],
   });
 }
 
 function hover(map, point) {
-  const near = map.near[point].map((label, i) => `${data.labels[label]} (row ${map.near_row[point][i]})`);
-  return `<b>row ${map.row[point]}: ${data.labels[map.label[point]]}</b><br>nearest: ${near.join("<br>nearest: ")}`;
+  const near = map.near[point].map((label, i) => `${safe(data.labels[label])} (row ${safe(map.near_row[point][i])})`);
+  return `<b>row ${safe(map.row[point])}: ${safe(data.labels[map.label[point]])}</b><br>nearest: ${near.join("<br>nearest: ")}`;
 }
 
 function drawMap() {
@@ -65,7 +67,7 @@ function drawMap() {
   const traces = data.labels.map((label, number) => {
     const points = map.label.flatMap((code, point) => code === number ? [point] : []);
     return {
-      type: "scatter", mode: "markers", name: label,
+      type: "scatter", mode: "markers", name: safe(label),
       x: points.map(point => map.x[point]),
       // one dimension is drawn as a strip for each class
       y: points.map((point, i) => map.y ? map.y[point] : number + 0.6 * ((i * 0.618) % 1 - 0.5)),
@@ -93,10 +95,10 @@ function drawCurves() {
     return [
       {x: [...curve.dimension, ...[...curve.dimension].reverse()], y: [...high, ...low.reverse()], fill: "toself",
         type: "scatter", mode: "none", fillcolor: color + "22", hoverinfo: "skip", showlegend: false, legendgroup: curve.name},
-      {x: curve.dimension, y: curve.mean, type: "scatter", mode: "lines+markers", name: curve.name, legendgroup: curve.name,
+      {x: curve.dimension, y: curve.mean, type: "scatter", mode: "lines+markers", name: safe(curve.name), legendgroup: curve.name,
         line: {color, dash: number < COLORS.length ? "solid" : "dot"},
         marker: {color, symbol: SYMBOLS[number % SYMBOLS.length], size: 8},
-        text: curve.mean.map((mean, i) => `${curve.name}, ${curve.dimension[i]} dimensions: ${percent(mean)}`), hoverinfo: "text"},
+        text: curve.mean.map((mean, i) => `${safe(curve.name)}, ${curve.dimension[i]} dimensions: ${percent(mean)}`), hoverinfo: "text"},
     ];
   });
   draw("curves", traces, {
@@ -111,7 +113,7 @@ function drawCurves() {
 }
 
 function drawConfusion() {
-  const {labels, before, after, name, classes} = data.confusion;
+  const {before, after, name, classes} = data.confusion, labels = data.confusion.labels.map(safe);
   const shown = labels.length < classes ? `the ${labels.length} most confused of ${classes} classes` : "all classes";
   document.getElementById("confusion-caption").textContent =
     `Rows: the true class; columns: the label that held-out rows of it got, in percent; ${shown}.`;
@@ -120,7 +122,7 @@ function drawConfusion() {
   // right answers are left without colour: it is the errors that are looked for
   const scale = [[0, "rgba(213,94,0,0)"], [1, "rgba(213,94,0,1)"]];
   const written = labels.length <= (narrow.matches ? 8 : 12);
-  for (const [id, matrix, title] of [["before", before, "before: raw features"], ["after", after, `after: ${name}`]]) {
+  for (const [id, matrix, title] of [["before", before, "before: raw features"], ["after", after, `after: ${safe(name)}`]]) {
     const places = labels.map((_, i) => i);
     draw(id, [{
       type: "heatmap", x: places, y: places, z: off(matrix), zmin: 0, zmax: most, colorscale: scale, showscale: false,
