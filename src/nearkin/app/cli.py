@@ -19,14 +19,6 @@ INTERRUPTED = 130
 NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "skops")
 TABLE = "a CSV, Parquet or NPZ file, - for standard input, or a bundled set"
 
-DESCRIPTION = """\
-Learn the space in which nearest neighbours are right.
-
-  compare    which learned metric makes nearest neighbours right on a table
-  predict    label new rows by a saved model, with the rows that speak for it
-  transform  map new rows into the learned space of a saved model
-  inspect    what a saved model stretches and ignores"""
-
 COMPARE = f"""\
 examples:
   nearkin compare balance_scale
@@ -84,20 +76,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nearkin",
-        description=DESCRIPTION,
+        description="Learn the space in which nearest neighbours are right.",
         epilog="nearkin COMMAND --help shows options and examples.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"nearkin {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
     _add_compare(commands)
     _add_model_commands(commands)
     return parser
 
 
-def _command(commands: argparse._SubParsersAction, name: str, description: str, epilog: str) -> argparse.ArgumentParser:
+def _command(
+    commands: argparse._SubParsersAction, name: str, summary: str, epilog: str, description: str | None = None
+) -> argparse.ArgumentParser:
     parser = commands.add_parser(
-        name, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+        name,
+        help=summary,
+        description=description or f"{summary.capitalize()}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
     return parser
@@ -107,11 +104,12 @@ def _add_compare(commands: argparse._SubParsersAction) -> None:
     compare = _command(
         commands,
         "compare",
+        "rank learned metrics by k-NN on held-out rows",
+        COMPARE,
         """\
 Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
 stratified cross-validation. Scaling and every choice (dimensions, DNE's k) are
 made inside the training rows.""",
-        COMPARE,
     )
     add = compare.add_argument
     add("table", metavar="TABLE", help=TABLE)
@@ -130,9 +128,9 @@ made inside the training rows.""",
 
 
 def _add_model_commands(commands: argparse._SubParsersAction) -> None:
-    predict = _command(commands, "predict", "Label the rows of a table by a saved model.", PREDICT)
-    transform = _command(commands, "transform", "Map the rows of a table into the learned space.", TRANSFORM)
-    inspect = _command(commands, "inspect", "Show what a saved model does to the features.", INSPECT)
+    predict = _command(commands, "predict", "label new rows by a saved model, with the rows that speak for it", PREDICT)
+    transform = _command(commands, "transform", "map new rows into the learned space of a saved model", TRANSFORM)
+    inspect = _command(commands, "inspect", "show which features a saved model stretches and which it ignores", INSPECT)
     for command in (predict, transform, inspect):
         command.add_argument("model", metavar="MODEL", help="a file written by nearkin compare --save")
     for command in (predict, transform):
