@@ -63,6 +63,7 @@ def report(comparison: Comparison) -> None:
     """Print the ranking, the verdict and the remarks."""
     console = _console()
     console.print(_ranking(comparison, console.width))
+    console.print()
     scaled = "standardized" if comparison.scale else "unscaled"
     say(
         f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
@@ -175,7 +176,8 @@ class Progress:
 
     def __enter__(self) -> Progress:
         """Start drawing."""
-        self._bar.start()
+        if not self._bar.disable:
+            self._bar.start()
         return self
 
     def __exit__(
