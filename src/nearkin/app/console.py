@@ -184,7 +184,8 @@ class Progress:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the bar away."""
-        self._bar.stop()
+        if not self._bar.disable:
+            self._bar.stop()
 
     def __call__(self, name: str, done: int, total: int) -> None:
         """Show that `done` of `total` units of a task are finished."""
