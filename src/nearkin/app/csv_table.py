@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from .columns import CELLS_PER_BLOCK
+import numpy as np
+
+from .columns import CELLS_PER_BLOCK, Columns, File, Gaps, kind, values
 from .table import TableError, quoted
 
 
@@ -23,11 +25,27 @@ class CsvFile:
             _check_header(path)
             self.names = list(next(self._chunks(nrows=0)))
 
-    def frames(self, as_text: Collection[str] = ()) -> Iterator[Any]:
-        """Yield all rows as DataFrames, always cut at the same rows; columns named in `as_text` hold strings."""
-        rows = max(1, CELLS_PER_BLOCK // len(self.names))
+    def read(
+        self, names: Sequence[str], *, as_text: Collection[str] = (), as_they_are: Collection[str] = ()
+    ) -> Columns:
+        """Return some columns, read by blocks of rows; see `columns.File`."""
+        gaps, rows = Gaps(), _GrowingColumns(names, as_they_are)
+        for start, frame in self._frames(as_text):
+            gaps.add(frame[list(names)], start)
+            if not gaps.missing.counts:
+                rows.append({name: values(frame[name], name in as_text) for name in names})
+        gaps.refuse(self.path, self.place)
+        if rows.mixed:  # numbers for thousands of rows, and then a word: only the file has the text of the numbers
+            return self.read(names, as_text=[*as_text, *rows.mixed], as_they_are=as_they_are)
+        return rows.columns(self)
+
+    def _frames(self, as_text: Collection[str]) -> Iterator[tuple[int, Any]]:
+        """Yield the number of the first row of each block, and the block as a DataFrame."""
+        start, n_rows = 0, max(1, CELLS_PER_BLOCK // len(self.names))
         with self._telling():
-            yield from self._chunks(chunksize=rows, dtype=dict.fromkeys(as_text, str))
+            for frame in self._chunks(chunksize=n_rows, dtype=dict.fromkeys(as_text, str)):
+                yield start, frame
+                start += len(frame)
 
     def place(self, row: int) -> str:
         """Return the line that a row (counted from 0) ends on."""
@@ -61,6 +79,47 @@ class CsvFile:
             raise TableError(
                 f"{self.path}: broken CSV ({reason}): mend it, or quote the fields that hold commas."
             ) from error
+
+
+class _GrowingColumns:
+    """Columns that are read by blocks of rows: the matrix of numbers grows where it stands, so it is held once."""
+
+    def __init__(self, names: Sequence[str], as_they_are: Collection[str]) -> None:
+        self._as_they_are = list(as_they_are)
+        self._kinds: dict[str, set[str]] = {name: set() for name in names}
+        self._parts: dict[str, list[np.ndarray]] = {name: [] for name in as_they_are}
+        self._numbers = np.empty((0, 0))
+        self._number_names: list[str] = []
+
+    @property
+    def mixed(self) -> list[str]:
+        """Return the columns that are of different kinds in different blocks."""
+        return [name for name, kinds in self._kinds.items() if len(kinds) > 1]
+
+    def append(self, block: dict[str, np.ndarray]) -> None:
+        """Take the next rows."""
+        for name, column in block.items():
+            self._kinds[name].add(kind(column))
+        start = len(self._numbers)
+        if start == 0:
+            text = [name for name, kinds in self._kinds.items() if kinds == {"text"}]
+            self._parts |= {name: [] for name in text}
+            self._number_names = [name for name in block if name not in self._parts]
+        stop = start + len(next(iter(block.values())))
+        self._numbers.resize((stop, len(self._number_names)), refcheck=False)
+        for position, name in enumerate(self._number_names):
+            if kind(block[name]) != "text":  # else the column is mixed, and will be read again
+                self._numbers[start:, position] = block[name]
+        for name, parts in self._parts.items():
+            parts.append(block[name])
+
+    def columns(self, file: File) -> Columns:
+        """Return all rows."""
+        if not len(self._numbers):
+            raise TableError(f"{file.path} has 0 rows below its header: give rows.")
+        text = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        as_they_are = {name: text.pop(name) for name in self._as_they_are}
+        return Columns(file, self._numbers, self._number_names, text, as_they_are)
 
 
 def _check_header(path: Path) -> None:

@@ -86,7 +86,8 @@ class BadCells:
         if bad.any():
             counts = bad.sum(axis=0).tolist()
             self.counts.update({name: count for name, count in zip(names, counts, strict=True) if count})
-            self.first = start + int(bad.any(axis=1).argmax()) if self.first is None else self.first
+            first = start + int(bad.any(axis=1).argmax())
+            self.first = first if self.first is None else min(first, self.first)
         return self
 
     def refuse(self, path: Path, where: Callable[[int], str]) -> None:
@@ -154,13 +155,14 @@ def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any,
         raise nothing_left(place)
     kept = [name for name, varied in zip(names, varies, strict=True) if varied]
     constant = [name for name, varied in zip(names, varies, strict=True) if not varied]
-    return X if varies.all() else _compacted(X, varies), kept, note("ignored, constant", constant)
+    return X if varies.all() else compacted(X, varies), kept, note("ignored, constant", constant)
 
 
-def _compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return some columns of X, written over X itself: no row is overwritten before it was read."""
+def compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return some columns of X, each at most once, written over X itself: no row is overwritten before it was read."""
     X = np.ascontiguousarray(X)
-    compact = X.reshape(-1)[: X.shape[0] * kept.sum()].reshape(X.shape[0], -1)
+    width = X[:1, kept].shape[1]
+    compact = X.reshape(-1)[: X.shape[0] * width].reshape(X.shape[0], width)
     for block in row_blocks(*X.shape):
         compact[block] = X[block][:, kept]
     return compact

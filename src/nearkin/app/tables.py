@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import BUNDLED, load
-from .columns import File, read_columns
+from .columns import File
 from .csv_table import CsvFile
 from .encoder import ColumnEncoder, learn_encoder, numbers_only
 from .npz_table import read_npz, read_npz_rows
@@ -98,7 +98,7 @@ def read_rows(source: str, encoder: ColumnEncoder) -> tuple[Any, list[str]]:
             return _select(path, *read_npz_rows(path), encoder)
         file = FORMATS[path.suffix.lower()](path)
         require_names(path, file.names, encoder.columns)
-        columns = read_columns(file, encoder.columns, as_text=encoder.text.tolist())
+        columns = file.read(encoder.columns, as_text=encoder.text.tolist())
         notes = [*_ignored(file.names, encoder), *encoder.unknown(columns)]
         return encoder.encode(columns), notes
 
@@ -154,9 +154,9 @@ def _read_labelled(file: File, target: str | None, groups: str | None) -> Table:
     groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
     if target == groups:
         raise TableError(f"{file.path}: --target and --groups both name the column {target!r}: give two columns.")
-    columns = read_columns(file, file.names)
-    y = check_classes(file.path, target, columns.pop(target))
-    group = None if groups is None else check_groups(file.path, groups, columns.pop(groups))
+    columns = file.read(file.names, as_they_are=[target] if groups is None else [target, groups])
+    y = check_classes(file.path, target, columns.as_they_are[target])
+    group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups])
     encoder, notes, row_names = learn_encoder(columns)
     return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names)
 
