@@ -63,7 +63,8 @@ def canonical(X: Any) -> Any:
 
 def check_spread(X: Any) -> None:
     """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow."""
-    spread = float((X.max(axis=0) - X.min(axis=0)).max())
+    with np.errstate(over="ignore"):
+        spread = float((X.max(axis=0) - X.min(axis=0)).max())
     if spread == 0:
         raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
     if not 1e-100 < spread < 1e100:

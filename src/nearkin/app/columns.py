@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .table import BadCells
+from .table import BadCells, TableError, shown
 
 CELLS_PER_BLOCK = 2**20
 
@@ -91,7 +91,7 @@ class Gaps:
         self.infinite.refuse(path, place)
 
 
-def values(column: Any, as_text: bool) -> np.ndarray:
+def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
     """Return a column of a DataFrame as numbers, booleans, or else strings."""
     from pandas.api.types import is_numeric_dtype  # booleans are numeric to pandas
 
@@ -99,7 +99,11 @@ def values(column: Any, as_text: bool) -> np.ndarray:
         return column.to_numpy()
     found = column.tolist()
     if not as_text and all(str(value).lstrip("-").isdigit() for value in found):  # integers too long for 64 bits
-        return np.array([float(value) for value in found])
+        numbers = np.array([float(str(value)) for value in found])
+        if np.isfinite(numbers).all():
+            return numbers
+    if any("\0" in str(value) for value in found):  # arrays of strings forget those at the end
+        raise TableError(f"{path}: {shown(column.name)} holds NUL characters: it may be damaged; save it again.")
     return np.array(found, dtype=str)
 
 

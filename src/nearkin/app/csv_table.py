@@ -33,7 +33,7 @@ class CsvFile:
         for start, frame in self._frames(as_text):
             gaps.add(frame[list(names)], start)
             if not gaps.missing.counts:
-                rows.append({name: values(frame[name], name in as_text) for name in names})
+                rows.append({name: values(self.path, frame[name], name in as_text) for name in names})
         gaps.refuse(self.path, self.place)
         if rows.mixed:  # numbers for thousands of rows, and then a word: only the file has the text of the numbers
             return self.read(names, as_text=[*as_text, *rows.mixed], as_they_are=as_they_are)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .columns import Columns
-from .table import TableError, compacted, note, nothing_left, quoted
+from .table import TableError, compacted, note, nothing_left, quoted, shown
 
 MAX_ONE_HOT = 2000
 
@@ -91,7 +91,7 @@ def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     notes = [
         *note("ignored, numbers of the rows without a name", counters),
         *note("ignored, constant", constant),
-        *note("read as text because of", [f"{word!r} in {name}" for name, word in words.items() if word]),
+        *note("read as text because of", [f"{shown(word)} in {name}" for name, word in words.items() if word]),
         *note("ignored, text that differs in every row", identifiers),
         *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
     ]
@@ -148,9 +148,9 @@ def _is_word(column: np.ndarray) -> np.ndarray:
 def _text_for_numbers(columns: Columns, name: str) -> str:
     column = columns.text[name]
     row = int(_is_word(column).argmax())
+    found = f"{shown(str(column[row]))} {columns.file.place(row)}"
     return (
-        f"{columns.file.path}: {name!r} holds text ({str(column[row])!r} {columns.file.place(row)}), but numbers were "
-        "learned from there: give numbers."
+        f"{columns.file.path}: {shown(name)} holds text ({found}), but numbers were learned from there: give numbers."
     )
 
 
@@ -160,5 +160,6 @@ def _check_width(columns: Columns, categories: dict[str, np.ndarray]) -> None:
         widest = max(categories, key=lambda name: len(categories[name]))
         raise TableError(
             f"{columns.file.path}: text columns hold {width} different values, {len(categories[widest])} of them "
-            f"{widest!r}, and at most {MAX_ONE_HOT} are one-hot encoded: drop that column or merge its rare values."
+            f"{shown(widest)}, and at most {MAX_ONE_HOT} are one-hot encoded: drop that column or merge its rare "
+            "values."
         )

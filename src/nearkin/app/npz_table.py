@@ -14,7 +14,7 @@ from scipy.sparse import csc_array, csr_array
 
 from .._array import row_blocks
 from .encoder import numbers_only
-from .table import BadCells, Table, TableError, check_classes, check_groups, find_name, quoted, without_constants
+from .table import BadCells, Table, TableError, check_classes, check_groups, find_name, quoted, shown, without_constants
 
 MAX_COLUMNS = 10**8
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
@@ -26,7 +26,7 @@ def read_npz(path: Path, target: str, groups: str | None) -> Table:
         target = find_name(path, archive.files, target, "--target")
         groups = None if groups is None else find_name(path, archive.files, groups, "--groups")
         if target == groups:
-            raise TableError(f"{path}: --target and --groups both name {target!r}: give two arrays.")
+            raise TableError(f"{path}: --target and --groups both name {shown(target)}: give two arrays.")
         X, names = _rows(path, archive)
         y = check_classes(path, target, _labels(path, archive, target, X.shape[0]))
         group = None
@@ -47,7 +47,7 @@ def _opened(path: Path) -> Iterator[Any]:
     if not zipfile.is_zipfile(path):
         raise TableError(f"{path} is not an NPZ archive: write it by numpy.savez.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise TableError(f"{path} is damaged ({error}): write it again.") from error

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .columns import CELLS_PER_BLOCK, Columns, Gaps, values
-from .table import TableError, listed, quoted
+from .table import TableError, listed, quoted, shown
 
 
 class ParquetFile:
     """A Parquet file of plain columns; see `columns.File`."""
 
     def __init__(self, path: Path) -> None:
-        import pyarrow as pa
         from pyarrow import parquet
 
         self.path = path
-        try:
+        with self._telling():
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
-        except pa.ArrowInvalid as error:
-            raise TableError(
-                f"{path} is no Parquet file, or damaged ({_first_line(error)}): write it again."
-            ) from error
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
             raise TableError(f"{path} has {quoted(repeated)} more than once: give every column a name of its own.")
-        strange = [f"{field.name!r} ({field.type})" for field in self._schema if not _is_plain(field.type)]
+        strange = [f"{shown(field.name)} ({field.type})" for field in self._schema if not _is_plain(field.type)]
         if strange:
             raise TableError(
                 f"{path}: no numbers, text, dates or truth values in {listed(strange, 5)}: give every number a column "
@@ -49,13 +45,14 @@ class ParquetFile:
         number_names = [name for name in names if name in plain and name not in as_they_are]
         numbers, others = np.empty((n_rows, len(number_names))), {}
         gaps, position = Gaps(), {name: number for number, name in enumerate(number_names)}
-        for frame in self._frames(names, plain):
-            gaps.add(frame)
-            for name in frame.columns if not gaps.missing.counts else ():
-                if name in position:
-                    numbers[:, position[name]] = frame[name]
-                else:
-                    others[name] = values(frame[name], name not in plain)
+        with self._telling():
+            for frame in self._frames(names, plain):
+                gaps.add(frame)
+                for name in frame.columns if not gaps.missing.counts else ():
+                    if name in position:
+                        numbers[:, position[name]] = frame[name]
+                    else:
+                        others[name] = values(self.path, frame[name], name not in plain)
         gaps.refuse(self.path, self.place)
         labels = {name: others.pop(name) for name in as_they_are}
         return Columns(self, numbers, number_names, others, labels)
@@ -68,11 +65,19 @@ class ParquetFile:
         for start in range(0, len(names), few):
             part = list(names[start : start + few])
             schema = pa.schema([(name, _read_as(self._schema.field(name).type, name not in plain)) for name in part])
-            try:
-                # asked for "a", pyarrow also returns "a.b"
-                yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise TableError(f"{self.path} is damaged ({_first_line(error)}): write it again.") from error
+            # asked for "a", pyarrow also returns "a.b"
+            yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Turn what pyarrow raises on damaged files into one line with the remedy."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise TableError(f"{self.path} is no Parquet file, or damaged ({reason}): write it again.") from error
 
     def place(self, row: int) -> str:
         """Return the number of a row."""
@@ -120,7 +125,3 @@ def _read_as(kind: Any, as_text: bool) -> Any:
     if as_text:
         return pa.string()
     return pa.float64() if types.is_decimal(kind) else kind
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .encoder import ColumnEncoder
 
 MIN_ROWS = 4
+MAX_NAME = 60
 
 
 class TableError(Exception):
@@ -69,8 +70,8 @@ def find_name(path: Path, names: Sequence[str], wanted: str, option: str) -> str
     if meant:
         return meant[0]
     close = difflib.get_close_matches(wanted, names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise TableError(f"{path} has no {wanted!r}{hint}: give {option} one of {quoted(names)}.")
+    hint = f" (did you mean {shown(close[0])}?)" if close else ""
+    raise TableError(f"{path} has no {shown(wanted)}{hint}: give {option} one of {quoted(names)}.")
 
 
 class BadCells:
@@ -93,7 +94,7 @@ class BadCells:
     def refuse(self, path: Path, where: Callable[[int], str]) -> None:
         """Raise a TableError that names the columns, their counts and the place of the first bad cell, if there are."""
         if self.first is not None:
-            columns = listed([f"{name!r} ({count})" for name, count in self.counts.items()], 5)
+            columns = listed([f"{shown(name)} ({count})" for name, count in self.counts.items()], 5)
             raise TableError(
                 f"{path}: {self.what} in {columns}, first {where(self.first)}: fill them or drop these rows first."
             )
@@ -105,7 +106,7 @@ def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str])
     missing = [name for name in needed if name not in present]
     if missing:
         close = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.5)
-        hint = f" ({missing[0]!r} may be {close[0]!r} here)" if close else ""
+        hint = f" ({shown(missing[0])} may be {shown(close[0])} here)" if close else ""
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
         )
@@ -118,17 +119,19 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     if y.dtype.kind == "f":
         if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
             raise TableError(
-                f"{path}: {target!r} holds real numbers, but compare ranks classifiers and the target must be classes: "
-                "cut it into classes, or choose another target."
+                f"{path}: {shown(target)} holds real numbers, but compare ranks classifiers and the target must be "
+                "classes: cut it into classes, or choose another target."
             )
         y = y.astype(np.int64)
     classes, sizes = np.unique(y, return_counts=True)
     if len(classes) == 1:
-        raise TableError(f"{path}: {target!r} holds one class, {classes.item()!r}: give rows of at least two classes.")
+        raise TableError(
+            f"{path}: {shown(target)} holds one class, {shown(classes.item())}: give rows of at least two classes."
+        )
     alone = classes[sizes == 1].tolist()
     if alone:
         raise TableError(
-            f"{path}: a single row of {target!r} has the class {quoted(alone, 5)}, too few to learn from and hold "
+            f"{path}: a single row of {shown(target)} has the class {quoted(alone, 5)}, too few to learn from and hold "
             "out: merge it with another class, or drop it."
         )
     return y
@@ -138,7 +141,7 @@ def check_groups(path: Path, name: str, groups: np.ndarray) -> np.ndarray:
     """Return the groups; refuse fewer than three."""
     count = len(np.unique(groups))
     if count < 3:
-        raise TableError(f"{path}: {name!r} holds {count} groups, too few to hold some out: give at least 3.")
+        raise TableError(f"{path}: {shown(name)} holds {count} groups, too few to hold some out: give at least 3.")
     return groups
 
 
@@ -180,9 +183,16 @@ def note(what: str, items: list[str]) -> list[str]:
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:
     """Return "'a', 'b', 'c'", cut after `most` names."""
-    return listed([repr(name) for name in names], most)
+    return listed([shown(name) for name in names], most)
+
+
+def shown(name: Any) -> str:
+    """Return a name in quotes, short enough for a message."""
+    text = repr(name)
+    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}..."
 
 
 def listed(items: Sequence[str], most: int = 10) -> str:
     """Return "a, b, c", cut after `most` items."""
-    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+    short = [item if len(item) <= 2 * MAX_NAME else f"{item[: 2 * MAX_NAME]}..." for item in items[:most]]
+    return ", ".join(short) + (f" and {len(items) - most} more" if len(items) > most else "")

@@ -30,6 +30,7 @@ from .table import (
     note,
     quoted,
     require_names,
+    shown,
     without_constants,
 )
 
@@ -123,7 +124,8 @@ def _file(source: str) -> Iterator[Path]:
     except MemoryError as error:
         raise TableError(f"{source} does not fit into memory: take fewer rows or columns.") from error
     except OSError as error:
-        raise TableError(f"{source} cannot be read: {error.strerror or error}.") from error
+        reason = str(error.strerror or error).partition("\n")[0]
+        raise TableError(f"{source} cannot be read: {reason}.") from error
 
 
 def _existing(source: str) -> Path:
@@ -153,7 +155,7 @@ def _read_labelled(file: File, target: str | None, groups: str | None) -> Table:
     target = find_name(file.path, file.names, target, "--target")
     groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
     if target == groups:
-        raise TableError(f"{file.path}: --target and --groups both name the column {target!r}: give two columns.")
+        raise TableError(f"{file.path}: --target and --groups both name the column {shown(target)}: give two columns.")
     columns = file.read(file.names, as_they_are=[target] if groups is None else [target, groups])
     y = check_classes(file.path, target, columns.as_they_are[target])
     group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups])

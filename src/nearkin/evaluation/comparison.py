@@ -143,7 +143,8 @@ def _fit_winner(name: str, contestants: Sequence[Method], protocol: Protocol) ->
 
 def _check_table(X: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
     refuse_foreign(X)
-    X = canonical(check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32)))
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
+        X = canonical(check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32)))
     check_spread(X)
     y = column_or_1d(y)
     check_consistent_length(X, y, groups)
