@@ -107,6 +107,6 @@ def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
     return np.array(found, dtype=str)
 
 
-def kind(column: np.ndarray) -> str:
+def kind(dtype: Any) -> str:
     """Return "number", "truth" or "text"."""
-    return {"b": "truth", "U": "text"}.get(column.dtype.kind, "number")
+    return {"b": "truth", "U": "text"}.get(dtype.kind, "number")

@@ -15,6 +15,8 @@ import numpy as np
 from .columns import CELLS_PER_BLOCK, Columns, File, Gaps, kind, values
 from .table import TableError, quoted
 
+MIN_ROWS_PER_BLOCK = 256  # each block costs pandas some time for every column
+
 
 class CsvFile:
     """A CSV file with a header line; see `columns.File`."""
@@ -31,17 +33,26 @@ class CsvFile:
         """Return some columns, read by blocks of rows; see `columns.File`."""
         gaps, rows = Gaps(), _GrowingColumns(names, as_they_are)
         for start, frame in self._frames(as_text):
-            gaps.add(frame[list(names)], start)
+            frame = frame[list(names)]
+            gaps.add(frame, start)
             if not gaps.missing.counts:
-                rows.append({name: values(self.path, frame[name], name in as_text) for name in names})
+                rows.append(frame, self._words(frame, as_text))
         gaps.refuse(self.path, self.place)
         if rows.mixed:  # numbers for thousands of rows, and then a word: only the file has the text of the numbers
             return self.read(names, as_text=[*as_text, *rows.mixed], as_they_are=as_they_are)
         return rows.columns(self)
 
+    def _words(self, frame: Any, as_text: Collection[str]) -> dict[str, np.ndarray]:
+        """Return the columns that pandas did not read as numbers, or was not to."""
+        return {
+            name: values(self.path, frame[name], name in as_text)
+            for name, dtype in frame.dtypes.items()
+            if dtype.kind not in "biuf" or name in as_text
+        }
+
     def _frames(self, as_text: Collection[str]) -> Iterator[tuple[int, Any]]:
         """Yield the number of the first row of each block, and the block as a DataFrame."""
-        start, n_rows = 0, max(1, CELLS_PER_BLOCK // len(self.names))
+        start, n_rows = 0, max(MIN_ROWS_PER_BLOCK, CELLS_PER_BLOCK // len(self.names))
         with self._telling():
             for frame in self._chunks(chunksize=n_rows, dtype=dict.fromkeys(as_text, str)):
                 yield start, frame
@@ -89,29 +100,29 @@ class _GrowingColumns:
         self._kinds: dict[str, set[str]] = {name: set() for name in names}
         self._parts: dict[str, list[np.ndarray]] = {name: [] for name in as_they_are}
         self._numbers = np.empty((0, 0))
-        self._number_names: list[str] = []
+        self._position: dict[str, int] = {}
 
     @property
     def mixed(self) -> list[str]:
         """Return the columns that are of different kinds in different blocks."""
         return [name for name, kinds in self._kinds.items() if len(kinds) > 1]
 
-    def append(self, block: dict[str, np.ndarray]) -> None:
-        """Take the next rows."""
-        for name, column in block.items():
-            self._kinds[name].add(kind(column))
+    def append(self, frame: Any, words: dict[str, np.ndarray]) -> None:
+        """Take the next rows: a DataFrame, and those of its columns that hold more than numbers."""
+        for name, dtype in frame.dtypes.items():
+            self._kinds[name].add(kind(words[name].dtype if name in words else dtype))
         start = len(self._numbers)
         if start == 0:
-            text = [name for name, kinds in self._kinds.items() if kinds == {"text"}]
-            self._parts |= {name: [] for name in text}
-            self._number_names = [name for name in block if name not in self._parts]
-        stop = start + len(next(iter(block.values())))
-        self._numbers.resize((stop, len(self._number_names)), refcheck=False)
-        for position, name in enumerate(self._number_names):
-            if kind(block[name]) != "text":  # else the column is mixed, and will be read again
-                self._numbers[start:, position] = block[name]
+            self._parts |= {name: [] for name, kinds in self._kinds.items() if kinds == {"text"}}
+            self._position = {name: j for j, name in enumerate(n for n in frame.columns if n not in self._parts)}
+        self._numbers.resize((start + len(frame), len(self._position)), refcheck=False)
+        plain = [name for name in self._position if name not in words]
+        self._numbers[start:, [self._position[name] for name in plain]] = frame[plain].to_numpy(np.float64)
+        for name in self._position.keys() & words.keys():
+            if kind(words[name].dtype) == "number":  # else the column is mixed, and will be read again
+                self._numbers[start:, self._position[name]] = words[name]
         for name, parts in self._parts.items():
-            parts.append(block[name])
+            parts.append(words[name] if name in words else frame[name].to_numpy())
 
     def columns(self, file: File) -> Columns:
         """Return all rows."""
@@ -119,7 +130,7 @@ class _GrowingColumns:
             raise TableError(f"{file.path} has 0 rows below its header: give rows.")
         text = {name: np.concatenate(parts) for name, parts in self._parts.items()}
         as_they_are = {name: text.pop(name) for name in self._as_they_are}
-        return Columns(file, self._numbers, self._number_names, text, as_they_are)
+        return Columns(file, self._numbers, list(self._position), text, as_they_are)
 
 
 def _check_header(path: Path) -> None:
