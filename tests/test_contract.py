@@ -223,8 +223,10 @@ class TestBadLabels:
         [
             ([1, 1, 1, 1], r"y holds one class \(.*1.*\)"),
             (["a", None, "b", "a"], r"no label in 1 rows \(first: row 1\)"),
-            ([0.0, np.nan, 1.0, 0.0], "NaN"),
+            ([0.0, np.nan, 1.0, 0.0], r"no label in 1 rows \(first: row 1\)"),
             ([0.1, 0.2, 0.3, 0.4], "continuous"),
+            ([0.0, np.inf, 1.0, 0.0], "infinity"),
+            ([], "no label"),
             (np.array(["a", 1, "b", "a"], dtype=object), "mixes strings"),
             ([0, 1, 0], "inconsistent numbers of samples"),
         ],
