@@ -16,6 +16,13 @@ from .table import BadCells, TableError, shown
 
 CELLS_PER_BLOCK = 2**20
 
+# Called with the part that is done, and the whole.
+Progress = Callable[[int, int], None]
+
+
+def ignore(done: int, total: int) -> None:
+    """Show no progress."""
+
 
 class File(Protocol):
     """A file with named columns.

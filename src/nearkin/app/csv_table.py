@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import CELLS_PER_BLOCK, Columns, File, Gaps, kind, values
+from .columns import CELLS_PER_BLOCK, Columns, File, Gaps, Progress, ignore, kind, values
 from .table import TableError, quoted
 
 MIN_ROWS_PER_BLOCK = 256  # each block costs pandas some time for every column
@@ -21,8 +21,9 @@ MIN_ROWS_PER_BLOCK = 256  # each block costs pandas some time for every column
 class CsvFile:
     """A CSV file with a header line; see `columns.File`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, progress: Progress = ignore) -> None:
         self.path = path
+        self._progress = progress
         with self._telling():
             _check_header(path)
             self.names = list(next(self._chunks(nrows=0)))
@@ -69,8 +70,12 @@ class CsvFile:
         with warnings.catch_warnings():
             # rows longer than the header: pandas would cut them and only warn
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            read = pd.read_csv(self.path, encoding="utf-8-sig", index_col=False, low_memory=False, **options)
-            yield from [read] if isinstance(read, pd.DataFrame) else read
+            size = self.path.stat().st_size
+            with self.path.open("rb") as file:
+                read = pd.read_csv(file, encoding="utf-8-sig", index_col=False, low_memory=False, **options)
+                for frame in [read] if isinstance(read, pd.DataFrame) else read:
+                    self._progress(file.tell(), size)
+                    yield frame
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

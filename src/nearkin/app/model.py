@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,17 +16,12 @@ from .. import __version__
 from .._array import row_blocks
 from ..evaluation import RAW, Comparison
 from ..plotting import feature_stretch
+from .columns import Progress, ignore
 from .encoder import ColumnEncoder
 from .table import Table
 
 FORMAT = 1
 ROWS_PER_BLOCK = 4096
-
-Progress = Callable[[int, int], None]
-
-
-def ignore(done: int, total: int) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True, eq=False)

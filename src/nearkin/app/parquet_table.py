@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from .columns import CELLS_PER_BLOCK, Columns, Gaps, values
+from .columns import CELLS_PER_BLOCK, Columns, Gaps, Progress, ignore, values
 from .table import TableError, listed, quoted, shown
 
 
 class ParquetFile:
     """A Parquet file of plain columns; see `columns.File`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, progress: Progress = ignore) -> None:
         from pyarrow import parquet
 
         self.path = path
+        self._progress = progress
         with self._telling():
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
         self._schema = self._file.schema_arrow
@@ -64,6 +65,7 @@ class ParquetFile:
         few = max(1, CELLS_PER_BLOCK // self._file.metadata.num_rows)
         for start in range(0, len(names), few):
             part = list(names[start : start + few])
+            self._progress(start + len(part), len(names))
             schema = pa.schema([(name, _read_as(self._schema.field(name).type, name not in plain)) for name in part])
             # asked for "a", pyarrow also returns "a.b"
             yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import BUNDLED, load
-from .columns import File
+from .columns import File, Progress, ignore
 from .csv_table import CsvFile
 from .encoder import ColumnEncoder, learn_encoder, numbers_only
 from .npz_table import read_npz, read_npz_rows
@@ -36,11 +36,11 @@ from .table import (
 
 __all__ = ["Table", "TableError", "read_rows", "read_table"]
 
-FORMATS: dict[str, Callable[[Path], File]] = {".csv": CsvFile, ".parquet": ParquetFile}
+FORMATS: dict[str, Callable[[Path, Progress], File]] = {".csv": CsvFile, ".parquet": ParquetFile}
 STANDARD_INPUT = "-"
 
 
-def read_table(source: str, target: str | None = None, groups: str | None = None) -> Table:
+def read_table(source: str, target: str | None = None, groups: str | None = None, progress: Progress = ignore) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
     Parameters
@@ -53,6 +53,8 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
         theirs.
     groups : str, optional
         Column (CSV, Parquet) or key (NPZ) of the groups.
+    progress : callable, optional
+        Called as `progress(part that is read, whole)` while a CSV or Parquet file is read.
 
     Returns
     -------
@@ -68,15 +70,15 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
     with _file(source) as path:
         if path.suffix.lower() == ".npz":
             return read_npz(path, target or "y", groups)
-        return _read_labelled(FORMATS[path.suffix.lower()](path), target, groups)
+        return _read_labelled(FORMATS[path.suffix.lower()](path, progress), target, groups)
 
 
-def read_rows(source: str, encoder: ColumnEncoder) -> tuple[Any, list[str]]:
+def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
     """Return rows for a model, and notes on what was ignored or is unknown to it.
 
     Parameters
     ----------
-    source : str
+    source, progress
         As in `read_table`.
     encoder : ColumnEncoder
         Names the columns that are needed; their order in the table does not matter.
@@ -97,7 +99,7 @@ def read_rows(source: str, encoder: ColumnEncoder) -> tuple[Any, list[str]]:
     with _file(source) as path:
         if path.suffix.lower() == ".npz":
             return _select(path, *read_npz_rows(path), encoder)
-        file = FORMATS[path.suffix.lower()](path)
+        file = FORMATS[path.suffix.lower()](path, progress)
         require_names(path, file.names, encoder.columns)
         columns = file.read(encoder.columns, as_text=encoder.text.tolist())
         notes = [*_ignored(file.names, encoder), *encoder.unknown(columns)]
