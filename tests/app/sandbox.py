@@ -1,34 +1,42 @@
-"""A process that opens files with its hands tied: `python -m tests.app.sandbox OPENER SECONDS TABLE SOUND < PATHS`.
+"""A process that opens files with its hands tied: `python -m tests.app.sandbox TABLE MODEL`.
 
-Everything is imported, and a sound model used, once. Then a child is forked for every path (one a line): of all that
-Python tells its audit hooks, it may only read that file and the table; it has little time and memory. What happened is
-written as a line of JSON.
+Everything is imported, and a sound model used, once. Then children are forked that open the files which standard input
+asks for. Of all that Python tells its audit hooks, they may only read the file that is due and the table, and little
+time and memory is theirs. (A list of what is allowed needs no idea of what a file might try.) What happened is written
+as JSON; whoever did harm opens no further file.
 """
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
 import pickle
 import re
-import resource
 import signal
+import socket
+import subprocess
 import sys
+import time
 import traceback
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+if sys.platform == "linux":  # elsewhere the tests are only collected
+    import resource
+
 MEGABYTES = 200
-SEAT_BELT = 4  # times the seconds of work: for a file that makes its reader wait
+PATIENCE = 3  # seconds of waiting for each second of work
 # Where nearkin asks how much memory there is.
 SYSTEM = ("/proc/meminfo", *(f"/sys/fs/cgroup/memory.{name}" for name in ("stat", "current", "max")))
 CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
+Outcome = dict[str, Any]
 
-def use(path: str, table: str) -> dict[str, Any]:
+
+def use(path: str, table: str) -> Outcome:
     """Do what the commands do with a model, but for the picture."""
     from nearkin.app import console
     from nearkin.app.cli import main
@@ -45,90 +53,140 @@ def use(path: str, table: str) -> dict[str, Any]:
     return {"codes": codes, "said": said.getvalue()}
 
 
-def unpickle(path: str, table: str) -> dict[str, Any]:
-    """Open a file as no model may be opened."""
-    return {"said": str(pickle.loads(Path(path).read_bytes()))}
+def trust(path: str, table: str) -> Outcome:
+    """Open a skops file as one must not: whatever it asks for is granted."""
+    import skops.io
+
+    skops.io.load(path, trusted=skops.io.get_untrusted_types(file=path))
+    return {}
 
 
-def eat(path: str, table: str) -> dict[str, Any]:
-    """Take memory without end."""
+def unpickle(path: str, table: str) -> Outcome:
+    """Open a file as one must not."""
+    pickle.loads(Path(path).read_bytes())
+    return {}
+
+
+def misbehave(path: str, table: str) -> Outcome:
+    """Do the deed that the file names."""
+    MISDEEDS[Path(path).read_text()](path)
+    return {}
+
+
+def _spin(path: str) -> None:
+    while True:
+        pass
+
+
+def _eat(path: str) -> None:
     hoard = []
     while True:
         hoard.append(bytes(2**20))
 
 
-def spin(path: str, table: str) -> dict[str, Any]:
-    """Take time without end."""
-    while True:
-        pass
-
-
-def wait(path: str, table: str) -> dict[str, Any]:
-    """Do nothing without end."""
-    return {"said": str(os.read(os.pipe()[0], 1))}
-
-
-OPENERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
-    function.__name__: function for function in (use, unpickle, eat, spin, wait)
+PARSED = compile("1", "somewhere", "eval")
+# By the event that gives them away, or else by what they do.
+MISDEEDS = {
+    "os.system": lambda path: os.system("true"),
+    "os.exec": lambda path: os.execv("/bin/true", ["true"]),
+    "os.fork": lambda path: os.fork(),
+    "os.posix_spawn": lambda path: os.posix_spawn("/bin/true", ["true"], {}),
+    "os.remove": lambda path: os.remove(path),
+    "os.rename": lambda path: os.rename(path, f"{path}.gone"),
+    "os.mkdir": lambda path: os.mkdir(f"{path}.folder"),
+    "subprocess.Popen": lambda path: subprocess.run(["true"]),
+    "socket.__new__": lambda path: socket.socket(),
+    "ctypes.dlopen": lambda path: ctypes.CDLL(None),
+    "import": lambda path: __import__("this"),
+    "compile": lambda path: eval("1"),
+    "exec": lambda path: eval(PARSED),
+    "open": lambda path: Path(path).write_text("changed"),
+    "open elsewhere": lambda path: Path("/etc/hostname").read_text(),
+    "spin": _spin,
+    "wait": lambda path: os.read(os.pipe()[0], 1),
+    "eat": _eat,
+    "crash": lambda path: signal.raise_signal(signal.SIGSEGV),
 }
+OPENERS = {function.__name__: function for function in (use, trust, unpickle, misbehave)}
 
 
 def main() -> None:
-    """Open every file that standard input names."""
-    opener, seconds, table, sound = OPENERS[sys.argv[1]], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    """Answer every request."""
+    from rich.cells import cell_len
+
+    table, sound = sys.argv[1:]
     assert use(sound, table) == {"codes": [0, 0], "said": ""}
+    cell_len("模")  # rich reads its table of wide characters when it meets the first
     for line in sys.stdin:
-        path = line.rstrip("\n")
-        print(json.dumps(_opened_by_a_child(opener, seconds, path, table)), flush=True)
+        opener, seconds, table, paths = json.loads(line)
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(paths):
+            outcomes += _opened_by_a_child(opener, seconds, table, paths[len(outcomes) :])
+        print(json.dumps(outcomes), flush=True)
 
 
-def _opened_by_a_child(opener: Callable[[str, str], dict[str, Any]], seconds: int, path: str, table: str) -> Any:
+def _opened_by_a_child(opener: str, seconds: int, table: str, paths: list[str]) -> list[Outcome]:
+    """Return what happened to the first files, up to one that did harm."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         with os.fdopen(writing, "w") as pipe:
-            found = _opened_under_guard(opener, seconds, path, table)
-            json.dump(found, pipe)
+            guard = Guard(table)
+            for path in paths:
+                outcome = guard.opened(opener, seconds, path)
+                print(json.dumps(outcome), file=pipe, flush=True)
+                if outcome["events"] or "traceback" in outcome:
+                    break
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        told = pipe.read()
+        outcomes = [json.loads(line) for line in pipe]
     _, status = os.waitpid(child, 0)
-    if status or not told:
-        return {"died": signal.Signals(status).name if os.WIFSIGNALED(status) else str(status)}
-    return json.loads(told)
+    return [*outcomes, {"died": signal.Signals(os.WTERMSIG(status)).name}] if os.WIFSIGNALED(status) else outcomes
 
 
-def _opened_under_guard(
-    opener: Callable[[str, str], dict[str, Any]], seconds: int, path: str, table: str
-) -> dict[str, Any]:
-    signal.alarm(SEAT_BELT * seconds)
-    _limit(resource.RLIMIT_CPU, seconds)
-    _limit(resource.RLIMIT_DATA, _memory_in_use() + MEGABYTES * 2**20)
-    events: list[str] = []
-    allowed = {path, table, *SYSTEM}
-
-    def note(event: str, arguments: tuple[Any, ...]) -> None:
-        if not _is_harmless(event, arguments, allowed):
-            events.append(f"{event} {arguments!r}"[:200])
-
-    sys.addaudithook(note)
-    try:
-        return opener(path, table) | {"events": events}
-    except BaseException:
-        return {"events": events.copy(), "traceback": traceback.format_exc()}
+class Stopped(BaseException):
+    """Raised in the midst of what must not be; nobody catches it by habit."""
 
 
-def _is_harmless(event: str, arguments: tuple[Any, ...], allowed: set[str]) -> bool:
-    if event == "open":
-        return str(arguments[0]) in allowed and not arguments[2] & CHANGES
-    # numpy parses the headers of arrays; to run what was parsed is an event of its own
-    return event in ("builtins.id", "object.__getattr__") or (event == "compile" and arguments[1] == "<unknown>")
+class Guard:
+    """Notes and stops, from now on and in this process, everything but reading a few files."""
 
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.readable: set[str] = set()
+        self.events: list[str] = []
+        self.on_duty = False
+        memory = _memory_in_use() + MEGABYTES * 2**20
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        sys.addaudithook(self._watch)
 
-def _limit(kind: int, most: int) -> None:
-    resource.setrlimit(kind, (most, most))
+    def opened(self, opener: str, seconds: int, path: str) -> Outcome:
+        """Return what happens when a file is opened."""
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, most))
+        signal.alarm(PATIENCE * seconds)
+        self.readable = {path, self.table, *SYSTEM}
+        self.on_duty = True
+        try:
+            found = OPENERS[opener](path, self.table)
+        except BaseException:
+            self.on_duty = False
+            found = {"traceback": traceback.format_exc()}
+        self.on_duty = False
+        return found | {"events": self.events}
+
+    def _watch(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.on_duty and not self._is_harmless(event, arguments):
+            self.events.append(f"{event} {arguments!r}"[:200])
+            raise Stopped
+
+    def _is_harmless(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        if event == "open":
+            return str(arguments[0]) in self.readable and not arguments[2] & CHANGES
+        # numpy parses the headers of arrays; to run what was parsed is an event of its own
+        return event in ("builtins.id", "object.__getattr__") or (event == "compile" and arguments[1] == "<unknown>")
 
 
 def _memory_in_use() -> int:

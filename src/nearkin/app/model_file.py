@@ -11,6 +11,7 @@ What none of this can detect is a well-formed file with other numbers in it: tha
 from __future__ import annotations
 
 import json
+import math
 import re
 import stat
 import struct
@@ -56,6 +57,7 @@ ATTRIBUTES: dict[str, Any] = {
 }
 SCHEMA = "schema.json"
 PROTOCOL = 2  # nodes of older protocols are less strict
+END = 56 + 20 + 22  # bytes: above 2 GB an end of 64 bits and a pointer to it, and then the usual end
 MAX_DIRECTORY = 2**20
 MAX_SCHEMA = 2**20
 MAX_DEPTH = 30
@@ -64,8 +66,8 @@ MATRICES = ("components_", "scalings_")
 NUMBERS = ("n_features_in_", "_max_components")
 FOREIGN = "is no nearkin model, or not all of it: give a file written by `nearkin compare --save`."
 ARRAY = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '([<>|][biufU]\d{1,9})', 'fortran_order': (?:True|False), "
-    rb"'shape': \((?:(\d{1,18}),(?: (\d{1,18}))?)?\), \} *\n",
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<>|](?:b1|[iu][1248]|f[48]|U[1-9]\d{0,7}))', 'fortran_order': (?:True|False), "
+    rb"'shape': \((?:(\d{1,18}),|([1-9]\d{0,17}), ([1-9]\d{0,17}))?\), \} {0,99}\n",
     re.DOTALL,
 )
 
@@ -117,10 +119,11 @@ def _short(text: Any) -> str:
 def _load(path: Path) -> tuple[Model, list[str]]:
     from skops.io import load
 
-    if not stat.S_ISREG(path.stat().st_mode):
+    about = path.stat()
+    size = about.st_size
+    if not stat.S_ISREG(about.st_mode) or size < END:  # to read a pipe or a device may take forever
         raise ModelFileError(FOREIGN)
     with path.open("rb") as file:
-        size = path.stat().st_size
         _check_directory(file, size)
         with zipfile.ZipFile(file) as archive:
             _check_archive(archive, size)
@@ -142,8 +145,8 @@ def _load(path: Path) -> tuple[Model, list[str]]:
 
 def _check_directory(file: BinaryIO, size: int) -> None:
     """Refuse a file that does not end as archives do, or whose list of members is longer than any model's."""
-    file.seek(max(0, size - 98))
-    end = file.read(98).rjust(98, b"\0")  # above 2 GB an end of 64 bits, a pointer to it, and then the usual end
+    file.seek(size - END)
+    end = file.read(END)
     short, comment = struct.unpack("<12xL4xH", end[76:])
     long = int.from_bytes(end[40:48], "little") if end[56:60] == b"PK\6\7" else 0
     if end[76:80] != b"PK\5\6" or comment:
@@ -179,9 +182,9 @@ def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         header = start + file.read(int.from_bytes(start[8:], "little"))
     plain = ARRAY.fullmatch(header)
     if plain:
-        dtype, shape = np.dtype(plain[1].decode()), [int(length) for length in plain.groups()[1:] if length]
-        n_bytes = np.prod(shape, dtype=object) * dtype.itemsize
-    if not plain or dtype.itemsize == 0 or len(header) + n_bytes != member.file_size:
+        dtype, *shape = filter(None, plain.groups())
+        n_bytes = math.prod(map(int, shape)) * np.dtype(dtype.decode()).itemsize
+    if not plain or len(header) + n_bytes != member.file_size:
         raise ModelFileError(f"holds {_short(member.filename)!r}, which is not the array it claims to be: refused.")
 
 
