@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
@@ -279,8 +280,8 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
     Parameters
     ----------
     estimator : fitted linear transformer
-        With `components_` of shape (m, p), as the methods here, PCA and NCA have it; others are asked for the images of
-        the p unit vectors, which takes O(p^2) memory.
+        With `components_` of shape (m, p), as the methods here, PCA and NCA have it, or LDA; others are asked for the
+        images of the p unit vectors, which takes O(p^2) memory.
 
     Returns
     -------
@@ -288,6 +289,8 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
     """
     if hasattr(estimator, "components_"):
         A = estimator.components_
+    elif isinstance(estimator, LinearDiscriminantAnalysis):
+        A = estimator.scalings_[:, : len(estimator.explained_variance_ratio_)].T
     else:
         unit = np.eye(estimator.n_features_in_)
         A = (estimator.transform(unit) - estimator.transform(np.zeros_like(unit[:1]))).T

@@ -125,7 +125,7 @@ def _apply(options: argparse.Namespace, done: str, compute: Callable[..., dict[s
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
         try:
             columns = compute(model, X, output, lambda rows, total: progress(f"rows {done}", rows, total))
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # the latter for sparse rows where dense ones were learned from
             raise TableError(f"{options.table}: {_first_line(error)}") from error
     if output is None:
         _print_quietly(lambda: write_columns(columns, None))

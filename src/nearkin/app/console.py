@@ -19,7 +19,7 @@ from scipy.sparse import issparse
 
 from .._memory import human_bytes
 from ..evaluation import Comparison, MethodResult, format_p, signed_points
-from .model import Model
+from .model import MAX_NAME, Model
 from .table import Table, listed
 
 FEW = 10
@@ -148,7 +148,7 @@ def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:
             grid.add_row("", "", f"... {len(order) - 2 * FEW} more")
         else:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
-            grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature]), overflow="fold"))
+            grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature][:MAX_NAME]), overflow="fold"))
     return grid
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import sklearn
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
+from ..estimators import DNE, LPP, NMMP
 from ..evaluation import RAW, Comparison
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
@@ -21,7 +23,25 @@ from .encoder import ColumnEncoder
 from .table import Table
 
 FORMAT = 1
+MAX_NAME = 200
 ROWS_PER_BLOCK = 4096
+VOTES_PER_BLOCK = 2**22
+# What a step needs, fitted, to map new rows and to show its spectrum; beside its parameters nothing else is kept.
+KEPT: dict[type, tuple[str, ...]] = {
+    StandardScaler: ("n_features_in_", "mean_", "scale_"),
+    PCA: ("n_features_in_", "mean_", "components_", "explained_variance_"),
+    LinearDiscriminantAnalysis: (
+        "n_features_in_",
+        "xbar_",
+        "scalings_",
+        "_max_components",
+        "explained_variance_ratio_",
+    ),
+    NeighborhoodComponentsAnalysis: ("n_features_in_", "components_"),
+    LPP: ("n_features_in_", "components_", "eigenvalues_"),
+    DNE: ("n_features_in_", "components_", "eigenvalues_"),
+    NMMP: ("n_features_in_", "components_", "eigenvalues_"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +67,7 @@ class Model:
     n_neighbors : int
         k of the vote.
     target, table : str
-        Name of the column of the labels, and of the table.
+        Name of the column of the labels, and of the table; cut after `MAX_NAME` characters.
     held_out : dict
         The figures of the comparison: mean and standard deviation of the accuracy of the winner and of the raw
         features, the number of folds, and Holm's p-value (absent when the raw features won).
@@ -81,7 +101,9 @@ class Model:
     @property
     def names(self) -> list[str]:
         """Return the names of the coordinates."""
-        return self.encoder.feature_names if self.map is None else list(self.map.get_feature_names_out())
+        if self.map is None:
+            return self.encoder.feature_names
+        return [f"{type(self.map).__name__.lower()}{number}" for number in range(self.n_components)]
 
     @property
     def n_components(self) -> int:
@@ -153,8 +175,9 @@ def predict(model: Model, X: Any, progress: Progress = ignore) -> Prediction:
     """Return labels, votes and nearest training rows of encoded rows; n distances to every row that votes."""
     vote = KNeighborsClassifier(model.n_neighbors, algorithm="brute").fit(model.voters(), model.codes)
     n_rows = X.shape[0]
+    width = max(model.n_neighbors + len(model.classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
     parts = []
-    for block in row_blocks(n_rows, 1, ROWS_PER_BLOCK):
+    for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
         distance, nearest = vote.kneighbors(model.transform(X[block]))
         votes = np.apply_along_axis(np.bincount, 1, model.codes[nearest], minlength=len(model.classes))
         parts.append((model.classes[votes.argmax(axis=1)], votes.max(axis=1) / model.n_neighbors, nearest, distance))
@@ -171,31 +194,35 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         format=FORMAT,
         method=best.name,
         encoder=table.encoder,
-        steps=[_stateless(step) for _, step in comparison.winner.steps[:-1]],
+        steps=[_bare(step) for _, step in comparison.winner.steps[:-1]],
         coordinates=np.empty((0, 0)),
         codes=codes.astype(np.int32),
         classes=classes,
         n_neighbors=comparison.n_neighbors,
-        target=table.target,
-        table=table.name,
+        target=_name(table.target),
+        table=_name(table.name),
         held_out={
             "accuracy": float(best.accuracy.mean()),
             "std": float(best.accuracy.std(ddof=1)),
             "raw_accuracy": float(raw.accuracy.mean()),
             "folds": len(comparison.folds),
         }
-        | ({} if best is raw else {"p_value": best.p_value}),
+        | ({} if best is raw else {"p_value": float(best.p_value)}),
         versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
     )
     return replace(unlearned, coordinates=_stored(embed(unlearned, table.X)))
 
 
-def _stateless(step: Any) -> Any:
+def _bare(step: Any) -> Any:
     """Return a fitted step without what new rows do not need: random generators and callbacks cannot be kept safely."""
-    step = copy(step)
-    for name in ("random_state_", "_skl_callbacks"):
-        vars(step).pop(name, None)
-    return step
+    bare = type(step)(**step.get_params(deep=False))
+    vars(bare).update({name: getattr(step, name) for name in KEPT[type(step)]})
+    return bare
+
+
+def _name(text: str) -> str:
+    """Return a name that can be written and drawn: names of files may hold bytes that are no text."""
+    return text.encode(errors="replace").decode()[:MAX_NAME]
 
 
 def _stored(rows: Any) -> Any:

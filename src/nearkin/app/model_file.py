@@ -11,41 +11,47 @@ What none of this can detect is a well-formed file with other numbers in it: tha
 from __future__ import annotations
 
 import json
+import math
+import re
+import stat
+import struct
 import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, BinaryIO
 
 import numpy as np
 import sklearn
 from scipy.sparse import csr_array, issparse
 
+from .._memory import require_memory
 from .encoder import ColumnEncoder
-from .model import FORMAT, Model, predict
+from .model import FORMAT, KEPT, MAX_NAME, Model, predict
 
-# Every class of ours that a model may hold, by name: never what a file asks for.
+# Every class of ours that a model may hold, written down: never what a file asks for.
 TRUSTED = [
     "nearkin.app.model.Model",
     "nearkin.app.encoder.ColumnEncoder",
     "nearkin.estimators.dne.DNE",
-    "nearkin.estimators.nmmp.NMMP",
     "nearkin.estimators.lpp.LPP",
+    "nearkin.estimators.nmmp.NMMP",
+]
+CLASSES = [
+    *TRUSTED,
+    "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.decomposition._pca.PCA",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+    "sklearn.neighbors._nca.NeighborhoodComponentsAnalysis",
 ]
 NODES = {
-    "ObjectNode": [
-        *TRUSTED,
-        "sklearn.preprocessing._data.StandardScaler",
-        "sklearn.decomposition._pca.PCA",
-        "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
-        "sklearn.neighbors._nca.NeighborhoodComponentsAnalysis",
-    ],
+    "ObjectNode": CLASSES,
     "DictNode": ["builtins.dict"],
     "ListNode": ["builtins.list"],
-    "TupleNode": ["builtins.tuple"],
     "JsonNode": ["builtins.str"],
     "TypeNode": ["builtins.str"],
-    "NdArrayNode": ["numpy.ndarray", "numpy.float64", "numpy.float32", "numpy.int64"],
+    "NdArrayNode": ["numpy.ndarray"],
 }
 ATTRIBUTES: dict[str, Any] = {
     "format": int,
@@ -61,12 +67,21 @@ ATTRIBUTES: dict[str, Any] = {
     "held_out": dict,
     "versions": dict,
 }
-MAPS = ["DNE", "NMMP", "LPP", "PCA", "LinearDiscriminantAnalysis", "NeighborhoodComponentsAnalysis"]
 SCHEMA = "schema.json"
-PROTOCOL = 2
-MAX_SCHEMA = 2**22
-MAX_MEMBERS = 1000
+PROTOCOL = 2  # nodes of older protocols are less strict
+END = 56 + 20 + 22  # bytes: above 2 GB an end of 64 bits and a pointer to it, and then the usual end
+MAX_DIRECTORY = 2**20
+MAX_SCHEMA = 2**20
 MAX_DEPTH = 30
+MAX_VALUE = 1e140  # squares of larger ones are lost, and no axis can show them
+MATRICES = ("components_", "scalings_")
+NUMBERS = ("n_features_in_", "_max_components")
+FOREIGN = "is no nearkin model, or not all of it: give a file written by `nearkin compare --save`."
+ARRAY = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<>|](?:b1|[iu][1248]|f[48]|U[1-9]\d{0,7}))', 'fortran_order': (?:True|False), "
+    rb"'shape': \((?:(\d{1,18}),|([1-9]\d{0,17}), ([1-9]\d{0,17}))?\), \} {0,99}\n",
+    re.DOTALL,
+)
 
 
 class ModelFileError(Exception):
@@ -89,106 +104,143 @@ def load_model(path: Path) -> tuple[Model, list[str]]:
         If there is no such file, or it is damaged, foreign, newer than this nearkin, or holds anything but a model.
     """
     try:
-        return _load(path)
-    except ModelFileError:
-        raise
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except MemoryError as error:
-        raise ModelFileError(f"{path} does not fit into memory.") from error
+        return _load(Path(path))
     except Exception as error:  # a damaged archive may raise anything
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise ModelFileError(f"{path} is damaged, or no nearkin model ({reason[:200]}): save it again.") from error
+        raise ModelFileError(f"{path} {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case ModelFileError():
+            return str(error)
+        case OSError():
+            return f"cannot be read: {error.strerror or error}."
+        case MemoryError():
+            return f"does not fit into memory ({_short(error)})."
+        case zipfile.BadZipFile() | ValueError():
+            return f"is damaged, or no nearkin model ({_short(error)}): save it again."
+    return "is damaged, or no nearkin model: save it again."
+
+
+def _short(text: Any) -> str:
+    """Return the beginning of a text that may be anything, as one printable line."""
+    line = str(text).partition("\n")[0][:MAX_NAME]
+    return line if line.isprintable() else ascii(line)
 
 
 def _load(path: Path) -> tuple[Model, list[str]]:
     from skops.io import load
 
-    if path.is_dir() or not zipfile.is_zipfile(path):
-        raise ModelFileError(f"{path} is no nearkin model: give a file written by `nearkin compare --save`.")
-    with zipfile.ZipFile(path) as archive:
-        _check_archive(path, archive)
-        schema = json.loads(archive.read(SCHEMA))
-        _check_schema(path, schema, [name for name in archive.namelist() if name != SCHEMA])
-    remarks = _version_remarks(path, schema["content"]["content"]["versions"]["content"])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # another version of scikit-learn is told once, by the remarks
-            model = load(path, trusted=TRUSTED)
-            _check_model(model)
-    except Exception as error:
-        if remarks:
-            raise ModelFileError(f"{remarks[0]} It could not be read.") from error
-        raise
-    return model, remarks
+    about = path.stat()
+    size = about.st_size
+    if not stat.S_ISREG(about.st_mode) or size < END:  # to read a pipe or a device may take forever
+        raise ModelFileError(FOREIGN)
+    with path.open("rb") as file:
+        _check_directory(file, size)
+        with zipfile.ZipFile(file) as archive:
+            _check_archive(archive, size)
+            schema = json.loads(archive.read(SCHEMA))
+            _check_schema(schema, archive.namelist())
+        require_memory(2.0 * size, "reading it", "close other programs")
+        origin = _other_origin(schema["content"]["content"]["versions"]["content"])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of another version of scikit-learn: told once, by the remark
+                model = load(file, trusted=TRUSTED)
+                _check_model(model)
+        except (TypeError, AttributeError, ValueError) as error:
+            if origin:
+                raise ModelFileError(f"{origin}, which cannot use it: save it again with this one.") from error
+            raise
+    return model, [f"{path} {origin}, and what it gives may differ: save it again with this one."] if origin else []
 
 
-def _check_archive(path: Path, archive: zipfile.ZipFile) -> None:
-    """Refuse members that are compressed, too many, or claim more bytes than the file has."""
-    members = archive.infolist()
-    names = [member.filename for member in members]
-    if SCHEMA not in names:
-        raise ModelFileError(f"{path} is no nearkin model: give a file written by `nearkin compare --save`.")
-    plain = all(
-        member.compress_type == zipfile.ZIP_STORED
-        and member.compress_size == member.file_size
-        and not member.flag_bits & 1
-        for member in members
-    )
-    if not plain:
-        raise ModelFileError(f"{path} holds compressed or encrypted members, which nearkin never writes: refused.")
-    too_large = sum(member.file_size for member in members) > path.stat().st_size
-    if too_large or archive.getinfo(SCHEMA).file_size > MAX_SCHEMA:
-        raise ModelFileError(f"{path} claims to hold more than it can: refused.")
-    if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
-        raise ModelFileError(f"{path} holds too many members, or two of one name: refused.")
-    for member in members:
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Refuse a file that does not end as archives do, or whose list of members is longer than any model's."""
+    file.seek(size - END)
+    end = file.read(END)
+    short, comment = struct.unpack("<12xL4xH", end[76:])
+    long = int.from_bytes(end[40:48], "little") if end[56:60] == b"PK\6\7" else 0
+    if end[76:80] != b"PK\5\6" or comment:
+        raise ModelFileError(FOREIGN)
+    if max(short, long) > MAX_DIRECTORY:
+        raise ModelFileError("lists more members than a model has: refused.")
+
+
+def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse members that are compressed, or claim more bytes than the file has."""
+    members = {member.filename: member for member in archive.infolist()}
+    if SCHEMA not in members:
+        raise ModelFileError(FOREIGN)
+    if len(members) < len(archive.infolist()):
+        raise ModelFileError("holds two members of one name: refused.")
+    for member in members.values():
+        stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
+        if member.flag_bits or not stored:
+            raise ModelFileError("holds compressed or encrypted members, which nearkin never writes: refused.")
+    if sum(member.file_size for member in members.values()) > size:
+        raise ModelFileError("claims to hold more than it can: refused.")
+    if members[SCHEMA].file_size > MAX_SCHEMA:
+        raise ModelFileError("has a longer schema than any model: refused.")
+    for member in members.values():
         if member.filename != SCHEMA:
-            _check_array(path, archive, member)
+            _check_array(archive, member)
 
 
-def _check_array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
     """Refuse a member that is no plain array of just the size that its header claims."""
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, _, dtype = read_header[version](file)
-        size = member.file_size - file.tell()
-    if dtype.kind not in "biufU" or np.prod(shape, dtype=object) * dtype.itemsize != size:
-        raise ModelFileError(f"{path}: the array {member.filename!r} is not what its header claims: refused.")
+        start = file.read(10)
+        header = start + file.read(int.from_bytes(start[8:], "little"))
+    plain = ARRAY.fullmatch(header)
+    if plain:
+        dtype, *shape = filter(None, plain.groups())
+        n_bytes = math.prod(map(int, shape)) * np.dtype(dtype.decode()).itemsize
+    if not plain or len(header) + n_bytes != member.file_size:
+        raise ModelFileError(f"holds {_short(member.filename)!r}, which is not the array it claims to be: refused.")
 
 
-def _check_schema(path: Path, schema: Any, arrays: list[str]) -> None:
+def _check_schema(schema: Any, members: list[str]) -> None:
     """Refuse a newer format, and every node and type that `save_model` does not write."""
-    if _type(schema) != "nearkin.app.model.Model":
-        raise ModelFileError(f"{path} is a skops file of {_type(schema)}, no nearkin model: refused.")
-    written = json.loads(schema["content"]["content"]["format"]["content"])
-    if not isinstance(written, int) or written > FORMAT:
-        raise ModelFileError(f"{path} was written by a newer nearkin (format {written}): install a newer nearkin.")
-    if schema["protocol"] < PROTOCOL:
-        raise ModelFileError(f"{path} is of skops protocol {schema['protocol']}, below {PROTOCOL}: refused.")
-    owners: dict[str, Any] = {}
-    for node in _nodes(path, schema, []):
-        if _type(node) not in NODES.get(node["__loader__"], ()):
-            raise ModelFileError(f"{path} holds {_type(node)} ({node['__loader__']}), which no model has: refused.")
-        if node["__loader__"] == "NdArrayNode":
-            if node["type"] != "numpy" or node["file"] not in arrays:
-                raise ModelFileError(f"{path} names an array that it does not hold: refused.")
-            if owners.setdefault(node["file"], node["__id__"]) != node["__id__"]:
-                raise ModelFileError(f"{path} uses one array for several: refused.")
+    try:
+        if _type(schema) != TRUSTED[0]:
+            raise ModelFileError(f"is a skops file of {_type(schema)}, no nearkin model: refused.")
+        _check_format(schema)
+        known: dict[int, Any] = {}
+        for node in _nodes(schema, []):
+            if _type(node) not in NODES.get(node["__loader__"], ()):
+                kind = f"{_type(node)} ({_short(node['__loader__'])})"
+                raise ModelFileError(f"holds {kind}, which no model has: refused.")
+            if type(node["__id__"]) is not int or known.setdefault(node["__id__"], node) != node:
+                raise ModelFileError("gives one number to several parts: refused.")
+        named = [node["file"] for node in _nodes(schema, []) if node["__loader__"] == "NdArrayNode"]
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ModelFileError("has a schema that nearkin does not write: refused.") from error
+    if sorted([SCHEMA, *named]) != sorted(members):
+        raise ModelFileError("does not hold just the arrays that it names: refused.")
 
 
-def _type(node: Any) -> str:
-    return f"{node['__module__']}.{node['__class__']}"
+def _check_format(schema: dict[str, Any]) -> None:
+    written, protocol = json.loads(schema["content"]["content"]["format"]["content"]), schema["protocol"]
+    if type(written) is not int or written < FORMAT:
+        raise ModelFileError(f"is of no known format ({_short(written)}): save it again.")
+    if written > FORMAT:
+        raise ModelFileError(f"was written by a newer nearkin (format {_short(written)}): install a newer nearkin.")
+    if type(protocol) is not int or protocol < PROTOCOL:
+        raise ModelFileError(f"is of skops protocol {_short(protocol)}, nearkin writes {PROTOCOL} or newer: refused.")
 
 
-def _nodes(path: Path, node: dict[str, Any], above: list[Any]) -> Iterator[dict[str, Any]]:
+def _type(node: dict[str, Any]) -> str:
+    return _short(f"{node['__module__']}.{node['__class__']}")
+
+
+def _nodes(node: dict[str, Any], above: list[int]) -> Iterator[dict[str, Any]]:
     """Yield a node and all below it; refuse those that hold themselves."""
     if node["__id__"] in above or len(above) > MAX_DEPTH:
-        raise ModelFileError(f"{path} holds parts within themselves, or too deep: refused.")
+        raise ModelFileError("holds parts within themselves, or too deep: refused.")
     yield node
     for child in _children(node):
-        yield from _nodes(path, child, [*above, node["__id__"]])
+        yield from _nodes(child, [*above, node["__id__"]])
 
 
 def _children(node: dict[str, Any]) -> list[dict[str, Any]]:
@@ -197,68 +249,111 @@ def _children(node: dict[str, Any]) -> list[dict[str, Any]]:
             return [node["content"]]
         case "DictNode":
             return [*node["content"].values(), node["key_types"]]
-        case "ListNode" | "TupleNode":
+        case "ListNode":
             return node["content"]
+        case "NdArrayNode" if node["type"] != "numpy":
+            raise ModelFileError("holds an array of objects, which no model has: refused.")
+        case "JsonNode" if isinstance(json.loads(node["content"]), (list, dict)):
+            raise ModelFileError("holds a list where a number or string should be: refused.")
     return []
 
 
-def _version_remarks(path: Path, stored: dict[str, Any]) -> list[str]:
-    """Return a warning when the file comes from another minor version of scikit-learn."""
-    version = str(json.loads(stored["scikit-learn"]["content"]))[:20]
+def _other_origin(stored: dict[str, Any]) -> str:
+    """Return which other minor version of scikit-learn a file comes from, or nothing."""
+    version = str(json.loads(stored["scikit-learn"]["content"]))
     if version.split(".")[:2] == sklearn.__version__.split(".")[:2]:
-        return []
-    return [
-        f"{path} was saved with scikit-learn {version}, this is {sklearn.__version__}, and what it gives may differ: "
-        "save it again with this one."
-    ]
+        return ""
+    return f"was saved with scikit-learn {_short(version)}, this is {sklearn.__version__}"
 
 
 def _check_model(model: Model) -> None:
-    """Raise a ValueError unless the parts have the types they should have, and fit together."""
-    if set(vars(model)) != set(ATTRIBUTES):
-        raise ValueError("other attributes than a model's")
+    """Raise a ValueError unless the parts are as `save_model` writes them, and fit together."""
+    _require(set(vars(model)) == set(ATTRIBUTES), "other attributes than a model's")
     for name, kind in ATTRIBUTES.items():
-        if not isinstance(getattr(model, name), kind):
-            raise ValueError(f"{name} is no {kind}")
+        value = getattr(model, name)
+        _require(isinstance(value, kind) and not isinstance(value, bool), name)
+    _check_words(model)
     _check_encoder(model.encoder)
-    for part in (model, *model.steps):
-        _check_state(vars(part))
-    maps = [type(step).__name__ for step in model.steps[model.is_standardized :]]
-    if len(maps) > 1 or not set(maps) <= set(MAPS):
-        raise ValueError(f"the steps {maps}")
-    _check_vote(model)
+    for step in model.steps:
+        _check_step(step, len(model.encoder.feature_names))
+    _require(len(model.steps) <= 1 + model.is_standardized, "steps")
+    _check_voters(model)
+    _check_use(model)
 
 
-def _check_state(state: dict[str, Any]) -> None:
-    for name, value in state.items():
-        if name == "_skl_callbacks":
-            raise ValueError("callbacks")
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-            raise ValueError(f"{name} is not finite")
-        if isinstance(value, np.ndarray) and value.dtype.kind == "U":
-            "".join(value.ravel().tolist()).encode()  # no code points that cannot be printed
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"its {what}")
 
 
-def _check_vote(model: Model) -> None:
-    """Let a row of zeros be transformed and labelled."""
-    rows, codes = model.voters(), model.codes
-    if (
-        codes.dtype.kind != "i"
-        or codes.shape != (rows.shape[0],)
-        or codes.min() < 0
-        or codes.max() >= len(model.classes)
-    ):
-        raise ValueError("labels")
-    row: Any = np.zeros((1, len(model.encoder.feature_names)))
-    row = csr_array(row) if issparse(rows) else row
-    coordinates = model.transform(row)
-    if coordinates.shape != (1, rows.shape[1]) or len(model.names) != rows.shape[1]:
-        raise ValueError("dimensions")
-    predict(model, row)
+def _check_words(model: Model) -> None:
+    figures = {name: value for name, value in model.held_out.items() if name != "folds"}
+    _require(set(figures) - {"p_value"} == {"accuracy", "std", "raw_accuracy"}, "held-out figures")
+    _require(all(type(value) is float and 0 <= value <= 1 for value in figures.values()), "held-out figures")
+    _require(type(model.held_out.get("folds")) is int, "held-out figures")
+    _require(set(model.versions) == {"nearkin", "scikit-learn"}, "versions")
+    for word in (model.method, model.target, model.table, *model.versions.values()):
+        _require(isinstance(word, str) and len(word) <= MAX_NAME and _is_text(np.array([word])), "words")
 
 
 def _check_encoder(encoder: ColumnEncoder) -> None:
-    texts = [encoder.numbers, encoder.text, *encoder.categories]
-    if any(text.dtype.kind != "U" or text.ndim != 1 for text in texts) or len(encoder.text) != len(encoder.categories):
-        raise ValueError("names of columns")
-    _check_state({f"text {number}": text for number, text in enumerate(texts)})
+    _require(set(vars(encoder)) == {"numbers", "text", "categories"}, "encoder")
+    for names in (encoder.numbers, encoder.text, *encoder.categories):
+        _require(names.ndim == 1 and names.dtype.kind == "U" and _is_text(names), "names of columns")
+    _require(len(encoder.text) == len(encoder.categories), "names of columns")
+    _require(len(set(encoder.columns)) == len(encoder.columns) > 0, "names of columns")
+    _require(all(len(known) > 0 and _ascends(known) for known in encoder.categories), "values of text columns")
+
+
+def _check_step(step: Any, n_features: int) -> None:
+    kept, state = KEPT[type(step)], vars(step)
+    parameters = {name: value for name, value in state.items() if name not in kept}
+    _require(set(kept) <= set(state), "steps")
+    _require(set(parameters) <= set(type(step)().get_params(deep=False)), "parameters")
+    _require(all(isinstance(value, (str, int, float, NoneType)) for value in parameters.values()), "parameters")
+    for name in kept:
+        _require(type(state[name]) is int if name in NUMBERS else _is_kept(state[name], 1 + (name in MATRICES)), name)
+    _require(step.n_features_in_ == n_features, "number of features")
+
+
+def _check_voters(model: Model) -> None:
+    rows, codes, classes = model.coordinates, model.codes, model.classes
+    if isinstance(rows, dict):
+        _require(set(rows) == {"data", "indices", "indptr", "shape"}, "coordinates")
+        _require(all(rows[name].dtype.kind == "i" for name in ("indices", "indptr", "shape")), "coordinates")
+        rows = rows["data"]
+    _require(_is_moderate(rows), "coordinates")
+    _require(classes.ndim == 1 and classes.dtype.kind in "biuU" and _ascends(classes), "labels")
+    _require(classes.dtype.kind != "U" or _is_text(classes), "labels")
+    _require(codes.ndim == 1 and codes.dtype.kind == "i", "labels")
+    _require(0 <= codes.min() <= codes.max() < len(classes), "labels")
+    _require(model.voters().shape[0] == len(codes), "coordinates")
+    _require(1 <= model.n_neighbors <= len(codes), "number of neighbours")
+
+
+def _check_use(model: Model) -> None:
+    """Let a row of zeros be mapped and labelled."""
+    n_features = len(model.encoder.feature_names)
+    _require(model.n_components <= n_features, "dimensions")
+    row: Any = np.zeros((1, n_features))
+    row = csr_array(row) if issparse(model.voters()) else row
+    _require(model.transform(row).shape == (1, model.n_components), "dimensions")
+    predict(model, row)
+
+
+def _is_kept(values: Any, ndim: int) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == ndim and _is_moderate(values)
+
+
+def _is_moderate(values: np.ndarray) -> bool:
+    return values.dtype.kind == "f" and bool((np.abs(values) < MAX_VALUE).all())
+
+
+def _ascends(values: np.ndarray) -> bool:
+    return bool((values[:-1] < values[1:]).all())
+
+
+def _is_text(words: np.ndarray) -> bool:
+    """Tell whether every character is one that can be written."""
+    characters = np.ascontiguousarray(words).view(f"{words.dtype.byteorder}u4")
+    return not ((characters > 0x10FFFF) | ((characters >= 0xD800) & (characters < 0xE000))).any()
