@@ -2,8 +2,8 @@
 
     python benchmarks/tables.py
 
-prints Markdown. The table is a million rows of fifty numbers and a label, in every format. Each file is read in a fresh
-process (Linux only): for `nearkin compare` by `read_table`, for a saved model's `predict` by `read_rows`, and by pandas.
+prints Markdown. The table is a million rows of fifty numbers and a label, in every format; each file is read in a fresh
+process (Linux only): by `read_table` (`nearkin compare`), by `read_rows` (`nearkin predict`), and by pandas.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from nearkin.app.encoder import numbers_only
 from nearkin.app.tables import read_rows, read_table

@@ -5,6 +5,7 @@ Numbers go straight into one matrix while a file is read, so that a million rows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from .table import BadCells, TableError, shown
 
 CELLS_PER_BLOCK = 2**20
+INTEGER = re.compile("-?[0-9]+")
 
 # Called with the part that is done, and the whole.
 Progress = Callable[[int, int], None]
@@ -56,8 +58,8 @@ class Columns:
     numbers : ndarray of shape (n, q)
         The columns of numbers, float64; truth values are 0 and 1.
     number_names : list of q str
-    text : dict of str to ndarray of str
-        In the order of the file.
+    text : dict of str to ndarray of str objects
+        In the order of the file. Equal cells are one object: the longest does not set the memory of all.
     as_they_are : dict of str to ndarray
         Columns that were asked for in their own type: labels, groups.
     """
@@ -71,7 +73,8 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """Return the names of the columns of numbers and text, in the order of the file."""
-        return [name for name in self.file.names if name in {*self.number_names, *self.text}]
+        mine = {*self.number_names, *self.text}
+        return [name for name in self.file.names if name in mine]
 
     @property
     def n_rows(self) -> int:
@@ -99,21 +102,23 @@ class Gaps:
 
 
 def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
-    """Return a column of a DataFrame as numbers, booleans, or else strings."""
+    """Return a column of a DataFrame as numbers, booleans, or else strings; equal strings are one object."""
+    import pandas as pd
     from pandas.api.types import is_numeric_dtype  # booleans are numeric to pandas
 
     if is_numeric_dtype(column) and not as_text:
         return column.to_numpy()
-    found = column.tolist()
-    if not as_text and all(str(value).lstrip("-").isdigit() for value in found):  # integers too long for 64 bits
-        numbers = np.array([float(str(value)) for value in found])
+    codes, distinct = pd.factorize(column)
+    found = np.array([str(value) for value in distinct], dtype=object)
+    if not as_text and all(INTEGER.fullmatch(value) for value in found):  # integers too long for 64 bits
+        numbers = found.astype(np.float64)
         if np.isfinite(numbers).all():
-            return numbers
-    if any("\0" in str(value) for value in found):  # arrays of strings forget those at the end
+            return numbers[codes]
+    if any("\0" in value for value in found):  # arrays of strings forget those at the end
         raise TableError(f"{path}: {shown(column.name)} holds NUL characters: it may be damaged; save it again.")
-    return np.array(found, dtype=str)
+    return found[codes]
 
 
 def kind(dtype: Any) -> str:
     """Return "number", "truth" or "text"."""
-    return {"b": "truth", "U": "text"}.get(dtype.kind, "number")
+    return {"b": "truth", "O": "text"}.get(dtype.kind, "number")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .columns import CELLS_PER_BLOCK, Columns, File, Gaps, Progress, ignore, kind, values
-from .table import TableError, quoted
+from .table import TableError, check_names, reason
 
 MIN_ROWS_PER_BLOCK = 256  # each block costs pandas some time for every column
 
@@ -61,7 +61,10 @@ class CsvFile:
 
     def place(self, row: int) -> str:
         """Return the line that a row (counted from 0) ends on."""
-        number, _ = next(islice(_records(self.path), row + 1, None), (row + 2, []))  # the header is a record, too
+        try:
+            number, _ = next(islice(_records(self.path), row + 1, None), (row + 2, []))  # the header is a record, too
+        except csv.Error:  # longer fields than the csv module takes
+            return f"in row {row} (counted from 0)"
         return f"on line {number}"
 
     def _chunks(self, **options: Any) -> Any:
@@ -91,9 +94,9 @@ class CsvFile:
                 f"{self.path}: rows have more fields than the header line: name every column there."
             ) from error
         except (pd.errors.ParserError, csv.Error) as error:
-            reason = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())
+            what = reason(error).removeprefix("Error tokenizing data. C error: ")
             raise TableError(
-                f"{self.path}: broken CSV ({reason}): mend it, or quote the fields that hold commas."
+                f"{self.path}: broken CSV ({what}): mend it, or quote the fields that hold commas."
             ) from error
 
 
@@ -143,11 +146,7 @@ def _check_header(path: Path) -> None:
     _, header = next(_records(path), (0, []))
     if not header:
         raise TableError(f"{path} is empty: it needs a header line that names the columns, and rows.")
-    repeated = sorted({name for name in header if name and header.count(name) > 1})
-    if repeated:
-        raise TableError(
-            f"{path}: the header line has {quoted(repeated)} more than once: give every column a name of its own."
-        )
+    check_names(f"{path}: the header line", [name for name in header if name])
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         mark = "semicolons" if ";" in header[0] else "tabs"
         raise TableError(f"{path} seems to be separated by {mark}: save it comma-separated.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .columns import Columns
-from .table import TableError, compacted, note, nothing_left, quoted, shown
+from .table import TableError, check_length, compacted, note, nothing_left, quoted, shown, varying
 
 MAX_ONE_HOT = 2000
 
@@ -48,11 +48,18 @@ class ColumnEncoder:
         for name in self.numbers.tolist():
             if name in columns.text:
                 raise TableError(_text_for_numbers(columns, name))
-        X = _chosen(columns, self.numbers.tolist())
+        numbers = _chosen(columns, self.numbers.tolist())
         if not len(self.text):
-            return X
-        codes = [_indicators(columns.text[name], known) for name, known in self._known()]
-        return np.column_stack([X, *codes])
+            return numbers
+        start = numbers.shape[1]
+        X = np.zeros((columns.n_rows, len(self.feature_names)))
+        X[:, :start] = numbers
+        for name, known in self._known():
+            codes = _codes(columns.text[name], known)
+            rows = np.flatnonzero(codes >= 0)
+            X[rows, start + codes[rows]] = 1
+            start += len(known)
+        return X
 
     def unknown(self, columns: Columns) -> list[str]:
         """Return remarks on the values of text columns that were not there to learn from."""
@@ -75,15 +82,15 @@ def numbers_only(names: list[str]) -> ColumnEncoder:
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     """Return an encoder for the columns that can be learned from, notes on what it ignores, and names of the rows."""
-    distinct = {name: np.unique(column) for name, column in columns.text.items()}
-    varies = dict(zip(columns.number_names, (columns.numbers[:1] != columns.numbers).any(axis=0).tolist(), strict=True))
+    distinct = {name: _in_order_of_appearance(column) for name, column in columns.text.items()}
+    varies = dict(zip(columns.number_names, varying(columns.numbers).tolist(), strict=True))
     varies |= {name: len(known) > 1 for name, known in distinct.items()}
     counters = [name for name in columns.number_names if _counts_rows(name, columns)]
     constant = [name for name in columns.names if not varies[name] and name not in counters]
     identifiers = [name for name, known in distinct.items() if varies[name] and len(known) == columns.n_rows]
     ignored = {*counters, *constant, *identifiers}
     numbers = [name for name in columns.number_names if name not in ignored]
-    words = {name: _word_among_numbers(column) for name, column in columns.text.items() if varies[name]}
+    words = {name: _word_among_numbers(known) for name, known in distinct.items() if varies[name]}
     categories = {name: known for name, known in distinct.items() if name not in ignored}
     _check_width(columns, categories)
     if not numbers and not categories:
@@ -96,7 +103,9 @@ def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
         *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
     ]
     text = np.array(list(categories), dtype=str)
-    encoder = ColumnEncoder(np.array(numbers, dtype=str), text, list(categories.values()))
+    encoder = ColumnEncoder(
+        np.array(numbers, dtype=str), text, [np.unique(known.astype(str)) for known in categories.values()]
+    )
     return encoder, notes, columns.text[identifiers[0]] if identifiers else range(columns.n_rows)
 
 
@@ -109,20 +118,17 @@ def _chosen(columns: Columns, names: list[str]) -> np.ndarray:
     return compacted(columns.numbers, chosen)
 
 
-def _indicators(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return a column for each known value that is 1 where it stands."""
-    codes = _codes(values, known)
-    rows = np.flatnonzero(codes >= 0)
-    indicators = np.zeros((len(values), len(known)))
-    indicators[rows, codes[rows]] = 1
-    return indicators
-
-
 def _codes(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return the positions of values among the known ones, -1 where they are not known."""
     import pandas as pd
 
     return pd.Index(known).get_indexer(pd.Index(values))
+
+
+def _in_order_of_appearance(column: np.ndarray) -> np.ndarray:
+    import pandas as pd
+
+    return pd.unique(column)
 
 
 def _counts_rows(name: str, columns: Columns) -> bool:
@@ -155,6 +161,8 @@ def _text_for_numbers(columns: Columns, name: str) -> str:
 
 
 def _check_width(columns: Columns, categories: dict[str, np.ndarray]) -> None:
+    for name, known in categories.items():
+        check_length(f"{columns.file.path}: {shown(name)}", known.tolist())
     width = sum(map(len, categories.values()))
     if width > MAX_ONE_HOT:
         widest = max(categories, key=lambda name: len(categories[name]))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .columns import CELLS_PER_BLOCK, Columns, Gaps, Progress, ignore, values
-from .table import TableError, listed, quoted, shown
+from .table import TableError, check_names, listed, reason, shown
 
 
 class ParquetFile:
@@ -25,9 +25,9 @@ class ParquetFile:
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-        if repeated:
-            raise TableError(f"{path} has {quoted(repeated)} more than once: give every column a name of its own.")
+        if not self.names:
+            raise TableError(f"{path} has no columns: give a table.")
+        check_names(path, self.names)
         strange = [f"{shown(field.name)} ({field.type})" for field in self._schema if not _is_plain(field.type)]
         if strange:
             raise TableError(
@@ -78,8 +78,9 @@ class ParquetFile:
         try:
             yield
         except (pa.ArrowException, OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise TableError(f"{self.path} is no Parquet file, or damaged ({reason}): write it again.") from error
+            raise TableError(
+                f"{self.path} is no Parquet file, or damaged ({reason(error)}): write it again."
+            ) from error
 
     def place(self, row: int) -> str:
         """Return the number of a row."""

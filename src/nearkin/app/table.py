@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
     from .encoder import ColumnEncoder
 
 MIN_ROWS = 4
+MAX_TEXT = 500
+MAX_SEARCHED = 1000
 MAX_NAME = 60
+MAX_LIST = 240
 
 
 class TableError(Exception):
     """A table that cannot be used; the text is one line that names the place and the remedy."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.splitlines()))  # a file may have any name
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,8 @@ def find_name(path: Path, names: Sequence[str], wanted: str, option: str) -> str
     meant = [name for name in names if name == wanted] or [name for name in names if name.strip() == wanted.strip()]
     if meant:
         return meant[0]
-    close = difflib.get_close_matches(wanted, names, n=1)
-    hint = f" (did you mean {shown(close[0])}?)" if close else ""
+    close = _closest(wanted, names)
+    hint = "" if close is None else f" (did you mean {shown(close)}?)"
     raise TableError(f"{path} has no {shown(wanted)}{hint}: give {option} one of {quoted(names)}.")
 
 
@@ -105,17 +112,49 @@ def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str])
     present = set(names)
     missing = [name for name in needed if name not in present]
     if missing:
-        close = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.5)
-        hint = f" ({shown(missing[0])} may be {shown(close[0])} here)" if close else ""
+        close = _closest(missing[0], names, cutoff=0.5)
+        hint = "" if close is None else f" ({shown(missing[0])} may be {shown(close)} here)"
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
         )
+
+
+def check_names(place: Path | str, names: Sequence[str]) -> None:
+    """Refuse names that do not tell columns apart, or are none."""
+    check_length(f"{place}", names)
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
+    damaged = [name for name in names if "\0" in name]
+    if damaged:
+        raise TableError(
+            f"{place} has NUL characters in {quoted(damaged, 2)}: it may be damaged, or UTF-16; save it again."
+        )
+
+
+def check_length(place: str, texts: Iterable[str]) -> None:
+    """Refuse texts so long that they are no names: in an array of strings the longest sets the memory of all."""
+    longest = max(map(len, texts), default=0)
+    if longest > MAX_TEXT:
+        raise TableError(
+            f"{place} holds text of {longest} characters, at most {MAX_TEXT} make a name: shorten it, or drop it."
+        )
+
+
+def _closest(wanted: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the most similar name, if one is similar; the search takes long for long and for many names."""
+    beginnings = {name[:MAX_NAME]: name for name in islice(names, MAX_SEARCHED)}
+    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1, cutoff=cutoff)
+    return beginnings[close[0]] if close else None
 
 
 def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     """Return the labels, whole numbers as integers; refuse what no classifier can be held out on."""
     if len(y) < MIN_ROWS:
         raise TableError(f"{path} has {len(y)} rows: too few rows to hold any out; give at least {MIN_ROWS}.")
+    if y.dtype.kind in "OU":
+        check_length(f"{path}: {shown(target)}", y)
+        y = y.astype(str, copy=False)
     if y.dtype.kind == "f":
         if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
             raise TableError(
@@ -153,22 +192,37 @@ def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any,
     if issparse(X):
         varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
     else:
-        varies = (X[0] != X).any(axis=0)
+        varies = varying(X)
     if not varies.any():
         raise nothing_left(place)
     kept = [name for name, varied in zip(names, varies, strict=True) if varied]
     constant = [name for name, varied in zip(names, varies, strict=True) if not varied]
-    return X if varies.all() else compacted(X, varies), kept, note("ignored, constant", constant)
+    if not varies.all():
+        X = (compacted if X.flags.c_contiguous else _compacted_columns)(X, varies)
+    return X, kept, note("ignored, constant", constant)
+
+
+def varying(X: np.ndarray) -> np.ndarray:
+    """Return for every column of finite numbers whether it changes."""
+    return X.max(axis=0) != X.min(axis=0)
 
 
 def compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return some columns of X, each at most once, written over X itself: no row is overwritten before it was read."""
+    """Return some columns of X, each at most once, written over X itself: nothing is overwritten before it was read."""
     X = np.ascontiguousarray(X)
     width = X[:1, kept].shape[1]
     compact = X.reshape(-1)[: X.shape[0] * width].reshape(X.shape[0], width)
     for block in row_blocks(*X.shape):
         compact[block] = X[block][:, kept]
     return compact
+
+
+def _compacted_columns(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return some columns of X, which lie one behind the other, in their order and written over X itself."""
+    columns = X.T
+    for new, old in enumerate(np.flatnonzero(kept)):
+        columns[new] = columns[old]
+    return columns[: kept.sum()].T
 
 
 def nothing_left(place: Path | str) -> TableError:
@@ -188,11 +242,22 @@ def quoted(names: Iterable[Any], most: int = 10) -> str:
 
 def shown(name: Any) -> str:
     """Return a name in quotes, short enough for a message."""
-    text = repr(name)
-    return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}..."
+    return shortened(repr(name), MAX_NAME)
 
 
 def listed(items: Sequence[str], most: int = 10) -> str:
-    """Return "a, b, c", cut after `most` items."""
-    short = [item if len(item) <= 2 * MAX_NAME else f"{item[: 2 * MAX_NAME]}..." for item in items[:most]]
-    return ", ".join(short) + (f" and {len(items) - most} more" if len(items) > most else "")
+    """Return "a, b, c", cut after `most` items, or fewer where they are long."""
+    short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
+    while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
+        short.pop()
+    return ", ".join(short) + (f" and {len(items) - len(short)} more" if len(items) > len(short) else "")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text, cut after `most` characters."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def reason(error: Exception) -> str:
+    """Return what a library says, short enough for a message."""
+    return shortened(" ".join(str(error).split()), 2 * MAX_NAME)
