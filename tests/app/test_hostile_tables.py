@@ -75,13 +75,10 @@ SOUND = {
     "labels that are HTML": labelled(["<script>", "&amp;"]),
     "labels that command a terminal": labelled(["\x1b[31mred", "\x07bell"]),
     "labels in emoji and Arabic": labelled(["🐘", "فيل"]),
-    "labels of 100,000 letters": labelled([LONG, LONG + "y"]),
     "a name that is HTML": named("<script>alert(1)</script>"),
-    "a name of 100,000 letters": named(LONG),
     "a name in emoji": named("🐘"),
     "a name with a line break": named("a\nb"),
     "a name like a number": named("3.14"),
-    "a feature of 100,000 letters": csv(more=[LONG, LONG + "y"] * 12),
     "integers of 400 digits are text": csv(more=[10**400 + i for i in range(N)]),
     "integers beyond 2**53": csv(more=[2**53 + i for i in range(N)]),
 }
@@ -116,6 +113,9 @@ REFUSED = {
     "an infinite number": PLAIN.replace(str(NUMBERS[3]), "inf", 1),
     "1e308 and -1e308": csv(more=[1e308, -1e308] * 12),
     "a target that is not there": PLAIN.replace("kind", LONG),
+    "labels of 100,000 letters": labelled([LONG, LONG + "y"]),
+    "a name of 100,000 letters": named(LONG),
+    "a feature of 100,000 letters": csv(more=[LONG, LONG + "y"] * 12),
     "ids for words": pd.DataFrame({"id": [f"row {i}" for i in range(N)], "kind": KINDS}).to_csv(index=False),
 }
 
