@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyarrow import csv
+from pyarrow import csv, parquet
 
 from nearkin.app.encoder import numbers_only
 from nearkin.app.tables import read_rows, read_table
@@ -29,10 +29,15 @@ WRITERS = {
     "NPZ": lambda X, y, path: np.savez(path, X=X, y=y, feature_names=NAMES),
     "NPZ, compressed": lambda X, y, path: np.savez_compressed(path, X=X.round(2), y=y, feature_names=NAMES),
     "NPZ, a constant column": lambda X, y, path: WRITERS["NPZ"](with_a_constant(X), y, path),
+    "NPZ, column after column, one constant": lambda X, y, path: WRITERS["NPZ"](
+        np.asfortranarray(with_a_constant(X)), y, path
+    ),
     "NPZ of float32": lambda X, y, path: WRITERS["NPZ"](X.astype(np.float32), y, path),
     "NPZ of int64": lambda X, y, path: WRITERS["NPZ"]((1000 * X).astype(np.int64), y, path),
     "Parquet as pandas writes it": lambda X, y, path: frame(X, y).to_parquet(path),
-    "Parquet, groups of 20,000 rows": lambda X, y, path: frame(X, y).to_parquet(path, row_group_size=20_000),
+    "Parquet, groups of 20,000 rows": lambda X, y, path: parquet.write_table(
+        pa.Table.from_pandas(frame(X, y)), path, row_group_size=20_000
+    ),
     "Parquet, a constant column": lambda X, y, path: frame(with_a_constant(X), y).to_parquet(path),
     "CSV": lambda X, y, path: csv.write_csv(pa.Table.from_pandas(frame(X, y)), path),
     "CSV, a constant column": lambda X, y, path: WRITERS["CSV"](with_a_constant(X), y, path),

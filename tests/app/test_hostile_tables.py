@@ -1,5 +1,6 @@
 """Tables as they come: each gives one clear line, or a sound comparison by one cheap method."""
 
+import base64
 import datetime
 import decimal
 import io
@@ -10,29 +11,118 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
+from threadpoolctl import threadpool_limits
 
+from nearkin.app.table import MAX_TEXT
 from nearkin.app.tables import TableError, read_table
 from nearkin.evaluation import Method, compare
 
 N = 24
 RNG = np.random.default_rng(0)
-NUMBERS = RNG.standard_normal(N).round(3).tolist()
+SIZES = RNG.standard_normal(N).round(3).tolist()
 KINDS = [("red", "blue", "green")[i % 3] for i in range(N)]
+INTEGERS = list(range(N))
 LONG = "x" * 100_000
+STRANGE = {
+    "formula": "=cmd()|'/c calc'!A0",
+    "HTML": "<script>alert(1)</script>",
+    "terminal escape codes": "\x1b[31mred\x07",
+    "emoji": "🐘" * 40,
+    "right to left": "\u202eفيل",
+    "number": "3.14",
+    "date": "2020-01-01",
+    "truth value": "True",
+    "not a number": "not a nan",
+    "spaces": " a  b ",
+    "tab": "a\tb",
+    "line break": "a\nb",
+    "quotes": '"\'"',
+    "comma": "a,b",
+    "comment": "# a",
+    "backslash": "\\n\\",
+    "percent": "%s{}{0}",
+    "as long as may be": "x" * MAX_TEXT,
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """For 24 rows threads cost more than they give."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory: no path in a message is longer than the file's name."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read(name):
+    """Return the table in a file or the line that refuses it: the same from one block as from many."""
+    whole = table_or_line(name)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("csv_table", "parquet_table"):
+            patch.setattr(f"nearkin.app.{module}.CELLS_PER_BLOCK", 16)
+        patch.setattr("nearkin.app.csv_table.MIN_ROWS_PER_BLOCK", 5)
+        parts = table_or_line(name)
+    if isinstance(whole, str):
+        assert whole == parts
+    else:
+        np.testing.assert_array_equal(whole.X, parts.X)
+        assert whole.y.tolist() == parts.y.tolist()
+        assert whole.feature_names == parts.feature_names
+        assert whole.notes == parts.notes
+    return whole
+
+
+def table_or_line(name):
+    try:
+        return read_table(name, "kind")
+    except TableError as error:
+        return str(error)
+
+
+def assert_sound(table):
+    assert not isinstance(table, str), table
+    assert table.X.dtype in (np.float32, np.float64)
+    assert table.X.shape == (len(table.y), len(table.feature_names))
+    comparison = compare(table.X, table.y, methods=[Method("PCA", PCA(svd_solver="full"))], n_splits=2, n_repeats=1)
+    assert all(np.isfinite(result.accuracy).all() for result in comparison.results)
+
+
+def assert_clear(line, *pieces):
+    assert isinstance(line, str), line
+    assert line.startswith(("t.csv", "t.parquet", "t.npz"))
+    assert len(line.splitlines()) == 1
+    assert len(line) < 400
+    assert ":" in line or ";" in line  # what is wrong, and the remedy
+    for piece in pieces:
+        assert piece in line
+
+
+# CSV
 
 
 def csv(**columns):
-    """Return a CSV of these columns, N numbers and N kinds, as text."""
-    return pd.DataFrame({"size": NUMBERS, **columns, "kind": KINDS}).to_csv(index=False)
+    """Return a CSV of these columns, N numbers and N kinds."""
+    return pd.DataFrame({"size": SIZES, **columns, "kind": KINDS}).to_csv(index=False)
 
 
-def labelled(labels):
-    return pd.DataFrame({"size": NUMBERS, "kind": [labels[i % len(labels)] for i in range(N)]}).to_csv(index=False)
+def labelled(*labels):
+    return pd.DataFrame({"size": SIZES, "kind": [labels[i % len(labels)] for i in range(N)]}).to_csv(index=False)
 
 
 def named(name):
-    return pd.DataFrame({name: NUMBERS, "kind": KINDS}).to_csv(index=False)
+    return pd.DataFrame({name: SIZES, "kind": KINDS}).to_csv(index=False)
+
+
+def write(text):
+    with open("t.csv", "wb") as file:
+        file.write(text if isinstance(text, bytes) else text.encode())
 
 
 PLAIN = csv()
@@ -42,273 +132,551 @@ SOUND = {
     "byte order mark": b"\xef\xbb\xbf" + PLAIN.encode(),
     "CRLF": PLAIN.replace("\n", "\r\n"),
     "CR": PLAIN.replace("\n", "\r"),
-    "mixed line ends": "".join(line + ("\r\n" if i % 2 else "\n") for i, line in enumerate(LINES)),
+    "CR CR LF": PLAIN.replace("\n", "\r\r\n"),
+    "mixed line ends": "".join(line + ("\r\n", "\n", "\r")[i % 3] for i, line in enumerate(LINES)),
     "blank lines": PLAIN.replace("\n", "\n\n"),
+    "lines of spaces": PLAIN.replace("\n", "\n   \n"),
     "no line end at the end": PLAIN.rstrip("\n"),
     "everything quoted": "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in LINES),
-    "line breaks inside quotes": labelled(["a\nb", "c\r\nd"]),
-    "quotes inside quotes": labelled(['say "a"', '"""']),
-    "commas inside quotes": labelled(["a,b", ",,,"]),
-    "10,000 columns": pd.DataFrame(RNG.standard_normal((N, 10_000))).assign(kind=KINDS).to_csv(index=False),
-    "tiny numbers": csv(more=[i * 1e-320 for i in range(N)]),
+    "trailing commas below the header": LINES[0] + "\n" + "".join(f"{line},\n" for line in LINES[1:]),
+    "columns without a name": PLAIN.replace("size", ""),
+    "a column called as pandas calls the second without a name": "Unnamed: 1,,kind\n" + "1,2,a\n2,5,b\n" * 4,
+    "tiny numbers": csv(more=[i * 1e-320 for i in INTEGERS]),
     "numbers of all sizes": csv(more=[float(f"1e{i}") for i in range(-12, 12)]),
-    "integers of 40 digits": csv(more=[10**40 + 10**38 * i for i in range(N)]),
-    "hexadecimal is text": csv(more=[hex(i % 4) for i in range(N)]),
-    "thousands separators are text": csv(more=[f"{i % 5},000" for i in range(N)]),
+    "integers of 40 digits": csv(more=[10**40 + 10**38 * i for i in INTEGERS]),
+    "integers of 400 digits are text": csv(more=[10**400 + i % 2 for i in INTEGERS]),
+    "integers beyond 2**53": csv(more=[2**53 + 2 * i for i in INTEGERS]),
+    "integers of 64 bits without a sign, and with one": csv(more=[2**64 - 1, -1] * 12),
+    "superscripts are text": csv(more=["²", "³"] * 12),
+    "two minus signs are text": csv(more=["--5", "5"] * 12),
+    "hexadecimal is text": csv(more=[hex(i % 4) for i in INTEGERS]),
+    "thousands separators are text": csv(more=[f"{i % 5},000" for i in INTEGERS]),
+    "decimal commas are text": csv(more=[f"0,{i % 5}" for i in INTEGERS]),
+    "percentages are text": csv(more=[f"{i % 5}%" for i in INTEGERS]),
+    "spaces around numbers": csv(more=[f" {i} " for i in INTEGERS]),
     "duplicated rows": LINES[0] + "\n" + "\n".join([LINES[1], LINES[2]] * 12),
-    "True, False": csv(more=[i % 2 == 0 for i in range(N)]),
+    "duplicated columns": csv(more=SIZES, less=SIZES),
+    "a constant column": csv(more=7),
+    "True, False": csv(more=[i % 2 == 0 for i in INTEGERS]),
     "True mixed with 1": csv(more=[True, 1, 0, False] * 6),
-    "dates": csv(more=[str(datetime.date(2020, 1, 1 + i % 5)) for i in range(N)]),
+    "True in some blocks, 1 in others": csv(more=[True] * 10 + [1, 0] * 7),
     "mixed types": csv(more=[1, "one", 2.5, True] * 6),
     "a word after many numbers": csv(more=[*range(N - 1), "n.a."]),
-    "spaces around numbers": csv(more=[f" {i} " for i in range(N)]),
-    "a comment sign": labelled(["# one", "two"]),
-    "labels that look like numbers": labelled([" 1", "1e3", "0x1"]),
-    "labels like 007": labelled(["007", "7x"]),
-    "labels that look like dates": labelled(["2020-01-01", "2020-01-02"]),
-    "labels that are booleans": labelled([True, False]),
-    "labels 0.0 and 1.0": labelled([0.0, 1.0]),
-    "labels of -1 and 1": labelled([-1, 1]),
-    "labels of mixed types": labelled([1, "two"]),
-    "labels with spaces": labelled([" ", "  "]),
-    "labels that are formulas": labelled(["=cmd()", "+1+1"]),
-    "labels that are HTML": labelled(["<script>", "&amp;"]),
-    "labels that command a terminal": labelled(["\x1b[31mred", "\x07bell"]),
-    "labels in emoji and Arabic": labelled(["🐘", "فيل"]),
-    "a name that is HTML": named("<script>alert(1)</script>"),
-    "a name in emoji": named("🐘"),
-    "a name with a line break": named("a\nb"),
-    "a name like a number": named("3.14"),
-    "integers of 400 digits are text": csv(more=[10**400 + i for i in range(N)]),
-    "integers beyond 2**53": csv(more=[2**53 + i for i in range(N)]),
+    "numbers after many words": csv(more=["a", "b"] * 10 + [1, 2, 1, 2]),
+    "a category that comes late": csv(more=["a", "b"] * 11 + ["c", "c"]),
+    "text of 100,000 letters that differs in every row": csv(more=[f"{LONG}{i}" for i in INTEGERS]),
+    "a mark of the end of a file": labelled("\x1a", "b"),
 }
 REFUSED = {
-    "nothing": "",
-    "one byte": "x",
-    "NUL bytes": PLAIN.encode().replace(b"red", b"r\0d"),
-    "only NUL bytes": b"\0" * 1000,
-    "UTF-16": PLAIN.encode("utf-16"),
-    "Latin-1": labelled(["ä", "ö"]).encode("latin-1"),
-    "random bytes": RNG.bytes(5000),
-    "a PNG": b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000),
-    "a ZIP archive": b"PK\3\4" + RNG.bytes(2000),
-    "JSON": '[{"size": 1, "kind": "a"}]',
-    "open quote": PLAIN.replace("red", '"red', 1),
-    "a stray quote": PLAIN.replace("red", 'r"ed"x,"', 1),
-    "ragged rows": PLAIN.replace("red", "red,red,red", 3),
-    "short rows": PLAIN.replace(",red", "", 3),
-    "one column": "kind\n" + "\n".join(KINDS),
-    "one row": "\n".join(LINES[:2]),
-    "header only": LINES[0],
-    "two columns of one name": PLAIN.replace("size,", "kind,", 1),
-    "semicolons": PLAIN.replace(",", ";"),
-    "decimal commas": PLAIN.replace(",", ";").replace(".", ","),
-    "all rows equal": LINES[0] + "\n" + "\n".join([LINES[1]] * N),
-    "all features equal": "size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS),
-    "one row a class": pd.DataFrame({"size": NUMBERS, "kind": range(N)}).to_csv(index=False),
-    "labels that are real numbers": labelled([0.5, 1.5]),
-    "a label that is missing": labelled(["a", "", "b"]),
-    "a label called nan": labelled(["a", "nan"]),
-    "a missing number": PLAIN.replace(str(NUMBERS[3]), "", 1),
-    "an infinite number": PLAIN.replace(str(NUMBERS[3]), "inf", 1),
-    "1e308 and -1e308": csv(more=[1e308, -1e308] * 12),
-    "a target that is not there": PLAIN.replace("kind", LONG),
-    "labels of 100,000 letters": labelled([LONG, LONG + "y"]),
-    "a name of 100,000 letters": named(LONG),
-    "a feature of 100,000 letters": csv(more=[LONG, LONG + "y"] * 12),
-    "ids for words": pd.DataFrame({"id": [f"row {i}" for i in range(N)], "kind": KINDS}).to_csv(index=False),
+    "nothing": ("", "is empty"),
+    "one byte": ("x", "no 'kind'"),
+    "broken bytes": (PLAIN.encode() + b"1,\xff\n", "not UTF-8"),
+    "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "'kind' holds NUL characters"),
+    "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "'size' holds NUL characters"),
+    "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "NUL characters in 'si\\x00ze'"),
+    "only NUL bytes": (b"\0" * 1000, "NUL characters"),
+    "UTF-16": (PLAIN.encode("utf-16"), "not UTF-8"),
+    "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "it may be damaged, or UTF-16"),
+    "UTF-32": (PLAIN.encode("utf-32"), "not UTF-8"),
+    "Latin-1": (labelled("ä", "ö").encode("latin-1"), "not UTF-8"),
+    "random bytes": (RNG.bytes(5000), "not UTF-8"),
+    "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "not UTF-8"),
+    "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "not UTF-8"),
+    "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
+    "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
+    "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
+    "a line for Excel above the header": ("sep=,\n" + PLAIN, "no 'kind'"),
+    "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
+    "an open quote": (PLAIN.replace("red", '"red', 1), "EOF inside string"),
+    "a stray quote": (PLAIN.replace("red", 'r"ed"x,"', 1), "broken CSV"),
+    "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
+    "long rows": (PLAIN.replace("red", "red,red,red", 3), "rows have more fields than the header line"),
+    "a long row": (PLAIN + "1,red,red\n", "Expected 2 fields in line 26, saw 3"),
+    "short rows": (PLAIN.replace(",red", "", 3), "missing values (empty fields, NA, None and the like) in 'kind' (3)"),
+    "trailing commas": (PLAIN.replace("\n", ",\n"), "missing values"),
+    "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
+    "one row": ("\n".join(LINES[:2]), "1 rows: too few"),
+    "no rows": (LINES[0], "0 rows"),
+    "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
+    "semicolons": (PLAIN.replace(",", ";"), "separated by semicolons"),
+    "decimal commas": (PLAIN.replace(",", ";").replace(".", ","), "separated by semicolons"),
+    "tabs": (PLAIN.replace(",", "\t"), "separated by tabs"),
+    "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
+    "all features equal": ("size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS), "no feature columns"),
+    "one row a class": (pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False), "a single row"),
+    "text that differs in every row": (
+        pd.DataFrame({"id": [f"row {i}" for i in INTEGERS], "kind": KINDS}).to_csv(index=False),
+        "no feature columns",
+    ),
+    "labels that are real numbers": (labelled(0.5, 1.5), "the target must be classes"),
+    "labels of 40 digits": (labelled(10**40, 10**40 + 1), "the target must be classes"),
+    "labels that are infinite": (labelled("inf", "1"), "infinite values in 'kind' (12)"),
+    "labels that are empty": (labelled("a", "", "b"), "missing values"),
+    "labels called nan": (labelled("a", "nan"), "missing values"),
+    "labels of 100,000 letters": (labelled(LONG, LONG + "y"), "'kind' holds text of 100001 characters"),
+    "values of 100,000 letters": (csv(more=[LONG, "y"] * 12), "'more' holds text of 100000 characters"),
+    "a name of 100,000 letters": (named(LONG), "the header line holds text of 100000 characters"),
+    "a name of a million letters": (named(10 * LONG), "field larger than field limit"),
+    "a gap below a field of a million letters": (csv(more=[10 * LONG] + [None] * 23), "in row 1 (counted from 0)"),
+    "a missing number": (PLAIN.replace(str(SIZES[3]), "", 1), "'size' (1), first on line 5"),
+    "an infinite number": (PLAIN.replace(str(SIZES[3]), "inf", 1), "'size' (1), first on line 5"),
+    "1e400": (PLAIN.replace(str(SIZES[3]), "1e400", 1), "infinite values"),
+    "a target that is not among a thousand names of 400 letters": (
+        ",".join(f"{LONG[:400]}{i}" for i in range(1000)) + "\n",
+        "no 'kind'",
+    ),
+    "a name like 10,000 others": (",".join(f"{LONG[:190]}{i}" for i in range(10_000)) + ",kinds\n", "no 'kind'"),
 }
-
-
-def outcome(path):
-    """Return the one line that says what is wrong, or None after a sound comparison."""
-    try:
-        table = read_table(str(path), "kind")
-    except TableError as error:
-        return str(error)
-    method = Method("PCA", PCA(svd_solver="full"))
-    try:
-        comparison = compare(table.X, table.y, methods=[method], n_splits=2, n_repeats=1)
-    except ValueError as error:
-        return f"{table.name}: {str(error).partition(chr(10))[0]}"
-    assert np.isfinite(table.X).all()
-    assert all(np.isfinite(result.accuracy).all() for result in comparison.results)
-    assert table.X.shape == (len(table.y), len(table.feature_names))
-    return None
-
-
-def assert_clear(line):
-    assert "\n" not in line
-    assert len(line) < 1000
-    assert ":" in line  # what is wrong, and the remedy
-
-
-@pytest.fixture(params=[2**20, 16], ids=["one block", "many blocks"])
-def blocks(request, monkeypatch):
-    """Small files are read by many blocks, too."""
-    for module in ("csv_table", "parquet_table"):
-        monkeypatch.setattr(f"nearkin.app.{module}.CELLS_PER_BLOCK", request.param)
-    monkeypatch.setattr("nearkin.app.csv_table.MIN_ROWS_PER_BLOCK", 5)
 
 
 @pytest.mark.parametrize("case", SOUND)
-def test_sound_csv(tmp_path, blocks, case):
-    text = SOUND[case]
-    (tmp_path / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    assert outcome(tmp_path / "t.csv") is None
+def test_sound_csv(case):
+    write(SOUND[case])
+    assert_sound(read("t.csv"))
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refused_csv(tmp_path, monkeypatch, blocks, case):
-    monkeypatch.chdir(tmp_path)
-    text = REFUSED[case]
-    (tmp_path / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    line = outcome("t.csv")
-    assert line is not None
-    assert_clear(line)
+def test_refused_csv(case):
+    text, says = REFUSED[case]
+    write(text)
+    assert_clear(read("t.csv"), says)
+
+
+@pytest.mark.parametrize(("low", "high", "spread"), [(-1e308, 1e308, "inf"), (1e-320, 2e-320, "1.0e-320")])
+def test_numbers_that_cannot_be_squared_are_refused_by_the_comparison(low, high, spread):
+    write(pd.DataFrame({"size": [low, high] * 12, "kind": KINDS}).to_csv(index=False))
+    table = read("t.csv")
+    with pytest.raises(ValueError, match=rf"^X varies by up to {spread} .*: scale the features first\.$"):
+        compare(table.X, table.y)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_ten_thousand_columns(suffix):
+    frame = pd.DataFrame(RNG.standard_normal((N, 10_000))).rename(columns=str).assign(kind=KINDS)
+    if suffix == "csv":
+        frame.to_csv("t.csv", index=False)
+    elif suffix == "parquet":
+        frame.to_parquet("t.parquet")
+    else:
+        npz(X=frame.drop(columns="kind").to_numpy())
+    table = table_or_line(f"t.{suffix}")
+    assert_sound(table)
+    assert table.X.shape == (N, 10_000)
+
+
+LABELS = {
+    "integers": ([-1, 1], [-1, 1]),
+    "whole numbers": (["1.0", "1", "2"], [1, 2]),
+    "numbers with exponents": (["1e3", "1000", "0"], [0, 1000]),
+    "integers beyond 2**53": ([2**60, 2**60 + 1], [2**60, 2**60 + 1]),
+    "hexadecimal": (["0x1", "0x2"], ["0x1", "0x2"]),
+    "leading zeros and a word": (["007", "7x"], ["007", "7x"]),
+    "truth values": (["TRUE", "False"], [False, True]),
+    "mixed types": ([1, "two", 3.5, True], ["1", "3.5", "True", "two"]),
+    "only spaces": ([" ", "  "], [" ", "  "]),
+    "spaces around": (["a", "a "], ["a", "a "]),
+    "line breaks": (["a\nb", "c\r\nd"], ["a\nb", "c\r\nd"]),
+    "quotes": (['say "a"', '"""'], ['"""', 'say "a"']),
+    "dates": (["2020-01-01", "2020-01-02"], ["2020-01-01", "2020-01-02"]),
+    "infinity and a word": (["Infinity", "x"], ["Infinity", "x"]),
+    "digits of no number": (["²", "³"], ["²", "³"]),
+    "400 digits": (["1" * 400, "2" * 400], ["1" * 400, "2" * 400]),
+} | {case: ([text, "other"], sorted([text, "other"])) for case, text in STRANGE.items()}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_labels_stay_what_they_are(case):
+    labels, classes = LABELS[case]
+    write(labelled(*labels))
+    table = read("t.csv")
+    assert_sound(table)
+    assert sorted(set(table.y.tolist())) == classes
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_names_stay_what_they_are(case):
+    write(named(STRANGE[case]))
+    table = read("t.csv")
+    assert_sound(table)
+    assert table.feature_names == [STRANGE[case]]
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_values_stay_what_they_are(case):
+    write(csv(more=[STRANGE[case], "other"] * 12))
+    table = read("t.csv")
+    assert_sound(table)
+    assert set(table.feature_names) == {"size", f"more={STRANGE[case]}", "more=other"}
+
+
+@pytest.mark.parametrize("name", [*STRANGE.values(), "é" * MAX_TEXT])
+def test_a_file_may_have_any_name(folder, name):
+    path = folder / (name.replace("/", "-")[:60] + ".csv")
+    path.write_text("size,kind\n1,a\n")
+    line = table_or_line(path.name)
+    assert len(line.splitlines()) == 1
+    assert "has 1 rows" in line
+
+
+# Parquet
 
 
 def arrow(**columns):
-    return pa.table({"size": NUMBERS, **columns, "kind": KINDS})
+    return pa.table({"size": SIZES, **columns, "kind": KINDS})
 
 
-INTEGERS = list(range(N))
+def labelled_arrow(labels):
+    return pa.table({"size": SIZES, "kind": labels})
+
+
+def indexed(index):
+    return pa.Table.from_pandas(pd.DataFrame({"size": SIZES, "kind": KINDS}, index=index))
+
+
+DAYS = [datetime.datetime(2020, 1, 1 + i % 3) for i in INTEGERS]
+BROKEN_TEXT = pa.StringArray.from_buffers(N, pa.py_buffer(np.arange(N + 1, dtype=np.int32)), pa.py_buffer(b"\xff" * N))
 SOUND_PARQUET = {
     "plain": arrow(),
     "decimals": arrow(more=[decimal.Decimal(i) / 8 for i in INTEGERS]),
-    "dictionary": arrow(more=pa.array([f"v{i % 3}" for i in INTEGERS]).dictionary_encode()),
-    "timestamps": arrow(more=pa.array([datetime.datetime(2020, 1, 1 + i % 3) for i in INTEGERS])),
-    "dates and times": arrow(
-        more=[datetime.date(2020, 1, 1 + i % 3) for i in INTEGERS], less=[datetime.time(i % 3) for i in INTEGERS]
-    ),
-    "large strings": arrow(more=pa.array([f"v{i % 3}" for i in INTEGERS], pa.large_string())),
-    "float16 and float32": arrow(
-        more=pa.array(np.arange(N, dtype=np.float16)), less=pa.array(np.arange(N, dtype=np.float32))
-    ),
-    "uint64": arrow(more=pa.array([2**64 - 1 - i for i in INTEGERS], pa.uint64())),
-    "booleans": arrow(more=[i % 2 == 0 for i in INTEGERS]),
+    "decimals of 60 digits": arrow(more=pa.array([decimal.Decimal(10) ** 60 * i for i in INTEGERS])),
+    "decimals as labels": labelled_arrow([decimal.Decimal(1 + i % 2) for i in INTEGERS]),
+    "a dictionary of text": arrow(more=pa.array(KINDS).dictionary_encode()),
+    "a dictionary of numbers": arrow(more=pa.array([1, 2] * 12).dictionary_encode()),
+    "times": arrow(more=pa.array(DAYS)),
+    "times in a zone": arrow(more=pa.array(DAYS, pa.timestamp("ns", "UTC"))),
+    "times that no calendar has": arrow(more=pa.array([2**62, -(2**62)] * 12, pa.timestamp("us"))),
+    "times as labels": labelled_arrow(pa.array(DAYS)),
+    "dates": arrow(more=pa.array(DAYS, pa.date32())),
+    "times of the day": arrow(more=[datetime.time(i % 3) for i in INTEGERS]),
+    "durations": arrow(more=pa.array([1, 2] * 12, pa.duration("s"))),
+    "large text": arrow(more=pa.array(KINDS, pa.large_string())),
+    "text that is empty or NA": labelled_arrow(["", "NA"] * 12),
+    "digits as text": labelled_arrow(["1", "2"] * 12),
+    "float16": arrow(more=pa.array(np.arange(N, dtype=np.float16))),
+    "float32": arrow(more=pa.array(np.arange(N, dtype=np.float32))),
+    "int64 beyond 2**53": arrow(more=[2**53 + 2 * i for i in INTEGERS]),
+    "uint64": arrow(more=pa.array([2**64 - 1 - 2**12 * i for i in INTEGERS], pa.uint64())),
+    "uint64 as labels": labelled_arrow(pa.array([2**64 - 1, 2**64 - 2] * 12, pa.uint64())),
+    "truth values": arrow(more=[True, False] * 12),
+    "no nulls, though they are allowed": arrow(more=pa.array([1, 2] * 12)),
+    "an index with a name": indexed(pd.RangeIndex(N, name="number")),
+    "an index without a name": indexed(pd.Index(range(1, 2 * N, 2))),
+    "an index of text": indexed(pd.Index([f"row {i}" for i in INTEGERS])),
+    "two indices": indexed(pd.MultiIndex.from_product([range(4), range(6)])),
     "a.b beside a": arrow(**{"a": INTEGERS, "a.b": INTEGERS[::-1]}),
     "a name that is empty": arrow(**{"": INTEGERS}),
-}
+} | {case: arrow(**{name: INTEGERS}) for case, name in STRANGE.items()}
 REFUSED_PARQUET = {
-    "nulls": arrow(more=[None, *INTEGERS[1:]]),
-    "only nulls": arrow(more=pa.nulls(N)),
-    "null labels": arrow().set_column(1, "kind", [[None, *KINDS[1:]]]),
-    "lists": arrow(more=[[1.0, 2.0]] * N),
-    "structs": arrow(more=[{"a": 1}] * N),
-    "bytes": arrow(more=[b"ab"] * N),
-    "booleans with nulls": arrow(more=[None, *[True, False] * 11, True]),
-    "no rows": arrow().slice(0, 0),
-    "infinite": arrow(more=[np.inf] * N),
+    "nulls": (arrow(more=[None, *INTEGERS[1:]]), "'more' (1), first in row 0"),
+    "only nulls": (arrow(more=pa.nulls(N)), "'more' (24)"),
+    "truth values with nulls": (arrow(more=[*[True, False] * 11, True, None]), "'more' (1), first in row 23"),
+    "a dictionary with nulls": (arrow(more=pa.array(["a", None] * 12).dictionary_encode()), "'more' (12)"),
+    "integers with nulls, by pandas": (
+        pa.Table.from_pandas(pd.DataFrame({"size": pd.array([1, None] * 12, dtype="Int64"), "kind": KINDS})),
+        "'size' (12)",
+    ),
+    "NaN": (arrow(more=[*SIZES[1:], np.nan]), "'more' (1), first in row 23"),
+    "infinite": (arrow(more=[np.inf] * N), "infinite values in 'more' (24)"),
+    "labels with nulls": (labelled_arrow([None, *KINDS[1:]]), "'kind' (1)"),
+    "labels that are only nulls": (labelled_arrow(pa.nulls(N)), "'kind' (24)"),
+    "labels that are real numbers": (labelled_arrow(SIZES), "the target must be classes"),
+    "lists": (arrow(more=[[1.0, 2.0]] * N), "'more' (list<"),
+    "structs": (arrow(more=[{"a": [{"b": 1}]}] * N), "'more' (struct<"),
+    "structs of a thousand fields": (arrow(more=[{f"field {i}": i for i in range(1000)}] * N), "'more' (struct<"),
+    "maps": (arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64()))), "'more' (map<"),
+    "bytes": (arrow(more=[b"ab"] * N), "'more' (binary)"),
+    "periods": (
+        pa.Table.from_pandas(pd.DataFrame({"day": pd.period_range("2020", periods=N, freq="D"), "kind": KINDS})),
+        "'day' (extension<",
+    ),
+    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "damaged"),
+    "a time zone of no country": (arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))), "Mars/Olympus"),
+    "NUL in a name": (arrow(**{"a\0": INTEGERS, "a": INTEGERS}), "NUL characters in 'a\\x00'"),
+    "NUL in a label": (labelled_arrow(["a\0", "a"] * 12), "'kind' holds NUL characters"),
+    "two columns of one name": (pa.Table.from_arrays([INTEGERS, INTEGERS], ["kind", "kind"]), "'kind' more than once"),
+    "a name of 100,000 letters": (arrow(**{LONG: INTEGERS}), "text of 100000 characters"),
+    "labels of 100,000 letters": (labelled_arrow([LONG, LONG + "y"] * 12), "text of 100001 characters"),
+    "no rows": (arrow().slice(0, 0), "0 rows"),
+    "no columns": (pa.table({}), "no columns"),
 }
 
 
-@pytest.mark.parametrize("rows", [5, 1000], ids=["many groups of rows", "one group of rows"])
 @pytest.mark.parametrize("case", SOUND_PARQUET)
-def test_sound_parquet(tmp_path, blocks, case, rows):
-    parquet.write_table(SOUND_PARQUET[case], tmp_path / "t.parquet", row_group_size=rows)
-    assert outcome(tmp_path / "t.parquet") is None
+def test_sound_parquet(case):
+    parquet.write_table(SOUND_PARQUET[case], "t.parquet")
+    table = read("t.parquet")
+    assert_sound(table)
+    parquet.write_table(SOUND_PARQUET[case], "t.parquet", row_group_size=5)
+    np.testing.assert_array_equal(read("t.parquet").X, table.X)
 
 
 @pytest.mark.parametrize("case", REFUSED_PARQUET)
-def test_refused_parquet(tmp_path, blocks, case):
-    parquet.write_table(REFUSED_PARQUET[case], tmp_path / "t.parquet")
-    assert_clear(outcome(tmp_path / "t.parquet"))
+def test_refused_parquet(case):
+    table, says = REFUSED_PARQUET[case]
+    parquet.write_table(table, "t.parquet")
+    assert_clear(read("t.parquet"), says)
 
 
-def whole_parquet():
-    buffer = io.BytesIO()
-    parquet.write_table(arrow(), buffer)
-    return buffer.getvalue()
+def test_groups_without_rows():
+    with parquet.ParquetWriter("t.parquet", arrow().schema) as writer:
+        writer.write_table(arrow().slice(0, 0))
+        writer.write_table(arrow())
+        writer.write_table(arrow().slice(0, 0))
+    assert_sound(read("t.parquet"))
+    with parquet.ParquetWriter("t.parquet", arrow().schema):
+        pass
+    assert_clear(read("t.parquet"), "0 rows")
 
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.npz"])
-def test_cut_and_foreign_binary_files(tmp_path, name):
-    buffer = io.BytesIO()
-    np.savez(buffer, X=np.array(NUMBERS)[:, None], y=np.array(KINDS), kind=np.array(KINDS))
-    whole = whole_parquet() if name == "t.parquet" else buffer.getvalue()
-    path = tmp_path / name
-    for damaged in [*(whole[:cut] for cut in range(0, len(whole), 97)), PLAIN.encode(), whole[::-1], b"\0" * 4096]:
-        path.write_bytes(damaged)
-        assert_clear(outcome(path))
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_parquet(plaintext_footer):
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
 
+    class Keys(encryption.KmsClient):
+        def wrap_key(self, key, master):
+            return base64.b64encode(key)
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.npz"])
-def test_flipped_bytes_in_binary_files(tmp_path, name):
-    buffer = io.BytesIO()
-    np.savez(buffer, X=np.array(NUMBERS)[:, None], y=np.array(KINDS), kind=np.array(KINDS))
-    whole = whole_parquet() if name == "t.parquet" else buffer.getvalue()
-    path, rng = tmp_path / name, np.random.default_rng(0)
-    for place in rng.integers(0, len(whole), 80):
-        damaged = bytearray(whole)
-        damaged[place] ^= rng.integers(1, 256)
-        path.write_bytes(damaged)
-        line = outcome(path)
-        assert line is None or assert_clear(line) is None
-
-
-def npz(path, **arrays):
-    np.savez(path, **{"X": np.array(NUMBERS)[:, None], "kind": np.array(KINDS), **arrays})
+    settings = encryption.EncryptionConfiguration(
+        "master", column_keys={"k": ["size"]}, plaintext_footer=plaintext_footer
+    )
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), settings)
+    with parquet.ParquetWriter("t.parquet", arrow().schema, encryption_properties=properties) as writer:
+        writer.write_table(arrow())
+    assert_clear(read("t.parquet"), "crypt")
 
 
 @pytest.mark.parametrize(
-    "arrays",
-    [
-        {"X": np.array([[{}]] * N, dtype=object)},
-        {"kind": np.array([None] * N)},
-        {"X": np.ones((N, 2), dtype=complex)},
-        {"X": np.zeros(N, dtype=[("a", float), ("b", int)])},
-        {"X": np.array(["2020-01-01"] * N, dtype="M8[D]")[:, None]},
-        {"X": np.zeros((0, 5)), "kind": np.zeros(0, int)},
-        {"X": np.zeros((N, 0))},
-        {"X": np.zeros(N)},
-        {"X": np.zeros((N, 2, 2))},
-        {"X": np.zeros((N + 1, 2))},
-        {"X": np.full((N, 2), np.nan)},
-        {"X": np.float64(3)},
-        {"kind": np.array([b"a", b"b"] * (N // 2))},
-        {"kind": np.array(KINDS)[:, None]},
-        {"kind": np.full(N, np.nan)},
-        {"feature_names": np.array(["a", "b"])},
-        {"X": np.random.default_rng(0).standard_normal((N, 2)), "feature_names": np.array(["a", "a"])},
-    ],
-    ids=lambda arrays: ", ".join(f"{key} {value.dtype} {value.shape}" for key, value in arrays.items()),
+    "content",
+    [b"", b"PAR1", b"PAR1PAR1", b"PAR1\xff\xff\xff\x7fPAR1", b"PARE" + b"\0" * 100 + b"PARE", PLAIN.encode()],
 )
-def test_refused_npz(tmp_path, arrays):
-    npz(tmp_path / "t.npz", **arrays)
-    assert_clear(outcome(tmp_path / "t.npz"))
+def test_what_is_only_called_parquet(folder, content):
+    (folder / "t.parquet").write_bytes(content)
+    assert_clear(read("t.parquet"), "is no Parquet file, or damaged")
 
 
-@pytest.mark.parametrize("claim", ["(1000000000000, 50)", "(-1, 5)", "(24, 1000000000)", "'x'"])
-def test_a_header_that_lies(tmp_path, claim):
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {claim}, }}".ljust(117) + "\n"
-    member = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + b"\0" * 64
-    npz(tmp_path / "t.npz")
-    with zipfile.ZipFile(tmp_path / "t.npz") as archive:
-        kind = archive.read("kind.npy")
-    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
-        archive.writestr("X.npy", member)
-        archive.writestr("kind.npy", kind)
-    assert_clear(outcome(tmp_path / "t.npz"))
+# NPZ
 
 
-def test_parquet_holds_what_the_csv_does(tmp_path, blocks):
-    frame = pd.DataFrame(
-        {
-            "id": [f"row {i}" for i in INTEGERS],
-            "size": NUMBERS,
-            "count": INTEGERS,
-            "wet": [i % 2 == 0 for i in INTEGERS],
-            "day": [str(datetime.date(2020, 1, 1 + i % 3)) for i in INTEGERS],
-            "same": 7,
-            "kind": KINDS,
-        }
-    )
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.assign(day=pd.to_datetime(frame["day"]).dt.date).to_parquet(tmp_path / "t.parquet")
-    one, other = (read_table(str(tmp_path / name), "kind") for name in ("t.csv", "t.parquet"))
-    np.testing.assert_array_equal(one.X, other.X)
-    np.testing.assert_array_equal(one.y, other.y)
-    assert one.feature_names == other.feature_names
-    assert one.notes == other.notes
-    assert list(one.row_names) == list(other.row_names) == frame["id"].tolist()
+def npz(**arrays):
+    with open("t.npz", "wb") as file:
+        np.savez(file, **{"X": np.array(SIZES)[:, None], "kind": np.array(KINDS), **arrays})
+
+
+def member(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def archive(content, compression=zipfile.ZIP_STORED, name="X.npy"):
+    """Write an archive with a member of these bytes, and kinds."""
+    with zipfile.ZipFile("t.npz", "w", compression) as file:
+        file.writestr(name, content)
+        file.writestr("kind.npy", member(np.array(KINDS)))
+
+
+def claiming(shape, descr="'<f8'", header="{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"):
+    """Return an array of N numbers as `numpy.save` writes it, with another header."""
+    text = header.format(descr=descr, shape=shape).ljust(117).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + np.array(SIZES).tobytes()
+
+
+TWO = np.array([SIZES, SIZES[::-1]]).T
+SPARSE = csr_array(TWO)
+PARTS = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": np.array(SPARSE.shape)}
+SOUND_NPZ = {
+    "plain": {},
+    "the other byte order": {"X": TWO.astype(">f8")},
+    "integers in the other byte order": {"X": (1000 * TWO).astype(">i8")},
+    "column after column": {"X": np.asfortranarray(np.insert(TWO, 1, 7, axis=1))},
+    "integers, column after column": {"X": np.asfortranarray((1000 * TWO).astype(int))},
+    "uint64": {"X": (1e18 * abs(TWO)).astype(np.uint64)},
+    "float16": {"X": TWO.astype(np.float16)},
+    "long double": {"X": TWO.astype(np.longdouble)},
+    "truth values": {"X": TWO > 0},
+    "labels in the other byte order": {"kind": np.array(KINDS, dtype=">U5")},
+    "labels of mixed types became text": {"kind": np.array([1, "two", True] * 8)},
+    "names": {"X": TWO, "feature_names": np.array([STRANGE["HTML"], STRANGE["emoji"]])},
+}
+REFUSED_NPZ = {
+    "objects": ({"X": TWO.astype(object)}, "'X' is no plain array"),
+    "objects as labels": ({"kind": np.array([None] * N)}, "'kind' is no plain array"),
+    "objects as names": ({"feature_names": np.array([{}])}, "'feature_names' is no plain array"),
+    "complex": ({"X": 1j * TWO}, "holds complex128"),
+    "a structure": ({"X": np.zeros((N, 2), dtype=[("a", float), ("b", int)])}, "holds [('a'"),
+    "a structure of 1000 fields": ({"X": np.zeros(N, dtype=[(f"f{i}", "i1") for i in range(1000)])}, "no plain array"),
+    "dates": ({"X": np.array(["2020-01-01"] * N, dtype="M8[D]")[:, None]}, "holds datetime64[D]"),
+    "no rows": ({"X": np.zeros((0, 5)), "kind": np.zeros(0, int)}, "0 rows"),
+    "no columns": ({"X": np.zeros((N, 0))}, "no feature columns"),
+    "neither": ({"X": np.zeros((0, 0)), "kind": np.zeros(0, int)}, "0 rows"),
+    "one number": ({"X": np.float64(3)}, "shape ()"),
+    "a vector": ({"X": np.zeros(N)}, "shape (24,)"),
+    "images": ({"X": np.zeros((N, 2, 2))}, "shape (24, 2, 2)"),
+    "64 dimensions": ({"X": np.zeros((1,) * 64)}, "shape (1, 1"),
+    "other rows than labels": ({"X": np.zeros((N + 1, 2))}, "X has 25 rows"),
+    "NaN": ({"X": np.full((N, 2), np.nan)}, "'column 0' (24), 'column 1' (24)"),
+    "beyond float64": ({"X": TWO.astype(np.longdouble) * np.longdouble("1e400")}, "infinite values"),
+    "labels of bytes": ({"kind": np.array([b"a", b"b"] * 12)}, "holds |S1"),
+    "a column of labels": ({"kind": np.array(KINDS)[:, None]}, "shape (24, 1)"),
+    "labels of NaN": ({"kind": np.full(N, np.nan)}, "infinite values in 'kind' (24)"),
+    "labels of 100,000 letters": ({"kind": np.array([LONG, "y"] * 12)}, "text of 100000 characters"),
+    "labels beyond Unicode": ({"kind": np.array([2**31, 65] * 12, np.uint32).view("U1")}, "no text"),
+    "halves of characters": ({"kind": np.array(["\ud800", "a"] * 12)}, "no text"),
+    "names that repeat": ({"X": TWO, "feature_names": ["a", "a"]}, "'a' more than once"),
+    "names too few": ({"X": TWO, "feature_names": ["a"]}, "one string a column"),
+    "thousands of arrays": ({f"array {i}": [1] for i in range(3000)} | {"X": [1]}, "X has the shape (1,)"),
+    "a key of 60,000 letters": ({LONG[:60_000]: [1], "X": [1]}, "X has the shape (1,)"),
+}
+REFUSED_SPARSE = {
+    "more columns than have names": ({"shape": [N, 10**9]}, "1000000000 columns"),
+    "more rows than there are": ({"shape": [10**12, 2]}, "index pointer size"),
+    "fewer than no rows": ({"shape": [-N, 2]}, "negative"),
+    "rows of 64 bits without a sign": ({"shape": np.array([2**64 - 1, 2], np.uint64)}, "form no matrix"),
+    "half a row": ({"shape": [24.5, 2.0]}, "form no matrix"),
+    "a shape of NaN": ({"shape": [np.nan, 2]}, "form no matrix"),
+    "a shape of words": ({"shape": ["24", "2"]}, "form no matrix"),
+    "a shape of a matrix": ({"shape": [[24, 2]]}, "form no matrix"),
+    "no rows": ({"data": [], "indices": [0][:0], "indptr": [0], "shape": [0, 2]}, "0 rows"),
+    "indices of real numbers": ({"indices": SPARSE.indices + 0.0}, "indices of type float64"),
+    "indices below 0": ({"indices": -1 - SPARSE.indices}, "indices must be >= 0"),
+    "indices too high": ({"indices": 2 + SPARSE.indices}, "form no matrix"),
+    "pointers that fall": ({"indptr": SPARSE.indptr[::-1]}, "form no matrix"),
+    "pointers too many": ({"indptr": np.zeros(10**6, int)}, "index pointer size"),
+    "a matrix of data": ({"data": SPARSE.data[:, None]}, "form no matrix"),
+    "complex": ({"data": 1j * SPARSE.data}, "holds complex128"),
+    "infinite": ({"data": np.where(np.arange(2 * N) == 7, np.inf, 1)}, "in row 3"),
+    "a sum that is infinite": ({"data": [1e308] * 48, "indices": 0 * SPARSE.indices}, "infinite values"),
+    "a format of bytes": ({"format": b"\xff"}, "b'\\xff' is not supported"),
+    "a format of numbers": ({"format": [3, 4]}, "[3, 4] is not supported"),
+    "a format of 100,000 letters": ({"format": LONG}, "is not supported"),
+}
+LYING_HEADERS = {
+    "10**12 rows": (claiming("(1000000000000, 50)"), "does not fit into memory"),
+    "10**9 columns": (claiming("(24, 1000000000)"), "does not fit into memory"),
+    "no rows, 10**12 columns": (claiming("(0, 1000000000000)"), "0 rows"),
+    "more than can be counted": (claiming("(9223372036854775807, 9223372036854775807)"), "no plain array"),
+    "-1 rows": (claiming("(-1, 5)"), "no plain array"),
+    "twice the rows": (claiming("(48, 1)"), "no plain array"),
+    "rows that are truth": (claiming("(True, 24)"), "no plain array"),
+    "rows that are text": (claiming("'x'"), "no plain array"),
+    "an expression": (claiming("(24, 10**9)"), "no plain array"),
+    "objects": (claiming("(24, 1)", "'|O'"), "no plain array"),
+    "strings of 4 GB": (claiming("(24, 1)", "'<U1000000000'"), "no plain array"),
+    "types that are none": (claiming("(24, 1)", "'<x9'"), "no plain array"),
+    "brackets": (claiming("", header="(" * 100), "no plain array"),
+    "an open string": (claiming("", header="{{'descr': '''"), "no plain array"),
+    "a NUL byte": (claiming("", header="{{'descr': '\0<f8'}}"), "no plain array"),
+    "20,000 letters": (b"\x93NUMPY\x01\x00\x20\x4e" + b" " * 20_000, "no plain array"),
+    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no plain array"),
+    "another version": (b"\x93NUMPY\x09\x00\x01\x00{", "no plain array"),
+    "another encoding": (b"\x93NUMPY\x03\x00\x01\x00\x00\x00\xff", "no plain array"),
+    "nothing": (b"", "no array"),
+    "text": (b"1,2\n3,4\n", "no array"),
+}
+
+
+@pytest.mark.parametrize("case", SOUND_NPZ)
+def test_sound_npz(case):
+    npz(**SOUND_NPZ[case])
+    assert_sound(table_or_line("t.npz"))
+
+
+@pytest.mark.parametrize("case", REFUSED_NPZ)
+def test_refused_npz(case):
+    arrays, says = REFUSED_NPZ[case]
+    npz(**arrays)
+    assert_clear(table_or_line("t.npz"), says)
+
+
+@pytest.mark.parametrize("case", REFUSED_SPARSE)
+def test_refused_sparse_npz(case):
+    arrays, says = REFUSED_SPARSE[case]
+    np.savez("t.npz", **{**PARTS, "kind": np.array(KINDS), **arrays})
+    assert_clear(table_or_line("t.npz"), says)
+
+
+@pytest.mark.parametrize("case", LYING_HEADERS)
+def test_a_header_that_lies(case):
+    content, says = LYING_HEADERS[case]
+    archive(content)
+    assert_clear(table_or_line("t.npz"), says)
+
+
+def test_a_header_of_python_2_is_read_in_silence():
+    archive(claiming("(24L, 1L)"))
+    assert_sound(table_or_line("t.npz"))
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_every_compression_of_zip(folder, compression):
+    archive(member(TWO), compression)
+    assert_sound(table_or_line("t.npz"))
+    content = bytearray((folder / "t.npz").read_bytes())
+    content[60:90] = bytes(30)
+    (folder / "t.npz").write_bytes(content)
+    assert_clear(table_or_line("t.npz"))
+
+
+def test_archives_in_archives(folder):
+    npz()
+    inner = (folder / "t.npz").read_bytes()
+    archive(inner)
+    assert_clear(table_or_line("t.npz"), "'X' is no array")
+    archive(inner, name="X.npz")
+    assert_clear(table_or_line("t.npz"), "needs an array 'X'")
+    with zipfile.ZipFile("t.npz", "w"):
+        pass
+    assert_clear(table_or_line("t.npz"), "is empty")
+
+
+FLAGS = {"encrypted": (6, 8, 1, "encrypted"), "patched": (6, 8, 0x20, "flag bit 5"),
+         "compressed by method 99": (8, 10, 99, "method is not supported"),
+         "of version 200": (4, 6, 200, "version 20.0")}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FLAGS)
+def test_archives_as_no_numpy_writes_them(folder, case):
+    local, central, value, says = FLAGS[case]
+    npz()
+    content = bytearray((folder / "t.npz").read_bytes())
+    content[local] = content[content.find(b"PK\1\2") + central] = value
+    (folder / "t.npz").write_bytes(content)
+    assert_clear(table_or_line("t.npz"), "damaged, encrypted or no NPZ archive", says)
+
+
+def test_an_archive_behind_a_program(folder):
+    npz()
+    (folder / "t.npz").write_bytes(b"#!/bin/sh\n" + (folder / "t.npz").read_bytes())
+    assert_clear(table_or_line("t.npz"), "no NPZ archive")
+
+
+# Files that were damaged on their way
+
+
+@pytest.fixture(params=["t.parquet", "t.npz"])
+def whole(folder, request):
+    """A binary file and its bytes."""
+    parquet.write_table(arrow(more=INTEGERS), "t.parquet")
+    npz()
+    return folder / request.param, (folder / request.param).read_bytes()
+
+
+def test_cut_files(whole):
+    path, content = whole
+    for damaged in [*(content[:end] for end in range(0, len(content), 13)), content[1:], content[::-1], bytes(4096)]:
+        path.write_bytes(damaged)
+        assert_clear(table_or_line(path.name))
+
+
+def test_flipped_bytes(whole):
+    path, content = whole
+    for place in RNG.integers(0, len(content), 300):
+        damaged = bytearray(content)
+        damaged[place] ^= RNG.integers(1, 256)
+        path.write_bytes(damaged)
+        table = table_or_line(path.name)
+        if isinstance(table, str):
+            assert_clear(table)
+        else:
+            assert np.isfinite(table.X).all()

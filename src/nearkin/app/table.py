@@ -121,7 +121,6 @@ def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str])
 
 def check_names(place: Path | str, names: Sequence[str]) -> None:
     """Refuse names that do not tell columns apart, or are none."""
-    check_length(f"{place}", names)
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
@@ -130,6 +129,7 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
         raise TableError(
             f"{place} has NUL characters in {quoted(damaged, 2)}: it may be damaged, or UTF-16; save it again."
         )
+    check_length(str(place), names)
 
 
 def check_length(place: str, texts: Iterable[str]) -> None:
