@@ -3,13 +3,25 @@ import io
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import DNE, LPP
 from nearkin.evaluation import Method, compare
-from nearkin.plotting import COLORS, MARKERS, EmbeddingDisplay, RankingDisplay, SpectrumDisplay, _hold_out
+from nearkin.plotting import (
+    COLORS,
+    MARKERS,
+    MAX_BARS,
+    EmbeddingDisplay,
+    FeatureDisplay,
+    RankingDisplay,
+    SpectrumDisplay,
+    _hold_out,
+    feature_stretch,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -97,6 +109,34 @@ def test_ranking(ax):
     comparison = compare(*wine(), methods=[Method("DNE", DNE())], n_repeats=1)
     RankingDisplay.from_comparison(comparison, ax=ax)
     assert {label.get_text().split("\n")[0] for label in ax.get_yticklabels()} == {"DNE", "raw k-NN"}
+
+
+class TestFeatures:
+    @pytest.mark.parametrize("method", [DNE(3), LPP(3), PCA(3), LinearDiscriminantAnalysis()])
+    def test_stretch_is_how_far_a_unit_step_moves_a_row(self, method):
+        X, y = wine()
+        fitted = method.fit(scale(X), y)
+        steps = fitted.transform(np.eye(13)) - fitted.transform(np.zeros((1, 13)))
+        moved = np.linalg.norm(steps, axis=1)
+        np.testing.assert_allclose(feature_stretch(fitted), moved / np.sqrt(np.mean(moved**2)), rtol=1e-10)
+
+    def test_a_rotation_stretches_nothing(self):
+        X, y = wine()
+        np.testing.assert_allclose(feature_stretch(DNE(13).fit(scale(X), y)), 1)
+
+    def test_largest_first_with_names_that_are_no_formulas(self, ax):
+        X, y = wine()
+        names = [f"$a_{{{number}$" for number in range(13)]
+        display = FeatureDisplay.from_estimator(DNE(3).fit(scale(X), y), names=names, ax=ax)
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert labels[0] == names[display.stretch.argmax()]
+        assert labels[-1] == names[display.stretch.argmin()]
+        ax.figure.savefig(io.BytesIO())
+
+    def test_of_many_features_the_extremes(self, ax):
+        FeatureDisplay(np.linspace(0, 2, 100), [str(number) for number in range(100)], "map").plot(ax=ax)
+        assert len(ax.patches) == MAX_BARS
+        assert "the extremes of 100" in ax.get_title()
 
 
 def test_by_default_on_a_new_figure():

@@ -1,0 +1,71 @@
+"""Closer looks at a comparison: all of them recomputed from its folds."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nearkin import DNE
+from nearkin.evaluation import (
+    accuracy_by_dimension,
+    compare,
+    confusion,
+    default_methods,
+    first_repeat,
+    held_out_map,
+)
+
+X, y = load_wine(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "DNE", "NMMP")]
+    return compare(X, y, methods=methods, n_splits=3, n_repeats=2)
+
+
+def test_the_first_repeat_holds_every_row_out_once(comparison):
+    folds = first_repeat(comparison.folds)
+    assert len(folds) == 3
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y)))
+
+
+def test_accuracy_by_dimension(comparison):
+    calls = []
+    curves = accuracy_by_dimension(comparison, X, y, progress=lambda *call: calls.append(call))
+    assert list(curves) == [result.name for result in comparison.results]
+    assert list(curves["raw k-NN"]) == [13]
+    assert list(curves["PCA"]) == [1, 2, 3, 5, 7, 10, 13]
+    assert list(curves["LDA"]) == [1, 2]
+    assert list(curves["NMMP"]) == [1, 2, 3, 5, 10, 13]
+    assert ("DNE, dimensions", 3, 3) in calls
+    train, test = comparison.folds[0]
+    by_hand = make_pipeline(StandardScaler(), PCA(3), KNeighborsClassifier(3)).fit(X[train], y[train])
+    assert curves["PCA"][3][0] == by_hand.score(X[test], y[test])
+    # all dimensions of a rotation, and all features, are the same space
+    np.testing.assert_allclose(curves["PCA"][13], curves["raw k-NN"][13])
+    np.testing.assert_allclose(curves["DNE"][13], curves["raw k-NN"][13])
+
+
+def test_confusion_counts_every_held_out_row_of_every_repeat(comparison):
+    for result in comparison.results:
+        counts = confusion(result, comparison, y)
+        np.testing.assert_array_equal(counts.sum(axis=1), 2 * np.bincount(y))
+        right = [len(test) * accuracy for (_, test), accuracy in zip(comparison.folds, result.accuracy, strict=True)]
+        assert np.trace(counts) == round(sum(right))
+
+
+def test_held_out_map(comparison):
+    train, test = comparison.folds[0]
+    seen = held_out_map(make_pipeline(StandardScaler(), DNE(5)), X, y, (train, test), n_neighbors=3)
+    fitted = make_pipeline(StandardScaler(), DNE(5)).fit(X[train], y[train])
+    Z_train, Z_test = fitted.transform(X[train])[:, :2], fitted.transform(X[test])[:, :2]
+    np.testing.assert_allclose(seen.embedding, Z_test)
+    np.testing.assert_array_equal(seen.rows, test)
+    distances = np.linalg.norm(Z_test[:, None] - Z_train[None], axis=2)
+    np.testing.assert_array_equal(seen.neighbors, train[np.argsort(distances, axis=1)[:, :3]])
+    votes = [np.bincount(y[near]).argmax() for near in seen.neighbors]
+    assert seen.accuracy == pytest.approx(np.mean(votes == y[test]))
