@@ -1,9 +1,13 @@
-import pytest
-from threadpoolctl import threadpool_limits
+import os
+
+# Many small problems, in this process and those it starts: threads that wait for a busy core cost more than they give.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+import pytest  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_blas_thread():
-    """Run many small problems on one BLAS thread each: threads that wait for a busy core cost more than they give."""
-    with threadpool_limits(1, user_api="blas"):
+def _one_thread():
+    with threadpool_limits(1):  # of libraries that were loaded before
         yield

@@ -13,7 +13,6 @@ import pytest
 from pyarrow import parquet
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
-from threadpoolctl import threadpool_limits
 
 from nearkin.app.table import MAX_TEXT
 from nearkin.app.tables import TableError, read_table
@@ -45,13 +44,6 @@ STRANGE = {
     "percent": "%s{}{0}",
     "as long as may be": "x" * MAX_TEXT,
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    """For 24 rows threads cost more than they give."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture(autouse=True)
