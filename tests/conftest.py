@@ -3,8 +3,8 @@ import os
 # Many small problems, in this process and those it starts: threads that wait for a busy core cost more than they give.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-import pytest  # noqa: E402
-from threadpoolctl import threadpool_limits  # noqa: E402
+import pytest
+from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(autouse=True, scope="session")
