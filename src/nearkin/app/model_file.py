@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import sklearn
 from scipy.sparse import csr_array, issparse
+from sklearn.preprocessing import StandardScaler
 
 from .._memory import require_memory
 from .encoder import ColumnEncoder
@@ -192,13 +193,13 @@ def _check_schema(schema: Any, members: list[str]) -> None:
     """Refuse a newer format, and every node and type that `save_model` does not write."""
     try:
         if _type(schema) != CLASSES[0]:
-            raise ModelFileError(f"is a skops file of {_type(schema)}, no nearkin model: refused.")
+            raise ModelFileError(f"is a skops file of {_short(_type(schema))}, no nearkin model: refused.")
         _check_format(schema)
         known: dict[int, Any] = {}
         for node in _nodes(schema, []):
             if _type(node) not in NODES.get(node["__loader__"], ()):
-                kind = f"{_type(node)} ({_short(node['__loader__'])})"
-                raise ModelFileError(f"holds {kind}, which no model has: refused.")
+                kind = f"{_type(node)} ({node['__loader__']})"
+                raise ModelFileError(f"holds {_short(kind)}, which no model has: refused.")
             if type(node["__id__"]) is not int or known.setdefault(node["__id__"], node) != node:
                 raise ModelFileError("gives one number to several parts: refused.")
         named = [node["file"] for node in _nodes(schema, []) if node["__loader__"] == "NdArrayNode"]
@@ -219,7 +220,7 @@ def _check_format(schema: dict[str, Any]) -> None:
 
 
 def _type(node: dict[str, Any]) -> str:
-    return _short(f"{node['__module__']}.{node['__class__']}")
+    return f"{node['__module__']}.{node['__class__']}"
 
 
 def _nodes(node: dict[str, Any], above: list[int]) -> Iterator[dict[str, Any]]:
@@ -256,7 +257,7 @@ def _other_origin(stored: dict[str, Any]) -> str:
 
 def _check_model(model: Model) -> None:
     """Raise a ValueError unless the parts are as `save_model` writes them, and fit together."""
-    _require(set(vars(model)) == set(ATTRIBUTES), "other attributes than a model's")
+    _require(set(vars(model)) == set(ATTRIBUTES), "attributes")
     for name, kind in ATTRIBUTES.items():
         value = getattr(model, name)
         _require(isinstance(value, kind) and not isinstance(value, bool), name)
@@ -264,7 +265,7 @@ def _check_model(model: Model) -> None:
     _check_encoder(model.encoder)
     for step in model.steps:
         _check_step(step, len(model.encoder.feature_names))
-    _require(len(model.steps) <= 1 + model.is_standardized, "steps")
+    _require(len(model.steps) <= 1 + model.is_standardized and not isinstance(model.map, StandardScaler), "steps")
     _check_voters(model)
     _check_use(model)
 
@@ -278,7 +279,7 @@ def _check_words(model: Model) -> None:
     figures = {name: value for name, value in model.held_out.items() if name != "folds"}
     _require(set(figures) - {"p_value"} == {"accuracy", "std", "raw_accuracy"}, "held-out figures")
     _require(all(type(value) is float and 0 <= value <= 1 for value in figures.values()), "held-out figures")
-    _require(type(model.held_out.get("folds")) is int, "held-out figures")
+    _require(type(model.held_out.get("folds")) is int and 1 < model.held_out["folds"] < 2**31, "held-out figures")
     _require(set(model.versions) == {"nearkin", "scikit-learn"}, "versions")
     for word in (model.method, model.target, model.table, *model.versions.values()):
         _require(isinstance(word, str) and len(word) <= MAX_NAME and _is_text(np.array([word])), "words")
@@ -316,6 +317,7 @@ def _check_voters(model: Model) -> None:
     _require(codes.ndim == 1 and codes.dtype.kind == "i", "labels")
     _require(0 <= codes.min() <= codes.max() < len(classes), "labels")
     _require(model.voters().shape[0] == len(codes), "coordinates")
+    _require(not issparse(model.voters()) or model.voters().has_canonical_format, "coordinates")
     _require(1 <= model.n_neighbors <= len(codes), "number of neighbours")
 
 
