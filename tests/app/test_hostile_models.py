@@ -209,7 +209,7 @@ def test_the_sandbox_notices(sandboxes, new_rows, event):
 def test_the_sandbox_stops_what_takes_too_much(sandboxes, new_rows):
     deeds = {deed: deed.encode() for deed in ("spin", "wait", "eat", "crash")}
     outcomes = sandboxes.open(deeds, new_rows, opener="misbehave", seconds=1, per_child=1)
-    assert outcomes["spin"]["died"] == "SIGXCPU"
+    assert outcomes["spin"]["died"] in ("SIGXCPU", "SIGALRM")  # where others use the processor, too
     assert outcomes["wait"]["died"] == "SIGALRM"
     assert outcomes["crash"]["died"] == "SIGSEGV"
     assert "MemoryError" in outcomes["eat"]["traceback"]

@@ -28,8 +28,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.preprocessing import StandardScaler
 
 from .._memory import require_memory
-from .encoder import ColumnEncoder
-from .model import FORMAT, KEPT, MAX_NAME, Model, predict
+from .encoder import MAX_ONE_HOT, ColumnEncoder
+from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict
 
 # By name, whatever a file asks for.
 CLASSES = [f"{kind.__module__}.{kind.__qualname__}" for kind in (Model, ColumnEncoder, *KEPT)]
@@ -62,6 +62,7 @@ END = 56 + 20 + 22  # bytes: above 2 GB an end of 64 bits and a pointer to it, a
 MAX_DIRECTORY = 2**20
 MAX_SCHEMA = 2**20
 MAX_DEPTH = 30
+MAX_COLUMN_NAME = 10_000
 MAX_VALUE = 1e140  # squares of larger ones are lost, and no axis can show them
 MATRICES = ("components_", "scalings_")
 NUMBERS = ("n_features_in_", "_max_components")
@@ -289,9 +290,12 @@ def _check_encoder(encoder: ColumnEncoder) -> None:
     _require(set(vars(encoder)) == {"numbers", "text", "categories"}, "encoder")
     for names in (encoder.numbers, encoder.text, *encoder.categories):
         _require(names.ndim == 1 and names.dtype.kind == "U" and _is_text(names), "names of columns")
-    _require(len(encoder.text) == len(encoder.categories), "names of columns")
+    for names in (encoder.numbers, encoder.text):
+        _require(names.itemsize <= 4 * MAX_COLUMN_NAME, "names of columns")
     _require(len(set(encoder.columns)) == len(encoder.columns) > 0, "names of columns")
+    _require(len(encoder.text) == len(encoder.categories), "values of text columns")
     _require(all(len(known) > 0 and _ascends(known) for known in encoder.categories), "values of text columns")
+    _require(sum(map(len, encoder.categories)) <= MAX_ONE_HOT, "values of text columns")
 
 
 def _check_step(step: Any, n_features: int) -> None:
@@ -300,9 +304,14 @@ def _check_step(step: Any, n_features: int) -> None:
     _require(set(kept) <= set(state), "steps")
     _require(set(parameters) <= set(type(step)().get_params(deep=False)), "parameters")
     _require(all(isinstance(value, (str, int, float, NoneType)) for value in parameters.values()), "parameters")
-    for name in kept:
-        _require(type(state[name]) is int if name in NUMBERS else _is_kept(state[name], 1 + (name in MATRICES)), name)
     _require(step.n_features_in_ == n_features, "number of features")
+    for name in kept:
+        value = state[name]
+        if name in NUMBERS:
+            _require(type(value) is int, name)
+        else:
+            _require(isinstance(value, np.ndarray) and value.ndim == 1 + (name in MATRICES), name)
+            _require(max(value.shape) <= n_features and _is_moderate(value), name)
 
 
 def _check_voters(model: Model) -> None:
@@ -318,21 +327,16 @@ def _check_voters(model: Model) -> None:
     _require(0 <= codes.min() <= codes.max() < len(classes), "labels")
     _require(model.voters().shape[0] == len(codes), "coordinates")
     _require(not issparse(model.voters()) or model.voters().has_canonical_format, "coordinates")
-    _require(1 <= model.n_neighbors <= len(codes), "number of neighbours")
+    _require(1 <= model.n_neighbors <= min(len(codes), MAX_NEIGHBORS), "number of neighbours")
 
 
 def _check_use(model: Model) -> None:
     """Let a row of zeros be mapped and labelled."""
     n_features = len(model.encoder.feature_names)
-    _require(model.n_components <= n_features, "dimensions")
     row: Any = np.zeros((1, n_features))
     row = csr_array(row) if issparse(model.voters()) else row
     _require(model.transform(row).shape == (1, model.n_components), "dimensions")
     predict(model, row)
-
-
-def _is_kept(values: Any, ndim: int) -> bool:
-    return isinstance(values, np.ndarray) and values.ndim == ndim and _is_moderate(values)
 
 
 def _is_moderate(values: np.ndarray) -> bool:
