@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -20,7 +21,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-    "--remote-debugging-pipe", "about:blank",
+    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe", "about:blank",
 )  # fmt: skip
 PATIENCE = 60.0
 
@@ -46,7 +47,9 @@ class Browser:
 
         command = [find_chromium(), f"--user-data-dir={self._home.name}", *FLAGS]
         null = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, preexec_fn=adopt, pass_fds=(3, 4), stdout=null, stderr=null)
+        self._process = subprocess.Popen(
+            command, preexec_fn=adopt, pass_fds=(3, 4), stdout=null, stderr=null, start_new_session=True
+        )
         os.close(from_us)
         os.close(to_us)
         self._commands = os.fdopen(to_browser, "wb", buffering=0)
@@ -67,7 +70,7 @@ class Browser:
         return self
 
     def __exit__(self, *error):
-        self._process.kill()
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._commands.close()
         for _ in range(20):  # its children may still write there

@@ -12,10 +12,9 @@ import nearkin
 ROOT = Path(nearkin.__file__).parent
 # From the roof to the ground: a module imports only from storeys below its own, solvers never see data, graphs never
 # see solvers.
-LEAVES = {"_array", "_memory"}
+LEAVES = {"_array", "_callbacks", "_memory", "_warn"}
 ALLOWED = {
-    "_array": set(),
-    "_memory": set(),
+    **{leaf: set() for leaf in LEAVES},
     "neighbors": LEAVES,
     "graphs": LEAVES,
     "scatter": LEAVES | {"graphs"},

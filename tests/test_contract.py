@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import BaseEstimator, clone
-from sklearn.datasets import make_classification
+from sklearn.datasets import make_blobs, make_classification
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -176,6 +176,24 @@ class TestEveryLinearEmbedding:
         assert search.best_score_ > 0.3
 
 
+@pytest.mark.parametrize("estimator", [nearkin.LPP(3), nearkin.NMMP(3), nearkin.DNE()], ids=repr)
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda estimator, X, y: estimator.fit(X, y),
+        lambda estimator, X, y: estimator.fit_transform(X, y),
+        lambda estimator, X, y: make_pipeline(StandardScaler(), estimator, KNeighborsClassifier()).fit(X, y),
+    ],
+    ids=["fit", "fit_transform", "pipeline"],
+)
+def test_warnings_point_at_the_line_of_the_user(estimator, fit):
+    X = make_blobs(200, centers=1, random_state=0)[0] @ [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]  # of rank 2
+    y = np.arange(200) % 5  # labels without any structure
+    with pytest.warns(UserWarning, match="directions only|No direction separates") as caught:
+        fit(estimator, X, y)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 @pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
 class TestBadInput:
     def test_constant_table(self, estimator):
@@ -223,8 +241,10 @@ class TestBadLabels:
         [
             ([1, 1, 1, 1], r"y holds one class \(.*1.*\)"),
             (["a", None, "b", "a"], r"no label in 1 rows \(first: row 1\)"),
-            ([0.0, np.nan, 1.0, 0.0], "NaN"),
+            ([0.0, np.nan, 1.0, 0.0], r"no label in 1 rows \(first: row 1\)"),
             ([0.1, 0.2, 0.3, 0.4], "continuous"),
+            ([0.0, np.inf, 1.0, 0.0], "infinity"),
+            ([], "no label"),
             (np.array(["a", 1, "b", "a"], dtype=object), "mixes strings"),
             ([0, 1, 0], "inconsistent numbers of samples"),
         ],

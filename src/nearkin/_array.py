@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
@@ -44,10 +44,18 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 def validate_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ..."""
     refuse_foreign(X)
-    X, y = validate_data(estimator, X, y, ensure_min_samples=2, **_ROWS)
+    codes = None if y is None else encode_labels(y)[1]  # before validate_data, which trips over pandas' NA
+    X, codes = validate_data(estimator, X, codes, ensure_min_samples=2, **_ROWS)
     X = canonical(X)
     check_spread(X)
-    return X, encode_labels(y)[1]
+    return X, codes
+
+
+def as_rows(X: Any) -> Any:
+    """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
+    refuse_foreign(X)
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
+        return canonical(check_array(X, **_ROWS))
 
 
 def canonical(X: Any) -> Any:
@@ -63,7 +71,8 @@ def canonical(X: Any) -> Any:
 
 def check_spread(X: Any) -> None:
     """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow."""
-    spread = float((X.max(axis=0) - X.min(axis=0)).max())
+    with np.errstate(over="ignore"):
+        spread = float((X.max(axis=0) - X.min(axis=0)).max())
     if spread == 0:
         raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
     if not 1e-100 < spread < 1e100:
@@ -85,23 +94,28 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If labels are missing (None, NaN), mix strings and numbers, are real numbers, or form a single class.
     """
-    y = column_or_1d(y)
+    y = column_or_1d(y, warn=True)
+    missing = is_missing(y)
+    if missing.any():
+        raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
     if y.dtype == object:
-        missing = np.array([_is_missing(label) for label in y])
-        if missing.any():
-            raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
         if len({isinstance(label, str) for label in y}) > 1:
             raise ValueError("y mixes strings with other labels: give all labels one type, e.g. y.astype(str).")
         y = np.array(y.tolist())
-    check_classification_targets(y)
+    with np.errstate(invalid="ignore"):  # infinite labels are refused; no word about their cast besides
+        check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y holds one class ({classes[0]!r}): learning who is not kin needs at least two.")
+        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
+        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
     return classes, codes
 
 
-def _is_missing(label: Any) -> bool:
-    return label is None or type(label).__name__ == "NAType" or label != label
+def is_missing(labels: np.ndarray) -> np.ndarray:
+    """Say for every label whether it is none: None, NaN, NaT or pandas' NA."""
+    if labels.dtype != object:
+        return labels != labels
+    return np.array([label is None or type(label).__name__ == "NAType" or label != label for label in labels])
 
 
 def centre(X: np.ndarray) -> np.ndarray:

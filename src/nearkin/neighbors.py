@@ -20,10 +20,9 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
-from ._array import canonical, centre, densified, encode_labels, refuse_foreign, row_blocks
+from ._array import as_rows, centre, densified, encode_labels, row_blocks
 
 # A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
 # class searches its complement, whose copy is then small beside the search. scikit-learn's search costs the same for
@@ -159,9 +158,7 @@ class _NeighborLists:
 
 def _prepare(X: Any, n_neighbors: Any) -> tuple[Any, np.ndarray]:
     """Validate; move dense X to its centre, because distances far from the origin cancel."""
-    refuse_foreign(X)
-    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    X = densified(canonical(X))
+    X = densified(as_rows(X))
     X = X if issparse(X) else centre(X).astype(X.dtype, copy=False)
     k = np.broadcast_to(np.asarray(n_neighbors), X.shape[0])
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:

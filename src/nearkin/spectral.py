@@ -17,7 +17,6 @@ labels and no graph. Every solve returns a frozen `SpectralResult` with a diagno
 from __future__ import annotations
 
 import enum
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, e
 from sklearn.exceptions import ConvergenceWarning
 
 from ._memory import require_memory
+from ._warn import warn_user
 
 # |lambda| <= ZERO max |lambda| is rounding, not information.
 ZERO = 1e-10
@@ -92,7 +92,7 @@ class SpectralResult:
             return
         category = ConvergenceWarning if self.status is Status.NOT_CONVERGED else UserWarning
         text = self.status.value.format(found=self.vectors.shape[1], **vars(self))
-        warnings.warn(text, category, stacklevel=3)
+        warn_user(text, category)
 
 
 def choose_solver(d: int, m: int) -> str:

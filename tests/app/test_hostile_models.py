@@ -56,7 +56,7 @@ from .forgery import (
     with_schema,
 )
 from .sandbox import MISDEEDS
-from .winners import winner, write_tables
+from .winners import N_ROWS, winner, write_tables
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork, limits and /proc")
 
@@ -606,11 +606,28 @@ def test_more_classes_than_rows(words, harmless):
 
 def test_as_many_neighbours_as_rows(sound, harmless):
     for base in BASES:
-        assert harmless({"k": altered(sound[base][1], "n_neighbors", 40)}, base)
+        assert harmless({"k": altered(sound[base][1], "n_neighbors", N_ROWS)}, base)
 
 
-def test_a_long_name(words, harmless):
-    assert harmless({"name": altered(words, "encoder", "numbers", np.array(["width", "height", "x" * 500_000]))})
+def test_more_neighbours_than_anybody_asks_for(words, refused):
+    many = {"coordinates": np.ones((9999, 6)), "codes": np.zeros(9999, dtype=np.int32), "n_neighbors": 9999}
+    for name, value in many.items():
+        words = altered(words, name, value)
+    refused({"k": words}, "its number of neighbours")
+
+
+def test_long_names(words, harmless, refused):
+    names = {length: np.array(["width", "height", "x" * length]) for length in (5_000, 500_000)}
+    files = {length: altered(words, "encoder", "numbers", known) for length, known in names.items()}
+    assert harmless({"long": files[5_000]})
+    refused({"too long": files[500_000]}, "its names of columns")
+    long_value = np.array(["blue", "green", "x" * 500_000])
+    assert harmless({"value": altered(words, "encoder", "categories", 0, long_value)})
+
+
+def test_a_long_name_beside_many_values(words, refused):
+    many = altered(words, "encoder", "categories", 0, np.array([f"{number:05}" for number in range(50_000)]))
+    refused({"product": altered(many, "encoder", "text", np.array(["x" * 9_000]))}, "its values of text columns")
 
 
 def test_many_features(sound, harmless):
@@ -621,9 +638,13 @@ def test_many_features(sound, harmless):
     assert harmless({"wide": skops.io.dumps(model)})
 
 
-def test_more_components_than_features(words, refused):
-    wider = altered(words, "coordinates", np.ones((40, 5000)))
-    refused({"components": altered(wider, "steps", 1, "components_", np.ones((5000, 6)))}, "its dimensions")
+def test_more_components_or_eigenvalues_than_features(words, refused):
+    wider = altered(words, "coordinates", np.ones((N_ROWS, 5000)))
+    cases = {
+        "components": altered(wider, "steps", 1, "components_", np.ones((5000, 6))),
+        "eigenvalues": altered(words, "steps", 1, "eigenvalues_", np.ones(500_000)),
+    }
+    refused(cases, "s_): save it again.")
 
 
 # Arrays that are none
@@ -779,6 +800,9 @@ def test_too_many_members(words, refused):
     many = archive({**parts, **{f"{number}.npy": b"" for number in range(100_000)}})
     cases = {"many": many, "long": ended(words, 2**40), "longest": ended(words, 2**64 - 1)}
     refused(cases, "lists more members than a model has: refused.")
+    one = npy(np.ones(1))
+    fewer = archive({**parts, **{f"{number}.npy": one for number in range(10_000)}})
+    refused({"not named": fewer}, "does not hold just the arrays that it names")
 
 
 def test_what_else_an_archive_may_claim(words, harmless):

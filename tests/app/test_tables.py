@@ -221,7 +221,7 @@ ROWS = "1,a\n2,b\n3,a\n4,b\n"
 BROKEN = {
     "empty": ("", "t.csv is empty: it needs a header line"),
     "blank": ("\n \n", "t.csv is empty"),
-    "header only": ("size,kind\n", ["has 0 rows", "give at least 4"]),
+    "header only": ("size,kind\n", "has 0 rows below its header: give rows"),
     "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows to hold any out", "give at least 4"]),
     "semicolons": ("size;kind\n" + ROWS.replace(",", ";"), "separated by semicolons: save it comma-separated"),
     "decimal commas": ("size;kind\n1,5;a\n", "separated by semicolons"),

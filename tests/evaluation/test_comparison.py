@@ -127,6 +127,11 @@ class TestProtocol:
         assert "5 folds reduced to 3: there are 6 groups, and at most 3 rows in a class." in comparison.notes
         assert len(comparison.results) == 2
 
+    def test_a_fold_that_learns_from_one_group_takes_the_first_setting(self):
+        X, y = hidden()
+        comparison = compare(X, y, groups=np.arange(150) // 2 % 3, methods=[DNE_METHOD], n_splits=2)
+        assert {"n_neighbors": 1} in comparison["DNE"].params  # and no n_components, which would have been chosen
+
     def test_a_huge_group_reduces_the_vote(self):
         X, y = hidden(n=40)
         groups = np.where(np.arange(40) < 36, 0, np.arange(40))

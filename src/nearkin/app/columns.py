@@ -1,113 +1,124 @@
-"""The columns of a file, read by blocks of rows: what CSV and Parquet have in common once they are open.
+"""The columns of a file: what CSV and Parquet have in common once they are open.
 
-A million rows of fifty numbers are held once: the blocks are handed over one by one to whoever assembles them.
+Numbers go straight into one matrix while a file is read, so that a million rows of fifty numbers are held once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from .table import BadCells, TableError
+from .table import BadCells, TableError, shown
 
-CELLS_PER_BLOCK = 2**21
-KINDS = {"b": "truth", "U": "text"}
+CELLS_PER_BLOCK = 2**20
+INTEGER = re.compile("-?[0-9]+")
+
+# Called with the part that is done, and the whole.
+Progress = Callable[[int, int], None]
+
+
+def ignore(done: int, total: int) -> None:
+    """Show no progress."""
 
 
 class File(Protocol):
-    """A file with named columns."""
+    """A file with named columns.
+
+    Attributes
+    ----------
+    path : Path
+    names : list of str
+        Of its columns.
+    """
 
     path: Path
     names: list[str]
 
-    def frames(self, as_text: Collection[str] = ()) -> Iterator[Any]:
-        """Yield all rows as DataFrames, always cut at the same rows; columns named in `as_text` hold strings."""
+    def read(
+        self, names: Sequence[str], *, as_text: Collection[str] = (), as_they_are: Collection[str] = ()
+    ) -> Columns:
+        """Return some columns; those that mix text with other values, and those of `as_text`, are text."""
 
     def place(self, row: int) -> str:
         """Return where a row (counted from 0) is found, e.g. "on line 7"."""
 
 
+@dataclass
 class Columns:
-    """Columns of one kind each: numbers, truth values or text; none of their cells is missing or infinite.
+    """Columns of numbers and columns of text; no cell is missing or infinite.
 
     Attributes
     ----------
     file : File
-    names : list of str
-    n_rows : int
+    numbers : ndarray of shape (n, q)
+        The columns of numbers, float64; truth values are 0 and 1.
+    number_names : list of q str
+    text : dict of str to ndarray of str objects
+        In the order of the file. Equal cells are one object: the longest does not set the memory of all.
+    as_they_are : dict of str to ndarray
+        Columns that were asked for in their own type: labels, groups.
     """
 
-    def __init__(self, file: File, names: Sequence[str], blocks: list[dict[str, np.ndarray]]) -> None:
-        self.file = file
-        self.names = list(names)
-        self.n_rows = sum(len(block[self.names[0]]) for block in blocks)
-        self._blocks = blocks
+    file: File
+    numbers: np.ndarray
+    number_names: list[str]
+    text: dict[str, np.ndarray]
+    as_they_are: dict[str, np.ndarray]
 
-    def kind(self, name: str) -> str:
-        """Return "number", "truth" or "text"."""
-        kinds = {KINDS.get(block[name].dtype.kind, "number") for block in self._blocks}
-        return kinds.pop() if len(kinds) == 1 else "mixed"
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns of numbers and text, in the order of the file."""
+        mine = {*self.number_names, *self.text}
+        return [name for name in self.file.names if name in mine]
 
-    def values(self, name: str) -> np.ndarray:
-        """Return a column."""
-        return np.concatenate([block[name] for block in self._blocks])
-
-    def pop(self, name: str) -> np.ndarray:
-        """Return a column and leave it out from now on."""
-        self.names.remove(name)
-        return np.concatenate([block.pop(name) for block in self._blocks])
-
-    def is_constant(self, name: str) -> bool:
-        """Tell whether a column never changes."""
-        kind = str if self.kind(name) == "text" else np.float64
-        first = self._blocks[0][name].astype(kind)[0]
-        return all(bool((block[name].astype(kind) == first).all()) for block in self._blocks)
-
-    def pop_blocks(self) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the columns by blocks of rows, and forget each block: only once."""
-        while self._blocks:
-            yield self._blocks.pop(0)
+    @property
+    def n_rows(self) -> int:
+        """Return n."""
+        return len(self.numbers)
 
 
-def read_columns(file: File, names: Sequence[str], as_text: Collection[str] = ()) -> Columns:
-    """Return some columns of a file; those of `as_text` as text, and those that mix text with other values, too."""
-    blocks = list(_blocks(file, names, as_text))
-    if not blocks:
-        raise TableError(f"{file.path} has 0 rows below its header: give rows.")
-    columns = Columns(file, names, blocks)
-    mixed = [name for name in names if columns.kind(name) == "mixed"]
-    if mixed:  # numbers for thousands of rows, and then a word: only a second reading gives the text of the numbers
-        for block, text in zip(columns._blocks, _blocks(file, mixed, mixed), strict=True):
-            block.update(text)
-    return columns
+class Gaps:
+    """Missing and infinite cells, counted while a file is read."""
 
+    def __init__(self) -> None:
+        self.missing = BadCells("missing values (empty fields, NA, None and the like)")
+        self.infinite = BadCells("infinite values")
 
-def _blocks(file: File, names: Sequence[str], as_text: Collection[str]) -> Iterator[dict[str, np.ndarray]]:
-    missing = BadCells("missing values (empty fields, NA, None and the like)")
-    infinite = BadCells("infinite values")
-    start = 0
-    for frame in file.frames(as_text):
-        frame = frame[list(names)]
-        missing.add(frame.columns, frame.isna().to_numpy(), start)
+    def add(self, frame: Any, start: int = 0) -> None:
+        """Count the bad cells of a DataFrame whose first row has the number `start`."""
+        self.missing.add(frame.columns, frame.isna().to_numpy(), start)
         numbers = frame.select_dtypes("number")
-        infinite.add(numbers.columns, np.isinf(numbers.to_numpy(np.float64)), start)
-        start += len(frame)
-        if not missing.counts:
-            yield {name: _values(frame[name], name in as_text) for name in names}
-    missing.refuse(file.path, file.place)
-    infinite.refuse(file.path, file.place)
+        self.infinite.add(numbers.columns, np.isinf(numbers.to_numpy(np.float64)), start)
+
+    def refuse(self, path: Path, place: Callable[[int], str]) -> None:
+        """Raise a TableError if there was any."""
+        self.missing.refuse(path, place)
+        self.infinite.refuse(path, place)
 
 
-def _values(column: Any, as_text: bool) -> np.ndarray:
-    """Return a column as numbers, booleans, or else strings."""
+def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
+    """Return a column of a DataFrame as numbers, booleans, or else strings; equal strings are one object."""
+    import pandas as pd
     from pandas.api.types import is_numeric_dtype  # booleans are numeric to pandas
 
     if is_numeric_dtype(column) and not as_text:
         return column.to_numpy()
-    values = column.tolist()
-    if not as_text and all(str(value).lstrip("-").isdigit() for value in values):  # integers too long for 64 bits
-        return np.array([float(value) for value in values])
-    return np.array(values, dtype=str)
+    codes, distinct = pd.factorize(column)
+    found = np.array([str(value) for value in distinct], dtype=object)
+    if not as_text and all(INTEGER.fullmatch(value) for value in found):  # integers too long for 64 bits
+        numbers = found.astype(np.float64)
+        if np.isfinite(numbers).all():
+            return numbers[codes]
+    if any("\0" in value for value in found):  # arrays of strings forget those at the end
+        raise TableError(f"{path}: {shown(column.name)} holds NUL characters: it may be damaged; save it again.")
+    return found[codes]
+
+
+def kind(dtype: Any) -> str:
+    """Return "number", "truth" or "text"."""
+    return {"b": "truth", "O": "text"}.get(dtype.kind, "number")

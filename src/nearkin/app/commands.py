@@ -16,6 +16,7 @@ from .._memory import human_bytes
 from ..evaluation import Comparison, accuracy_by_dimension
 from ..evaluation import compare as run_comparison
 from . import console, pictures
+from .columns import Progress
 from .model import MAX_NEIGHBORS, Model, embed, learned_model
 from .model import predict as predict_rows
 from .model_file import load_model, save_model
@@ -29,7 +30,7 @@ INTERRUPTED = 130
 
 def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Rank the methods on a table; write a picture, and on request a report and the winner."""
-    table = read_table(options.table, options.target, options.groups)
+    table = _reading(options, lambda progress: read_table(options.table, options.target, options.groups, progress))
     picture = claim(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
     report = options.report and claim(options.report, [".html", ".htm"], "--report")
     save = options.save and claim(options.save, [".skops"], "--save")
@@ -86,6 +87,12 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     return DONE
 
 
+def _reading(options: argparse.Namespace, read: Callable[[Progress], Any]) -> Any:
+    """Read a table, with progress on a terminal only: it is soon done."""
+    with console.Progress("%", quiet=options.quiet, lines=False) as progress:
+        return read(lambda done, total: progress(f"reading {options.table}", 100 * done // max(total, 1), 100))
+
+
 def _run(table: Table, options: argparse.Namespace, progress: console.Progress) -> Comparison:
     try:
         return run_comparison(
@@ -115,7 +122,7 @@ def _apply(options: argparse.Namespace, done: str, compute: Callable[..., dict[s
     """Read rows, compute columns from them and write these."""
     output = None if options.output == STANDARD_OUTPUT else claim(options.output, TABLE_SUFFIXES, "-o")
     model, remarks = load_model(Path(options.model))
-    X, notes = read_rows(options.table, model.encoder)
+    X, notes = _reading(options, lambda progress: read_rows(options.table, model.encoder, progress))
     _remark([*remarks, *notes], options)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
         try:

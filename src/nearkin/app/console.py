@@ -153,9 +153,9 @@ def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:
 
 
 class Progress:
-    """Shows work done: a bar with the time left on a terminal, a line for each finished task elsewhere, or nothing."""
+    """Shows work done: a bar with the time left on a terminal; elsewhere a line for each finished task, if wanted."""
 
-    def __init__(self, unit: str, *, quiet: bool = False) -> None:
+    def __init__(self, unit: str, *, quiet: bool = False, lines: bool = True) -> None:
         console = _console(stderr=True)
         self._bar = progress.Progress(
             progress.TextColumn("{task.description:20}"),
@@ -169,7 +169,7 @@ class Progress:
             disable=quiet or not console.is_terminal,
         )
         self._unit = unit
-        self._lines = not quiet and not console.is_terminal
+        self._lines = lines and not quiet and not console.is_terminal
         self._task: progress.TaskID | None = None
         self._name = ""
         self._start = 0.0
@@ -184,7 +184,8 @@ class Progress:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the bar away."""
-        self._bar.stop()
+        if not self._bar.disable:
+            self._bar.stop()
 
     def __call__(self, name: str, done: int, total: int) -> None:
         """Show that `done` of `total` units of a task are finished."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .columns import Columns
-from .table import TableError, note, nothing_left, quoted
+from .table import TableError, check_length, compacted, note, nothing_left, quoted, shown, varying
 
 MAX_ONE_HOT = 2000
 
@@ -43,42 +43,36 @@ class ColumnEncoder:
         codes = [f"{name}={value}" for name, known in self._known() for value in known]
         return [*self.numbers.tolist(), *codes]
 
-    def _known(self) -> Iterator[tuple[str, np.ndarray]]:
-        return zip(self.text.tolist(), self.categories, strict=True)
-
     def encode(self, columns: Columns) -> np.ndarray:
-        """Return X of shape (n, p), float64; this uses the columns up."""
+        """Return X of shape (n, p), float64; without text it is the memory of the columns' numbers."""
         for name in self.numbers.tolist():
-            if columns.kind(name) == "text":
+            if name in columns.text:
                 raise TableError(_text_for_numbers(columns, name))
-        X = np.empty((columns.n_rows, len(self.feature_names)))
-        start = 0
-        for block in columns.pop_blocks():
-            stop = start + len(block[self.columns[0]])
-            self._encode_block(block, X[start:stop])
-            start = stop
-        return X
-
-    def _encode_block(self, block: dict[str, np.ndarray], X: np.ndarray) -> None:
-        for position, name in enumerate(self.numbers.tolist()):
-            X[:, position] = block[name]
-        position = len(self.numbers)
-        X[:, position:] = 0
+        numbers = _chosen(columns, self.numbers.tolist())
+        if not len(self.text):
+            return numbers
+        start = numbers.shape[1]
+        X = np.zeros((columns.n_rows, len(self.feature_names)))
+        X[:, :start] = numbers
         for name, known in self._known():
-            codes = _codes(block[name], known)
+            codes = _codes(columns.text[name], known)
             rows = np.flatnonzero(codes >= 0)
-            X[rows, position + codes[rows]] = 1
-            position += len(known)
+            X[rows, start + codes[rows]] = 1
+            start += len(known)
+        return X
 
     def unknown(self, columns: Columns) -> list[str]:
         """Return remarks on the values of text columns that were not there to learn from."""
         found = []
         for name, known in self._known():
-            values = columns.values(name)
+            values = columns.text[name]
             strange = values[_codes(values, known) < 0]
             if len(strange):
                 found.append(f"{quoted(np.unique(strange).tolist(), 3)} in {name} ({len(strange)} rows)")
         return note("unknown values, encoded as none of the known ones", found)
+
+    def _known(self) -> Iterator[tuple[str, np.ndarray]]:
+        return zip(self.text.tolist(), self.categories, strict=True)
 
 
 def numbers_only(names: list[str]) -> ColumnEncoder:
@@ -88,28 +82,40 @@ def numbers_only(names: list[str]) -> ColumnEncoder:
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     """Return an encoder for the columns that can be learned from, notes on what it ignores, and names of the rows."""
-    counters = [name for name in columns.names if _counts_rows(name, columns)]
-    rest = [name for name in columns.names if name not in counters]
-    constant = [name for name in rest if columns.is_constant(name)]
-    numbers = [name for name in rest if name not in constant and columns.kind(name) != "text"]
-    values = {name: columns.values(name) for name in rest if name not in {*constant, *numbers}}
-    distinct = {name: np.unique(column) for name, column in values.items()}
-    identifiers = [name for name in values if len(distinct[name]) == columns.n_rows]
-    words = {name: _word_among_numbers(column) for name, column in values.items()}
-    categories = {name: distinct[name] for name in values if name not in identifiers}
+    distinct = {name: _in_order_of_appearance(column) for name, column in columns.text.items()}
+    varies = dict(zip(columns.number_names, varying(columns.numbers).tolist(), strict=True))
+    varies |= {name: len(known) > 1 for name, known in distinct.items()}
+    counters = [name for name in columns.number_names if _counts_rows(name, columns)]
+    constant = [name for name in columns.names if not varies[name] and name not in counters]
+    identifiers = [name for name, known in distinct.items() if varies[name] and len(known) == columns.n_rows]
+    ignored = {*counters, *constant, *identifiers}
+    numbers = [name for name in columns.number_names if name not in ignored]
+    words = {name: _word_among_numbers(known) for name, known in distinct.items() if varies[name]}
+    categories = {name: known for name, known in distinct.items() if name not in ignored}
     _check_width(columns, categories)
     if not numbers and not categories:
         raise nothing_left(columns.file.path)
     notes = [
         *note("ignored, numbers of the rows without a name", counters),
         *note("ignored, constant", constant),
-        *note("read as text because of", [f"{word!r} in {name}" for name, word in words.items() if word]),
+        *note("read as text because of", [f"{shown(word)} in {name}" for name, word in words.items() if word]),
         *note("ignored, text that differs in every row", identifiers),
         *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
     ]
     text = np.array(list(categories), dtype=str)
-    encoder = ColumnEncoder(np.array(numbers, dtype=str), text, list(categories.values()))
-    return encoder, notes, values[identifiers[0]] if identifiers else range(columns.n_rows)
+    encoder = ColumnEncoder(
+        np.array(numbers, dtype=str), text, [np.unique(known.astype(str)) for known in categories.values()]
+    )
+    return encoder, notes, columns.text[identifiers[0]] if identifiers else range(columns.n_rows)
+
+
+def _chosen(columns: Columns, names: list[str]) -> np.ndarray:
+    """Return columns of numbers in the order of the names, in the memory of the columns."""
+    position = {name: number for number, name in enumerate(columns.number_names)}
+    chosen = np.array([position[name] for name in names], dtype=int)
+    if np.array_equal(chosen, np.arange(len(position))):
+        return columns.numbers
+    return compacted(columns.numbers, chosen)
 
 
 def _codes(values: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -119,11 +125,17 @@ def _codes(values: np.ndarray, known: np.ndarray) -> np.ndarray:
     return pd.Index(known).get_indexer(pd.Index(values))
 
 
+def _in_order_of_appearance(column: np.ndarray) -> np.ndarray:
+    import pandas as pd
+
+    return pd.unique(column)
+
+
 def _counts_rows(name: str, columns: Columns) -> bool:
     """Tell whether a column without a name is the index that pandas writes: 0, 1, ... or 1, 2, ..."""
-    if not name.startswith(("Unnamed: ", "__index_level_")) or columns.kind(name) != "number":
+    if not name.startswith(("Unnamed: ", "__index_level_")):
         return False
-    values = columns.values(name)
+    values = columns.numbers[:, columns.number_names.index(name)]
     return any(np.array_equal(values, np.arange(first, len(values) + first)) for first in (0, 1))
 
 
@@ -140,19 +152,22 @@ def _is_word(column: np.ndarray) -> np.ndarray:
 
 
 def _text_for_numbers(columns: Columns, name: str) -> str:
-    column = columns.values(name)
+    column = columns.text[name]
     row = int(_is_word(column).argmax())
+    found = f"{shown(str(column[row]))} {columns.file.place(row)}"
     return (
-        f"{columns.file.path}: {name!r} holds text ({str(column[row])!r} {columns.file.place(row)}), but numbers were "
-        "learned from there: give numbers."
+        f"{columns.file.path}: {shown(name)} holds text ({found}), but numbers were learned from there: give numbers."
     )
 
 
 def _check_width(columns: Columns, categories: dict[str, np.ndarray]) -> None:
+    for name, known in categories.items():
+        check_length(f"{columns.file.path}: {shown(name)}", known.tolist())
     width = sum(map(len, categories.values()))
     if width > MAX_ONE_HOT:
         widest = max(categories, key=lambda name: len(categories[name]))
         raise TableError(
             f"{columns.file.path}: text columns hold {width} different values, {len(categories[widest])} of them "
-            f"{widest!r}, and at most {MAX_ONE_HOT} are one-hot encoded: drop that column or merge its rare values."
+            f"{shown(widest)}, and at most {MAX_ONE_HOT} are one-hot encoded: drop that column or merge its rare "
+            "values."
         )

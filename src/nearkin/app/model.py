@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from .._array import row_blocks
 from ..estimators import DNE, LPP, NMMP
 from ..evaluation import RAW, Comparison
 from ..plotting import feature_stretch
+from .columns import Progress, ignore
 from .encoder import ColumnEncoder
 from .table import Table
 
@@ -43,12 +43,6 @@ KEPT: dict[type, tuple[str, ...]] = {
     DNE: ("n_features_in_", "components_", "eigenvalues_"),
     NMMP: ("n_features_in_", "components_", "eigenvalues_"),
 }
-
-Progress = Callable[[int, int], None]
-
-
-def ignore(done: int, total: int) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True, eq=False)

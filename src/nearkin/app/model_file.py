@@ -31,9 +31,21 @@ from .._memory import require_memory
 from .encoder import MAX_ONE_HOT, ColumnEncoder
 from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict
 
-# By name, whatever a file asks for.
-CLASSES = [f"{kind.__module__}.{kind.__qualname__}" for kind in (Model, ColumnEncoder, *KEPT)]
-TRUSTED = [name for name in CLASSES if name.startswith("nearkin.")]
+# Every class of ours that a model may hold, written down: never what a file asks for.
+TRUSTED = [
+    "nearkin.app.model.Model",
+    "nearkin.app.encoder.ColumnEncoder",
+    "nearkin.estimators.dne.DNE",
+    "nearkin.estimators.lpp.LPP",
+    "nearkin.estimators.nmmp.NMMP",
+]
+CLASSES = [
+    *TRUSTED,
+    "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.decomposition._pca.PCA",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+    "sklearn.neighbors._nca.NeighborhoodComponentsAnalysis",
+]
 NODES = {
     "ObjectNode": CLASSES,
     "DictNode": ["builtins.dict"],
@@ -193,7 +205,7 @@ def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
 def _check_schema(schema: Any, members: list[str]) -> None:
     """Refuse a newer format, and every node and type that `save_model` does not write."""
     try:
-        if _type(schema) != CLASSES[0]:
+        if _type(schema) != TRUSTED[0]:
             raise ModelFileError(f"is a skops file of {_short(_type(schema))}, no nearkin model: refused.")
         _check_format(schema)
         known: dict[int, Any] = {}

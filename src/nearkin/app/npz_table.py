@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import lzma
+import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from .._array import row_blocks
+from .._memory import require_memory
 from .encoder import numbers_only
-from .table import BadCells, Table, TableError, check_classes, check_groups, find_name, quoted, without_constants
+from .table import (
+    MAX_NAME,
+    BadCells,
+    Table,
+    TableError,
+    check_classes,
+    check_groups,
+    check_names,
+    find_name,
+    quoted,
+    reason,
+    shortened,
+    shown,
+    without_constants,
+)
 
-MAX_COLUMNS = 10**8
+MAX_COLUMNS = 2**22
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 
 
@@ -26,7 +45,7 @@ def read_npz(path: Path, target: str, groups: str | None) -> Table:
         target = find_name(path, archive.files, target, "--target")
         groups = None if groups is None else find_name(path, archive.files, groups, "--groups")
         if target == groups:
-            raise TableError(f"{path}: --target and --groups both name {target!r}: give two arrays.")
+            raise TableError(f"{path}: --target and --groups both name {shown(target)}: give two arrays.")
         X, names = _rows(path, archive)
         y = check_classes(path, target, _labels(path, archive, target, X.shape[0]))
         group = None
@@ -47,10 +66,14 @@ def _opened(path: Path) -> Iterator[Any]:
     if not zipfile.is_zipfile(path):
         raise TableError(f"{path} is not an NPZ archive: write it by numpy.savez.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            if not archive.files:
+                raise TableError(f"{path} is empty: it needs the arrays X and y.")
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise TableError(f"{path} is damaged ({error}): write it again.") from error
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError) as error:
+        raise TableError(
+            f"{path} is damaged, encrypted or no NPZ archive ({reason(error)}): write it again."
+        ) from error
 
 
 def _rows(path: Path, archive: Any) -> tuple[Any, list[str]]:
@@ -63,14 +86,20 @@ def _rows(path: Path, archive: Any) -> tuple[Any, list[str]]:
 
 
 def _array(path: Path, archive: Any, key: str) -> np.ndarray:
+    size = next(member.file_size for member in archive.zip.infolist() if member.filename.removesuffix(".npy") == key)
+    require_memory(size, f"{path}: {shown(key)}", "take fewer rows or columns")
     try:
-        array = archive[key]
-    except ValueError as error:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Reading `.npy` or `.npz` file required additional header parsing")
+            array = archive[key]
+    except (ValueError, TypeError, OverflowError, SyntaxError, TokenError) as error:
         raise TableError(
-            f"{path}: {key!r} is no plain array ({error}): save numbers or strings, not objects."
+            f"{path}: {shown(key)} is no plain array ({reason(error)}): save numbers or strings, not objects."
         ) from error
     if not isinstance(array, np.ndarray):
-        raise TableError(f"{path}: {key!r} is no array: write the archive by numpy.savez.")
+        raise TableError(f"{path}: {shown(key)} is no array: write the archive by numpy.savez.")
+    if array.dtype.kind == "U":
+        _require_text(path, key, array)
     return array
 
 
@@ -78,19 +107,24 @@ def _dense(path: Path, X: np.ndarray) -> np.ndarray:
     _require_numbers(path, "X", X)
     if X.ndim != 2:
         raise TableError(f"{path}: X has the shape {X.shape}: reshape it to (rows, columns).")
+    _check_shape(path, *X.shape)
     X = _floating(X)
-    names = _feature_names(path, None, X.shape[1])
-    BadCells("missing or infinite values").add(names, ~np.isfinite(X)).refuse(path, _row)
+    names, bad = _feature_names(path, None, X.shape[1]), BadCells("missing or infinite values")
+    for block in row_blocks(*X.shape):
+        bad.add(names, ~np.isfinite(X[block]), block.start)
+    bad.refuse(path, _row)
     return X
 
 
 def _floating(X: np.ndarray) -> np.ndarray:
     """Return X in float64, or in float32 if it is that or shorter; 64-bit integers become floats where they stand."""
     if X.dtype.kind == "f":
-        return X.astype(np.float32 if X.dtype.itemsize < 8 else np.float64, copy=False)
+        with np.errstate(over="ignore"):  # what does not fit is infinite, and refused as such
+            return X.astype(np.float32 if X.dtype.itemsize < 8 else np.float64, copy=False)
     if X.dtype.itemsize < 8:
         return X.astype(np.float64)
-    X = np.ascontiguousarray(X)
+    if not X.flags.c_contiguous:
+        return _floating(X.T).T
     floats = X.view(np.float64)
     for block in row_blocks(*X.shape):
         floats[block] = X[block]
@@ -101,19 +135,20 @@ def _sparse(path: Path, archive: Any) -> csr_array:
     keys = [*SPARSE_KEYS, *(["format"] if "format" in archive.files else [])]
     arrays = {key: _array(path, archive, key) for key in keys}
     _require_numbers(path, "data", arrays["data"])
-    layout = str(arrays["format"].astype(str)) if "format" in arrays else "csr"
-    if layout not in ("csr", "csc"):
-        raise TableError(f"{path}: the sparse format {layout!r} is not supported: save X.tocsr().")
+    layout = arrays["format"].tolist() if "format" in arrays else "csr"
+    if layout not in ("csr", "csc", b"csr", b"csc"):
+        raise TableError(f"{path}: the sparse format {shown(layout)} is not supported: save X.tocsr().")
     try:
         n_rows, n_columns = arrays["shape"].tolist()
-        if n_columns > MAX_COLUMNS or not np.issubdtype(arrays["indices"].dtype, np.integer):
-            raise ValueError(f"{n_columns} columns, indices of type {arrays['indices'].dtype}")
+        _check_shape(path, n_rows, n_columns)
+        if not np.issubdtype(arrays["indices"].dtype, np.integer):
+            raise ValueError(f"indices of type {arrays['indices'].dtype}")
         parts = tuple(arrays[key] for key in ("data", "indices", "indptr"))
-        X = (csr_array if layout == "csr" else csc_array)(parts, shape=(n_rows, n_columns))
+        X = (csr_array if layout in ("csr", b"csr") else csc_array)(parts, shape=(n_rows, n_columns))
         X.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise TableError(
-            f"{path}: {quoted(SPARSE_KEYS)} form no matrix ({error}): save those of a csr_array."
+            f"{path}: {quoted(SPARSE_KEYS)} form no matrix ({reason(error)}): save those of a csr_array."
         ) from error
     X = csr_array(X, dtype=np.float64)
     X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
@@ -125,17 +160,37 @@ def _sparse(path: Path, archive: Any) -> csr_array:
     return X
 
 
+def _check_shape(path: Path, n_rows: int, n_columns: int) -> None:
+    if n_rows == 0:
+        raise TableError(f"{path} has 0 rows: give rows.")
+    if n_columns > MAX_COLUMNS:
+        raise TableError(f"{path} has {n_columns} columns, at most {MAX_COLUMNS} have names: hash into fewer.")
+
+
 def _require_numbers(path: Path, key: str, array: np.ndarray) -> None:
     if array.dtype.kind not in "biuf":
-        raise TableError(f"{path}: {key!r} holds {array.dtype}, not numbers: encode it first.")
+        raise TableError(f"{path}: {key!r} holds {_type(array)}, not numbers: encode it first.")
+
+
+def _require_text(path: Path, key: str, array: np.ndarray) -> None:
+    """Refuse strings of numbers that are no characters: they could not be written anywhere."""
+    letters = np.frombuffer(array.tobytes(), np.dtype("u4").newbyteorder(array.dtype.byteorder))
+    if ((letters > sys.maxunicode) | ((letters >= 0xD800) & (letters <= 0xDFFF))).any():
+        raise TableError(f"{path}: {shown(key)} holds what is no text: write it again.")
+
+
+def _type(array: np.ndarray) -> str:
+    return shortened(str(array.dtype), MAX_NAME)
 
 
 def _labels(path: Path, archive: Any, key: str, n_rows: int) -> np.ndarray:
     labels = _array(path, archive, key)
     if labels.shape != (n_rows,):
-        raise TableError(f"{path}: {key!r} has the shape {labels.shape}, X has {n_rows} rows: save one label a row.")
+        raise TableError(
+            f"{path}: {shown(key)} has the shape {labels.shape}, X has {n_rows} rows: save one label a row."
+        )
     if labels.dtype.kind not in "biufU":
-        raise TableError(f"{path}: {key!r} holds {labels.dtype}: save strings or integers.")
+        raise TableError(f"{path}: {shown(key)} holds {_type(labels)}: save strings or integers.")
     if labels.dtype.kind == "f":
         BadCells("missing or infinite values").add([key], ~np.isfinite(labels)[:, None]).refuse(path, _row)
     return labels
@@ -146,12 +201,11 @@ def _feature_names(path: Path, names: np.ndarray | None, n_features: int) -> lis
         return [f"column {number}" for number in range(n_features)]
     if names.shape != (n_features,) or names.dtype.kind != "U":
         raise TableError(
-            f"{path}: 'feature_names' has the shape {names.shape} and the type {names.dtype}, X has {n_features} "
+            f"{path}: 'feature_names' has the shape {names.shape} and the type {_type(names)}, X has {n_features} "
             "columns: save one string a column."
         )
-    if len(np.unique(names)) < n_features:
-        raise TableError(f"{path}: 'feature_names' repeats a name: give every column a name of its own.")
-    return [str(name) for name in names]
+    check_names(f"{path}: 'feature_names'", names.tolist())
+    return names.tolist()
 
 
 def _row(number: int) -> str:

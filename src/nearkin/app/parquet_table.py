@@ -2,52 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .columns import CELLS_PER_BLOCK
-from .table import TableError, listed, quoted
+import numpy as np
+
+from .columns import CELLS_PER_BLOCK, Columns, Gaps, Progress, ignore, values
+from .table import TableError, check_names, listed, reason, shown
 
 
 class ParquetFile:
     """A Parquet file of plain columns; see `columns.File`."""
 
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
+    def __init__(self, path: Path, progress: Progress = ignore) -> None:
         from pyarrow import parquet
 
         self.path = path
-        try:
+        self._progress = progress
+        with self._telling():
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
-        except pa.ArrowInvalid as error:
-            raise TableError(
-                f"{path} is no Parquet file, or damaged ({_first_line(error)}): write it again."
-            ) from error
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-        if repeated:
-            raise TableError(f"{path} has {quoted(repeated)} more than once: give every column a name of its own.")
-        strange = [f"{field.name!r} ({field.type})" for field in self._schema if not _is_plain(field.type)]
+        if not self.names:
+            raise TableError(f"{path} has no columns: give a table.")
+        check_names(path, self.names)
+        strange = [f"{shown(field.name)} ({field.type})" for field in self._schema if not _is_plain(field.type)]
         if strange:
             raise TableError(
                 f"{path}: no numbers, text, dates or truth values in {listed(strange, 5)}: give every number a column "
                 "of its own, or drop these columns."
             )
 
-    def frames(self, as_text: Collection[str] = ()) -> Iterator[Any]:
-        """Yield all rows as DataFrames, always cut at the same rows; columns named in `as_text` hold strings."""
+    def read(
+        self, names: Sequence[str], *, as_text: Collection[str] = (), as_they_are: Collection[str] = ()
+    ) -> Columns:
+        """Return some columns, read a few at a time: a file may be one block of rows; see `columns.File`."""
+        n_rows = self._file.metadata.num_rows
+        if n_rows == 0:
+            raise TableError(f"{self.path} has 0 rows: give rows.")
+        plain = {name for name in names if not _is_text(self._schema.field(name).type) and name not in as_text}
+        number_names = [name for name in names if name in plain and name not in as_they_are]
+        numbers, others = np.empty((n_rows, len(number_names))), {}
+        gaps, position = Gaps(), {name: number for number, name in enumerate(number_names)}
+        with self._telling():
+            for frame in self._frames(names, plain):
+                gaps.add(frame)
+                for name in frame.columns if not gaps.missing.counts else ():
+                    if name in position:
+                        numbers[:, position[name]] = frame[name]
+                    else:
+                        others[name] = values(self.path, frame[name], name not in plain)
+        gaps.refuse(self.path, self.place)
+        labels = {name: others.pop(name) for name in as_they_are}
+        return Columns(self, numbers, number_names, others, labels)
+
+    def _frames(self, names: Sequence[str], plain: Collection[str]) -> Iterator[Any]:
+        """Yield a few columns at a time as a DataFrame; those that are not plain as strings."""
         import pyarrow as pa
 
-        rows = max(1, CELLS_PER_BLOCK // max(1, len(self.names)))
-        schema = pa.schema([(field.name, _read_as(field.type, field.name in as_text)) for field in self._schema])
+        few = max(1, CELLS_PER_BLOCK // self._file.metadata.num_rows)
+        for start in range(0, len(names), few):
+            part = list(names[start : start + few])
+            self._progress(start + len(part), len(names))
+            schema = pa.schema([(name, _read_as(self._schema.field(name).type, name not in plain)) for name in part])
+            # asked for "a", pyarrow also returns "a.b"
+            yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Turn what pyarrow raises on damaged files into one line with the remedy."""
+        import pyarrow as pa
+
         try:
-            for batch in self._file.iter_batches(batch_size=rows):
-                table = pa.Table.from_batches([batch.rename_columns(self.names)])
-                yield table.cast(schema).to_pandas(ignore_metadata=True)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise TableError(f"{self.path} is damaged ({_first_line(error)}): write it again.") from error
+            yield
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise TableError(
+                f"{self.path} is no Parquet file, or damaged ({reason(error)}): write it again."
+            ) from error
 
     def place(self, row: int) -> str:
         """Return the number of a row."""
@@ -75,21 +108,23 @@ def _is_plain(kind: Any) -> bool:
     )
 
 
+def _is_text(kind: Any) -> bool:
+    """Tell whether cells of a type are read as text: all but numbers and truth values are."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    plain = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    return not any(is_kind(kind) for is_kind in plain)
+
+
 def _read_as(kind: Any, as_text: bool) -> Any:
-    """Return the type that pandas is to see: numbers and truth values as they are, everything else as text."""
+    """Return the type that pandas is to see."""
     import pyarrow as pa
     from pyarrow import types
 
-    if types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_null(kind):
         return kind
     if as_text:
         return pa.string()
-    if types.is_decimal(kind):
-        return pa.float64()
-    return kind if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) else pa.string()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    return pa.float64() if types.is_decimal(kind) else kind

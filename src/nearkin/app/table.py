@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,17 @@ if TYPE_CHECKING:
     from .encoder import ColumnEncoder
 
 MIN_ROWS = 4
+MAX_TEXT = 500
+MAX_SEARCHED = 1000
+MAX_NAME = 60
+MAX_LIST = 240
 
 
 class TableError(Exception):
     """A table that cannot be used; the text is one line that names the place and the remedy."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.splitlines()))  # a file may have any name
 
 
 @dataclass(frozen=True)
@@ -68,9 +76,9 @@ def find_name(path: Path, names: Sequence[str], wanted: str, option: str) -> str
     meant = [name for name in names if name == wanted] or [name for name in names if name.strip() == wanted.strip()]
     if meant:
         return meant[0]
-    close = difflib.get_close_matches(wanted, names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise TableError(f"{path} has no {wanted!r}{hint}: give {option} one of {quoted(names)}.")
+    close = _closest(wanted, names)
+    hint = "" if close is None else f" (did you mean {shown(close)}?)"
+    raise TableError(f"{path} has no {shown(wanted)}{hint}: give {option} one of {quoted(names)}.")
 
 
 class BadCells:
@@ -86,13 +94,14 @@ class BadCells:
         if bad.any():
             counts = bad.sum(axis=0).tolist()
             self.counts.update({name: count for name, count in zip(names, counts, strict=True) if count})
-            self.first = start + int(bad.any(axis=1).argmax()) if self.first is None else self.first
+            first = start + int(bad.any(axis=1).argmax())
+            self.first = first if self.first is None else min(first, self.first)
         return self
 
     def refuse(self, path: Path, where: Callable[[int], str]) -> None:
         """Raise a TableError that names the columns, their counts and the place of the first bad cell, if there are."""
         if self.first is not None:
-            columns = listed([f"{name!r} ({count})" for name, count in self.counts.items()], 5)
+            columns = listed([f"{shown(name)} ({count})" for name, count in self.counts.items()], 5)
             raise TableError(
                 f"{path}: {self.what} in {columns}, first {where(self.first)}: fill them or drop these rows first."
             )
@@ -103,31 +112,65 @@ def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str])
     present = set(names)
     missing = [name for name in needed if name not in present]
     if missing:
-        close = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.5)
-        hint = f" ({missing[0]!r} may be {close[0]!r} here)" if close else ""
+        close = _closest(missing[0], names, cutoff=0.5)
+        hint = "" if close is None else f" ({shown(missing[0])} may be {shown(close)} here)"
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
         )
+
+
+def check_names(place: Path | str, names: Sequence[str]) -> None:
+    """Refuse names that do not tell columns apart, or are none."""
+    check_length(f"{place}", names)
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
+    damaged = [name for name in names if "\0" in name]
+    if damaged:
+        raise TableError(
+            f"{place} has NUL characters in {quoted(damaged, 2)}: it may be damaged, or UTF-16; save it again."
+        )
+
+
+def check_length(place: str, texts: Iterable[str]) -> None:
+    """Refuse texts so long that they are no names: in an array of strings the longest sets the memory of all."""
+    longest = max(map(len, texts), default=0)
+    if longest > MAX_TEXT:
+        raise TableError(
+            f"{place} holds text of {longest} characters, at most {MAX_TEXT} make a name: shorten it, or drop it."
+        )
+
+
+def _closest(wanted: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the most similar name, if one is similar; the search takes long for long and for many names."""
+    beginnings = {name[:MAX_NAME]: name for name in islice(names, MAX_SEARCHED)}
+    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1, cutoff=cutoff)
+    return beginnings[close[0]] if close else None
 
 
 def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     """Return the labels, whole numbers as integers; refuse what no classifier can be held out on."""
     if len(y) < MIN_ROWS:
         raise TableError(f"{path} has {len(y)} rows: too few rows to hold any out; give at least {MIN_ROWS}.")
+    if y.dtype.kind in "OU":
+        check_length(f"{path}: {shown(target)}", y)
+        y = y.astype(str, copy=False)
     if y.dtype.kind == "f":
         if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
             raise TableError(
-                f"{path}: {target!r} holds real numbers, but compare ranks classifiers and the target must be classes: "
-                "cut it into classes, or choose another target."
+                f"{path}: {shown(target)} holds real numbers, but compare ranks classifiers and the target must be "
+                "classes: cut it into classes, or choose another target."
             )
         y = y.astype(np.int64)
     classes, sizes = np.unique(y, return_counts=True)
     if len(classes) == 1:
-        raise TableError(f"{path}: {target!r} holds one class, {classes.item()!r}: give rows of at least two classes.")
+        raise TableError(
+            f"{path}: {shown(target)} holds one class, {shown(classes.item())}: give rows of at least two classes."
+        )
     alone = classes[sizes == 1].tolist()
     if alone:
         raise TableError(
-            f"{path}: a single row of {target!r} has the class {quoted(alone, 5)}, too few to learn from and hold "
+            f"{path}: a single row of {shown(target)} has the class {quoted(alone, 5)}, too few to learn from and hold "
             "out: merge it with another class, or drop it."
         )
     return y
@@ -137,7 +180,7 @@ def check_groups(path: Path, name: str, groups: np.ndarray) -> np.ndarray:
     """Return the groups; refuse fewer than three."""
     count = len(np.unique(groups))
     if count < 3:
-        raise TableError(f"{path}: {name!r} holds {count} groups, too few to hold some out: give at least 3.")
+        raise TableError(f"{path}: {shown(name)} holds {count} groups, too few to hold some out: give at least 3.")
     return groups
 
 
@@ -149,21 +192,37 @@ def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any,
     if issparse(X):
         varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
     else:
-        varies = (X[0] != X).any(axis=0)
+        varies = varying(X)
     if not varies.any():
         raise nothing_left(place)
     kept = [name for name, varied in zip(names, varies, strict=True) if varied]
     constant = [name for name, varied in zip(names, varies, strict=True) if not varied]
-    return X if varies.all() else _compacted(X, varies), kept, note("ignored, constant", constant)
+    if not varies.all():
+        X = (compacted if X.flags.c_contiguous else _compacted_columns)(X, varies)
+    return X, kept, note("ignored, constant", constant)
 
 
-def _compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return some columns of X, written over X itself: no row is overwritten before it was read."""
+def varying(X: np.ndarray) -> np.ndarray:
+    """Return for every column of finite numbers whether it changes."""
+    return X.max(axis=0) != X.min(axis=0)
+
+
+def compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return some columns of X, each at most once, written over X itself: nothing is overwritten before it was read."""
     X = np.ascontiguousarray(X)
-    compact = X.reshape(-1)[: X.shape[0] * kept.sum()].reshape(X.shape[0], -1)
+    width = X[:1, kept].shape[1]
+    compact = X.reshape(-1)[: X.shape[0] * width].reshape(X.shape[0], width)
     for block in row_blocks(*X.shape):
         compact[block] = X[block][:, kept]
     return compact
+
+
+def _compacted_columns(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return some columns of X, which lie one behind the other, in their order and written over X itself."""
+    columns = X.T
+    for new, old in enumerate(np.flatnonzero(kept)):
+        columns[new] = columns[old]
+    return columns[: kept.sum()].T
 
 
 def nothing_left(place: Path | str) -> TableError:
@@ -178,9 +237,27 @@ def note(what: str, items: list[str]) -> list[str]:
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:
     """Return "'a', 'b', 'c'", cut after `most` names."""
-    return listed([repr(name) for name in names], most)
+    return listed([shown(name) for name in names], most)
+
+
+def shown(name: Any) -> str:
+    """Return a name in quotes, short enough for a message."""
+    return shortened(repr(name), MAX_NAME)
 
 
 def listed(items: Sequence[str], most: int = 10) -> str:
-    """Return "a, b, c", cut after `most` items."""
-    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+    """Return "a, b, c", cut after `most` items, or fewer where they are long."""
+    short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
+    while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
+        short.pop()
+    return ", ".join(short) + (f" and {len(items) - len(short)} more" if len(items) > len(short) else "")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text, cut after `most` characters."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def reason(error: Exception) -> str:
+    """Return what a library says, short enough for a message."""
+    return shortened(" ".join(str(error).split()), 2 * MAX_NAME)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import BUNDLED, load
-from .columns import File, read_columns
+from .columns import File, Progress, ignore
 from .csv_table import CsvFile
 from .encoder import ColumnEncoder, learn_encoder, numbers_only
 from .npz_table import read_npz, read_npz_rows
@@ -30,16 +30,17 @@ from .table import (
     note,
     quoted,
     require_names,
+    shown,
     without_constants,
 )
 
 __all__ = ["Table", "TableError", "read_rows", "read_table"]
 
-FORMATS: dict[str, Callable[[Path], File]] = {".csv": CsvFile, ".parquet": ParquetFile}
+FORMATS: dict[str, Callable[[Path, Progress], File]] = {".csv": CsvFile, ".parquet": ParquetFile}
 STANDARD_INPUT = "-"
 
 
-def read_table(source: str, target: str | None = None, groups: str | None = None) -> Table:
+def read_table(source: str, target: str | None = None, groups: str | None = None, progress: Progress = ignore) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
     Parameters
@@ -52,6 +53,8 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
         theirs.
     groups : str, optional
         Column (CSV, Parquet) or key (NPZ) of the groups.
+    progress : callable, optional
+        Called as `progress(part that is read, whole)` while a CSV or Parquet file is read.
 
     Returns
     -------
@@ -67,15 +70,15 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
     with _file(source) as path:
         if path.suffix.lower() == ".npz":
             return read_npz(path, target or "y", groups)
-        return _read_labelled(FORMATS[path.suffix.lower()](path), target, groups)
+        return _read_labelled(FORMATS[path.suffix.lower()](path, progress), target, groups)
 
 
-def read_rows(source: str, encoder: ColumnEncoder) -> tuple[Any, list[str]]:
+def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
     """Return rows for a model, and notes on what was ignored or is unknown to it.
 
     Parameters
     ----------
-    source : str
+    source, progress
         As in `read_table`.
     encoder : ColumnEncoder
         Names the columns that are needed; their order in the table does not matter.
@@ -96,9 +99,9 @@ def read_rows(source: str, encoder: ColumnEncoder) -> tuple[Any, list[str]]:
     with _file(source) as path:
         if path.suffix.lower() == ".npz":
             return _select(path, *read_npz_rows(path), encoder)
-        file = FORMATS[path.suffix.lower()](path)
+        file = FORMATS[path.suffix.lower()](path, progress)
         require_names(path, file.names, encoder.columns)
-        columns = read_columns(file, encoder.columns, as_text=encoder.text.tolist())
+        columns = file.read(encoder.columns, as_text=encoder.text.tolist())
         notes = [*_ignored(file.names, encoder), *encoder.unknown(columns)]
         return encoder.encode(columns), notes
 
@@ -123,7 +126,8 @@ def _file(source: str) -> Iterator[Path]:
     except MemoryError as error:
         raise TableError(f"{source} does not fit into memory: take fewer rows or columns.") from error
     except OSError as error:
-        raise TableError(f"{source} cannot be read: {error.strerror or error}.") from error
+        reason = str(error.strerror or error).partition("\n")[0]
+        raise TableError(f"{source} cannot be read: {reason}.") from error
 
 
 def _existing(source: str) -> Path:
@@ -153,10 +157,10 @@ def _read_labelled(file: File, target: str | None, groups: str | None) -> Table:
     target = find_name(file.path, file.names, target, "--target")
     groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
     if target == groups:
-        raise TableError(f"{file.path}: --target and --groups both name the column {target!r}: give two columns.")
-    columns = read_columns(file, file.names)
-    y = check_classes(file.path, target, columns.pop(target))
-    group = None if groups is None else check_groups(file.path, groups, columns.pop(groups))
+        raise TableError(f"{file.path}: --target and --groups both name the column {shown(target)}: give two columns.")
+    columns = file.read(file.names, as_they_are=[target] if groups is None else [target, groups])
+    y = check_classes(file.path, target, columns.as_they_are[target])
+    group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups])
     encoder, notes, row_names = learn_encoder(columns)
     return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names)
 

@@ -12,12 +12,15 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._array import refuse_foreign, validate_rows
+from .._callbacks import CallbackSupportMixin
 
 
-class LinearEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LinearEmbedding(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A linear map `Z = X components_.T`, which is also the metric `M = components_.T components_`.
 
-    Abstract: a method defines `__init__` and `fit`, which sets `components_` of shape (m, p).
+    Abstract: a method defines `__init__` and `fit`, which sets `components_` of shape (m, p) and reports its steps to
+    the callbacks of scikit-learn (`set_callbacks`, from 1.9 on). A callback cannot stop a spectral fit, since there is
+    no map before its last step; it may raise.
     """
 
     components_: np.ndarray

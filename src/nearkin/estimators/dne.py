@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from .._array import check_integer, check_n_neighbors, validate_labelled_rows
+from .._callbacks import FitTask, with_callbacks
+from .._warn import warn_user
 from ..graphs import binary, either, laplacian, signed
 from ..neighbors import nearest_other_class, nearest_same_class
 from ..scatter import RowSpace, row_space, scatter, scatter_operator
@@ -84,6 +85,7 @@ class DNE(LinearEmbedding):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
 
+    @with_callbacks
     def fit(self, X: Any, y: Any) -> DNE:
         """Learn the map.
 
@@ -105,18 +107,19 @@ class DNE(LinearEmbedding):
         ValueError
             If X or y is not as above or not finite, or a parameter is out of bounds.
         """
+        task = FitTask(self, X, y, n_steps=3)
         X, codes = validate_labelled_rows(self, X, y)
         k = check_n_neighbors(self.n_neighbors)
         wanted = _check_n_components(self.n_components, X.shape[1])
 
-        if isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos":
-            rows = RowSpace(X, None)
-            L = laplacian(discriminant_adjacency(X, codes, k))
-            result = trace_difference(scatter_operator(X, L), wanted)
-        else:
-            rows = row_space(X)
+        few = wanted if isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos" else None
+        rows = row_space(X) if few is None else RowSpace(X, None)
+        with task.step("graph"):
             L = laplacian(discriminant_adjacency(rows.coordinates, codes, k))
-            result = trace_difference(scatter(rows.coordinates, L))
+        with task.step("scatter"):
+            S = scatter(rows.coordinates, L) if few is None else scatter_operator(rows.coordinates, L)
+        with task.step("eigenproblem"):
+            result = trace_difference(S, few)
         result.warn()
 
         m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)
@@ -124,6 +127,7 @@ class DNE(LinearEmbedding):
         self.components_ = components[:m].astype(X.dtype, copy=False)
         self.n_components_ = m
         self.objective_ = 2 * float(self.eigenvalues_[:m].sum())
+        task.end()
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -147,12 +151,10 @@ def _n_leading(eigenvalues: np.ndarray, theta: float | None) -> int:
     """Return d (eq. 10), or the smallest t whose eigenvalues make up the share theta of the negative sum (eq. 14)."""
     d = _n_negative(eigenvalues)
     if d == 0:
-        warnings.warn(
+        warn_user(
             "No direction separates neighbours of different classes more than it spreads kin (no negative "
             "eigenvalue): the one of the smallest eigenvalue is kept. Try other features, a larger n_neighbors, or "
-            "KernelPCA or Nystroem before DNE.",
-            UserWarning,
-            stacklevel=3,
+            "KernelPCA or Nystroem before DNE."
         )
         return 1
     if theta is None:

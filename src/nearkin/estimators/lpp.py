@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._array import check_integer, check_n_neighbors, validate_rows
+from .._callbacks import FitTask, with_callbacks
 from ..graphs import either, heat_kernel, laplacian
 from ..neighbors import nearest
 from ..scatter import row_space, scatter, total_scatter
@@ -77,6 +78,7 @@ class LPP(LinearEmbedding):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None) -> LPP:
         """Learn the map.
 
@@ -97,14 +99,19 @@ class LPP(LinearEmbedding):
         ValueError
             If X is not as above or not finite, or a parameter is out of bounds.
         """
+        task = FitTask(self, X, y, n_steps=3)
         X = validate_rows(self, X, reset=True)
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k = check_n_neighbors(self.n_neighbors)
 
         rows = row_space(X)
         Z = rows.coordinates
-        W = either(heat_kernel(nearest(Z, k)))
-        result = ratio_trace(scatter(Z, laplacian(W)), total_scatter(Z, weights=W.sum(axis=1)), m)
+        with task.step("graph"):
+            W = either(heat_kernel(nearest(Z, k)))
+        with task.step("scatter"):
+            S, S_d = scatter(Z, laplacian(W)), total_scatter(Z, weights=W.sum(axis=1))
+        with task.step("eigenproblem"):
+            result = ratio_trace(S, S_d, m)
         result.warn()
 
         self.components_ = rows.lift(result.vectors).astype(X.dtype, copy=False)
@@ -112,4 +119,5 @@ class LPP(LinearEmbedding):
         self.n_components_ = self.components_.shape[0]
         self.objective_ = result.objective
         self.rank_ = result.rank
+        task.end()
         return self

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._array import check_integer, check_n_neighbors, validate_labelled_rows
+from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
 from ..neighbors import nearest_other_class, nearest_same_class
@@ -111,6 +112,7 @@ class NMMP(LinearEmbedding):
         self.n_neighbors_between = n_neighbors_between
         self.criterion = criterion
 
+    @with_callbacks
     def fit(self, X: Any, y: Any) -> NMMP:
         """Learn the map.
 
@@ -134,6 +136,7 @@ class NMMP(LinearEmbedding):
         MemoryError
             If the graph of kin would not fit into the memory that is free.
         """
+        task = FitTask(self, X, y, n_steps=3)
         X, codes = validate_labelled_rows(self, X, y)
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k_w = self._kin_counts(codes)
@@ -143,15 +146,19 @@ class NMMP(LinearEmbedding):
 
         rows = row_space(X)
         Z = rows.coordinates
-        S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w)))))
-        S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b)))))
+        with task.step("within scatter"):
+            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w)))))
+        with task.step("between scatter"):
+            S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b)))))
         default = 3 * int(codes.max() + 1)
-        if self.criterion == "trace_ratio":
-            W = self._maximize_trace_ratio(S_b, S_w, total_scatter(Z), m, default)
-        else:
-            W = self._maximize_ratio_trace(S_b, S_w, m, default)
+        with task.step("eigenproblem"):
+            if self.criterion == "trace_ratio":
+                W = self._maximize_trace_ratio(S_b, S_w, total_scatter(Z), m, default)
+            else:
+                W = self._maximize_ratio_trace(S_b, S_w, m, default)
         self.components_ = rows.lift(W).astype(X.dtype, copy=False)
         self.n_components_ = self.components_.shape[0]
+        task.end()
         return self
 
     def _maximize_trace_ratio(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._array import canonical, check_integer, check_n_neighbors, check_spread, encode_labels, refuse_foreign
+from .._array import as_rows, check_integer, check_n_neighbors, check_spread, encode_labels, is_missing
 from .._memory import available_memory
 from .methods import RAW, Method, default_methods, raw_features
 from .protocol import Budget, Protocol, Skipped, judge
@@ -142,8 +142,7 @@ def _fit_winner(name: str, contestants: Sequence[Method], protocol: Protocol) ->
 
 
 def _check_table(X: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    refuse_foreign(X)
-    X = canonical(check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32)))
+    X = as_rows(X)
     check_spread(X)
     y = column_or_1d(y)
     check_consistent_length(X, y, groups)
@@ -156,7 +155,7 @@ def _check_table(X: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray, np.ndarr
         )
     if groups is not None:
         groups = column_or_1d(groups)
-        if any(group is None or group != group for group in groups.tolist()):
+        if is_missing(groups).any():
             raise ValueError("groups has missing values: give every row a group, if need be one of its own.")
         groups = np.unique(groups, return_inverse=True)[1]
         if groups.max() < 2:

@@ -76,10 +76,10 @@ class Protocol:
         return [fold for seed in seeds for fold in self._splits(everybody, min(n_splits, possible), seed)]
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
-        """Return folds of some training rows; none where every class has a single row."""
+        """Return folds of some training rows; none where every class has a single row, or all are of one group."""
         counts = np.unique(self.y[rows], return_counts=True)[1]
-        possible = int(counts.min()) if self.groups is None else len(np.unique(self.groups[rows]))
-        n_splits = min(max(possible, 2), INNER_SPLITS, counts.max())
+        possible = max(int(counts.min()), 2) if self.groups is None else len(np.unique(self.groups[rows]))
+        n_splits = min(possible, INNER_SPLITS, counts.max())
         return self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:

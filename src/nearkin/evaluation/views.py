@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 from sklearn.neighbors import KNeighborsClassifier
 
+from .._array import as_rows
 from .methods import DIMENSIONS, RAW, Params
 from .protocol import FAILURES, Protocol
 from .results import Comparison, Fold, MethodResult
@@ -40,7 +41,8 @@ def accuracy_by_dimension(
     -----
     To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
     """
-    protocol = Protocol(X, np.asarray(y), None, comparison.n_neighbors, comparison.scale, comparison.random_state)
+    X, y = as_rows(X), np.asarray(y)
+    protocol = Protocol(X, y, None, comparison.n_neighbors, comparison.scale, comparison.random_state)
     folds = first_repeat(comparison.folds)
     curves = {}
     for result in comparison.results:
