@@ -52,6 +52,14 @@ def test_spectrum_without_rest(ax):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["kept", "cumulative sum"]
 
 
+def test_a_spectrum_too_long_for_bars_is_drawn_as_lines(ax):
+    eigenvalues = np.linspace(-1, 1, 1000)
+    SpectrumDisplay(eigenvalues, 400, "DNE").plot(ax=ax)
+    tips = [line[-1] for lines in ax.collections for line in lines.get_segments()]
+    np.testing.assert_allclose(tips, np.column_stack([np.arange(1, 1001), eigenvalues]))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["kept", "left out", "cumulative sum"]
+
+
 class TestEmbedding:
     def test_the_title_is_the_held_out_accuracy_of_what_is_drawn(self, ax):
         X, y = wine()

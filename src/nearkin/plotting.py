@@ -24,6 +24,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#00
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MAX_LEGEND = 24
 MAX_BARS = 30
+MAX_SPIKES = 300
 
 
 class SpectrumDisplay:
@@ -61,9 +62,9 @@ class SpectrumDisplay:
         ax = _axes(ax)
         number = np.arange(1, len(self.eigenvalues) + 1)
         kept = number <= self.n_components
-        bars = [ax.bar(number[kept], self.eigenvalues[kept], color=COLORS[0], label="kept")]
+        bars = [_spikes(ax, number[kept], self.eigenvalues[kept], color=COLORS[0], label="kept")]
         if not kept.all():
-            bars.append(ax.bar(number[~kept], self.eigenvalues[~kept], color="#BBBBBB", label="left out"))
+            bars.append(_spikes(ax, number[~kept], self.eigenvalues[~kept], color="#BBBBBB", label="left out"))
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
         ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(self.eigenvalues)} directions kept")
@@ -296,6 +297,13 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
         A = (estimator.transform(unit) - estimator.transform(np.zeros_like(unit[:1]))).T
     length = np.linalg.norm(A, axis=0)
     return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
+
+
+def _spikes(ax: Any, position: np.ndarray, height: np.ndarray, **style: Any) -> Any:
+    """Draw bars, or lines in their place where there are so many that bars would take minutes."""
+    if len(position) <= MAX_SPIKES:
+        return ax.bar(position, height, **style)
+    return ax.vlines(position, 0, height, **style)
 
 
 def _hold_out(y: np.ndarray, test_size: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:

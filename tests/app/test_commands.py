@@ -179,6 +179,10 @@ def test_quiet_is_quiet(here):
         (["transform", "m.skops", "new.csv", "-o", "z.txt"], "let its name end in .csv or .parquet or .npz (-o)"),
         (["transform", "m.skops", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
         (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "let its name end in .skops (--save)"),
+        (
+            ["compare", "animals.csv", "--target", "kind", "--save", "n.skops", "--neighbors", "2000"],
+            "at most 1000 neigh",
+        ),
         (["compare", "animals.csv", "--target", "kind", "--report", "r.pdf"], "let its name end in .html"),
         (["inspect", "m.skops", "--picture", "p.svg"], "let its name end in .png"),
     ],

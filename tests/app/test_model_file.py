@@ -16,7 +16,7 @@ from nearkin.app import console, model_file, pictures
 from nearkin.app.cli import main
 from nearkin.app.encoder import MAX_ONE_HOT
 from nearkin.app.model import KEPT, MAX_NAME, embed, predict
-from nearkin.app.model_file import TRUSTED, ModelFileError, load_model, save_model
+from nearkin.app.model_file import CLASSES, TRUSTED, ModelFileError, load_model, save_model
 from nearkin.app.tables import read_rows, read_table
 from nearkin.estimators.base import LinearEmbedding
 from nearkin.evaluation import RAW
@@ -91,6 +91,10 @@ def path(tmp_path, model):
 
 def new_rows(folder, kind):
     return str(folder / f"{kind} new.{TABLES[kind]}")
+
+
+def path_of(kind):
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def schema(path):
@@ -234,7 +238,8 @@ def test_every_estimator_can_be_saved_and_is_trusted():
     ours = {value for value in vars(nearkin).values() if isinstance(value, type) and issubclass(value, LinearEmbedding)}
     assert len(ours) >= 3
     assert ours <= set(KEPT)
-    assert {f"{kind.__module__}.{kind.__name__}" for kind in ours} <= set(TRUSTED)
+    assert {path_of(kind) for kind in ours} <= set(TRUSTED)
+    assert {path_of(kind) for kind in KEPT} < set(CLASSES)
     assert {type(method.estimator) for method in METHODS.values() if method.estimator is not None} <= set(KEPT)
 
 

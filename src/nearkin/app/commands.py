@@ -17,7 +17,7 @@ from ..evaluation import Comparison, accuracy_by_dimension
 from ..evaluation import compare as run_comparison
 from . import console, pictures
 from .columns import Progress
-from .model import Model, embed, learned_model
+from .model import MAX_NEIGHBORS, Model, embed, learned_model
 from .model import predict as predict_rows
 from .model_file import load_model, save_model
 from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, claim, whole, write_columns
@@ -34,6 +34,8 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     picture = claim(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
     report = options.report and claim(options.report, [".html", ".htm"], "--report")
     save = options.save and claim(options.save, [".skops"], "--save")
+    if save and options.neighbors > MAX_NEIGHBORS:
+        raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     if not options.quiet:
         _print_quietly(lambda: console.announce(table))
     with console.Progress("folds", quiet=options.quiet) as progress:

@@ -24,6 +24,7 @@ from .table import Table
 
 FORMAT = 1
 MAX_NAME = 200
+MAX_NEIGHBORS = 1000
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
 # What a step needs, fitted, to map new rows and to show its spectrum; beside its parameters nothing else is kept.
@@ -65,7 +66,7 @@ class Model:
     classes : ndarray of shape (c,)
         Labels, sorted.
     n_neighbors : int
-        k of the vote.
+        k of the vote, at most `MAX_NEIGHBORS`.
     target, table : str
         Name of the column of the labels, and of the table; cut after `MAX_NAME` characters.
     held_out : dict

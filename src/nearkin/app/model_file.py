@@ -25,10 +25,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import sklearn
 from scipy.sparse import csr_array, issparse
+from sklearn.preprocessing import StandardScaler
 
 from .._memory import require_memory
-from .encoder import ColumnEncoder
-from .model import FORMAT, KEPT, MAX_NAME, Model, predict
+from .encoder import MAX_ONE_HOT, ColumnEncoder
+from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict
 
 # Every class of ours that a model may hold, written down: never what a file asks for.
 TRUSTED = [
@@ -73,6 +74,7 @@ END = 56 + 20 + 22  # bytes: above 2 GB an end of 64 bits and a pointer to it, a
 MAX_DIRECTORY = 2**20
 MAX_SCHEMA = 2**20
 MAX_DEPTH = 30
+MAX_COLUMN_NAME = 10_000
 MAX_VALUE = 1e140  # squares of larger ones are lost, and no axis can show them
 MATRICES = ("components_", "scalings_")
 NUMBERS = ("n_features_in_", "_max_components")
@@ -204,13 +206,13 @@ def _check_schema(schema: Any, members: list[str]) -> None:
     """Refuse a newer format, and every node and type that `save_model` does not write."""
     try:
         if _type(schema) != TRUSTED[0]:
-            raise ModelFileError(f"is a skops file of {_type(schema)}, no nearkin model: refused.")
+            raise ModelFileError(f"is a skops file of {_short(_type(schema))}, no nearkin model: refused.")
         _check_format(schema)
         known: dict[int, Any] = {}
         for node in _nodes(schema, []):
             if _type(node) not in NODES.get(node["__loader__"], ()):
-                kind = f"{_type(node)} ({_short(node['__loader__'])})"
-                raise ModelFileError(f"holds {kind}, which no model has: refused.")
+                kind = f"{_type(node)} ({node['__loader__']})"
+                raise ModelFileError(f"holds {_short(kind)}, which no model has: refused.")
             if type(node["__id__"]) is not int or known.setdefault(node["__id__"], node) != node:
                 raise ModelFileError("gives one number to several parts: refused.")
         named = [node["file"] for node in _nodes(schema, []) if node["__loader__"] == "NdArrayNode"]
@@ -231,7 +233,7 @@ def _check_format(schema: dict[str, Any]) -> None:
 
 
 def _type(node: dict[str, Any]) -> str:
-    return _short(f"{node['__module__']}.{node['__class__']}")
+    return f"{node['__module__']}.{node['__class__']}"
 
 
 def _nodes(node: dict[str, Any], above: list[int]) -> Iterator[dict[str, Any]]:
@@ -268,7 +270,7 @@ def _other_origin(stored: dict[str, Any]) -> str:
 
 def _check_model(model: Model) -> None:
     """Raise a ValueError unless the parts are as `save_model` writes them, and fit together."""
-    _require(set(vars(model)) == set(ATTRIBUTES), "other attributes than a model's")
+    _require(set(vars(model)) == set(ATTRIBUTES), "attributes")
     for name, kind in ATTRIBUTES.items():
         value = getattr(model, name)
         _require(isinstance(value, kind) and not isinstance(value, bool), name)
@@ -276,7 +278,7 @@ def _check_model(model: Model) -> None:
     _check_encoder(model.encoder)
     for step in model.steps:
         _check_step(step, len(model.encoder.feature_names))
-    _require(len(model.steps) <= 1 + model.is_standardized, "steps")
+    _require(len(model.steps) <= 1 + model.is_standardized and not isinstance(model.map, StandardScaler), "steps")
     _check_voters(model)
     _check_use(model)
 
@@ -290,7 +292,7 @@ def _check_words(model: Model) -> None:
     figures = {name: value for name, value in model.held_out.items() if name != "folds"}
     _require(set(figures) - {"p_value"} == {"accuracy", "std", "raw_accuracy"}, "held-out figures")
     _require(all(type(value) is float and 0 <= value <= 1 for value in figures.values()), "held-out figures")
-    _require(type(model.held_out.get("folds")) is int, "held-out figures")
+    _require(type(model.held_out.get("folds")) is int and 1 < model.held_out["folds"] < 2**31, "held-out figures")
     _require(set(model.versions) == {"nearkin", "scikit-learn"}, "versions")
     for word in (model.method, model.target, model.table, *model.versions.values()):
         _require(isinstance(word, str) and len(word) <= MAX_NAME and _is_text(np.array([word])), "words")
@@ -300,9 +302,12 @@ def _check_encoder(encoder: ColumnEncoder) -> None:
     _require(set(vars(encoder)) == {"numbers", "text", "categories"}, "encoder")
     for names in (encoder.numbers, encoder.text, *encoder.categories):
         _require(names.ndim == 1 and names.dtype.kind == "U" and _is_text(names), "names of columns")
-    _require(len(encoder.text) == len(encoder.categories), "names of columns")
+    for names in (encoder.numbers, encoder.text):
+        _require(names.itemsize <= 4 * MAX_COLUMN_NAME, "names of columns")
     _require(len(set(encoder.columns)) == len(encoder.columns) > 0, "names of columns")
+    _require(len(encoder.text) == len(encoder.categories), "values of text columns")
     _require(all(len(known) > 0 and _ascends(known) for known in encoder.categories), "values of text columns")
+    _require(sum(map(len, encoder.categories)) <= MAX_ONE_HOT, "values of text columns")
 
 
 def _check_step(step: Any, n_features: int) -> None:
@@ -311,9 +316,14 @@ def _check_step(step: Any, n_features: int) -> None:
     _require(set(kept) <= set(state), "steps")
     _require(set(parameters) <= set(type(step)().get_params(deep=False)), "parameters")
     _require(all(isinstance(value, (str, int, float, NoneType)) for value in parameters.values()), "parameters")
-    for name in kept:
-        _require(type(state[name]) is int if name in NUMBERS else _is_kept(state[name], 1 + (name in MATRICES)), name)
     _require(step.n_features_in_ == n_features, "number of features")
+    for name in kept:
+        value = state[name]
+        if name in NUMBERS:
+            _require(type(value) is int, name)
+        else:
+            _require(isinstance(value, np.ndarray) and value.ndim == 1 + (name in MATRICES), name)
+            _require(max(value.shape) <= n_features and _is_moderate(value), name)
 
 
 def _check_voters(model: Model) -> None:
@@ -328,21 +338,17 @@ def _check_voters(model: Model) -> None:
     _require(codes.ndim == 1 and codes.dtype.kind == "i", "labels")
     _require(0 <= codes.min() <= codes.max() < len(classes), "labels")
     _require(model.voters().shape[0] == len(codes), "coordinates")
-    _require(1 <= model.n_neighbors <= len(codes), "number of neighbours")
+    _require(not issparse(model.voters()) or model.voters().has_canonical_format, "coordinates")
+    _require(1 <= model.n_neighbors <= min(len(codes), MAX_NEIGHBORS), "number of neighbours")
 
 
 def _check_use(model: Model) -> None:
     """Let a row of zeros be mapped and labelled."""
     n_features = len(model.encoder.feature_names)
-    _require(model.n_components <= n_features, "dimensions")
     row: Any = np.zeros((1, n_features))
     row = csr_array(row) if issparse(model.voters()) else row
     _require(model.transform(row).shape == (1, model.n_components), "dimensions")
     predict(model, row)
-
-
-def _is_kept(values: Any, ndim: int) -> bool:
-    return isinstance(values, np.ndarray) and values.ndim == ndim and _is_moderate(values)
 
 
 def _is_moderate(values: np.ndarray) -> bool:
