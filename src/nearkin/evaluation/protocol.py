@@ -28,8 +28,10 @@ from .results import Fold, MethodResult
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 INNER_SPLITS = 3
 # Up to so many features the matrices are so small that BLAS threads cost more than they give: on two cores, twice the
-# time for a comparison on breast_cancer. The neighbour search keeps its threads.
+# time for a comparison on breast_cancer. The neighbour search keeps its threads unless the rows are few, too: on a busy
+# machine threads that wait for one another make it many times slower.
 FEW_FEATURES = 500
+FEW_ROWS = 2000
 PILOT_ROWS = 1000
 
 
@@ -102,9 +104,10 @@ class Protocol:
         vote = KNeighborsClassifier(self.n_neighbors, algorithm="brute")
         return Pipeline([*steps, ("vote", vote)])
 
-    def blas_threads(self) -> threadpool_limits:
-        """Return a context in which small matrices are multiplied by a single thread."""
-        return threadpool_limits(1 if self.X.shape[1] <= FEW_FEATURES else None, user_api="blas")
+    def few_threads(self) -> threadpool_limits:
+        """Return a context in which small problems are solved by a single thread."""
+        few_rows, few_features = self.X.shape[0] <= FEW_ROWS, self.X.shape[1] <= FEW_FEATURES
+        return threadpool_limits(1 if few_features else None, user_api=None if few_rows else "blas")
 
     def choose(self, method: Method, rows: np.ndarray) -> Params:
         """Return the parameters with the highest mean accuracy on inner folds of the rows; of equals the smallest."""
@@ -152,7 +155,7 @@ def judge(
     start = time.perf_counter()
     rows = []
     progress(method.name, 0, len(folds))
-    with warnings.catch_warnings(record=True) as caught, protocol.blas_threads():
+    with warnings.catch_warnings(record=True) as caught, protocol.few_threads():
         warnings.simplefilter("always")
         if method.name != RAW:
             _check_budget(method, protocol, folds, budget)

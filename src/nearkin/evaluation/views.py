@@ -48,7 +48,7 @@ def accuracy_by_dimension(
     for result in comparison.results:
         by_fold = []
         for number, (fold, params) in enumerate(zip(folds, result.params, strict=False)):
-            with protocol.blas_threads():
+            with protocol.few_threads():
                 by_fold.append(_fold_curve(result, params, protocol, fold))
             if progress is not None:
                 progress(f"{result.name}, dimensions", number + 1, len(folds))
