@@ -261,7 +261,7 @@ class FeatureDisplay:
         if len(order) > MAX_BARS:
             order = np.concatenate([order[: MAX_BARS // 2], order[-MAX_BARS // 2 :]])
         position = np.arange(len(order))[::-1]
-        colors = [COLORS[0] if self.stretch[feature] >= 1 else COLORS[1] for feature in order]
+        colors = [COLORS[0] if self.stretch[feature] > 1 - 1e-6 else COLORS[1] for feature in order]
         ax.barh(position, self.stretch[order], color=colors)
         ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
         ax.set_yticks(position, [_shortened(str(self.names[feature])) for feature in order], parse_math=False)
