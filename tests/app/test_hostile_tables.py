@@ -243,6 +243,15 @@ def test_numbers_that_cannot_be_squared_are_refused_by_the_comparison(low, high,
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_what_does_not_fit_is_refused(monkeypatch, suffix):
+    write(csv(more=KINDS))
+    parquet.write_table(arrow(more=KINDS), "t.parquet")
+    npz(X=np.zeros((N, 10)))
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 100)
+    assert_clear(read(f"t.{suffix}"), f"t.{suffix} does not fit into memory: take fewer rows or columns")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_ten_thousand_columns(suffix):
     frame = pd.DataFrame(RNG.standard_normal((N, 10_000))).rename(columns=str).assign(kind=KINDS)
     if suffix == "csv":
