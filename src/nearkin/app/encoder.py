@@ -10,7 +10,7 @@ import numpy as np
 
 from .._memory import require_memory
 from .columns import Columns
-from .table import TableError, check_length, note, nothing_left, quoted, rearranged, shown, varying
+from .table import TableError, check_distinct, check_length, note, nothing_left, quoted, rearranged, shown, varying
 
 MAX_ONE_HOT = 2000
 
@@ -106,6 +106,7 @@ def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     encoder = ColumnEncoder(
         np.array(numbers, dtype=str), text, [np.unique(known.astype(str)) for known in categories.values()]
     )
+    check_distinct(f"{columns.file.path}, one-hot encoded,", encoder.feature_names)
     return encoder, notes, columns.text[identifiers[0]] if identifiers else range(columns.n_rows)
 
 

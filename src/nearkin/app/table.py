@@ -107,12 +107,13 @@ class BadCells:
             )
 
 
-def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str]) -> None:
+def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise a TableError that names the columns a model needs and the table lacks."""
     present = set(names)
     missing = [name for name in needed if name not in present]
     if missing:
-        close = _closest(missing[0], names, cutoff=0.5)
+        known = set(needed)
+        close = _closest(missing[0], [name for name in names if name not in known])
         hint = "" if close is None else f" ({shown(missing[0])} may be {shown(close)} here)"
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
@@ -121,15 +122,20 @@ def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str])
 
 def check_names(place: Path | str, names: Sequence[str]) -> None:
     """Refuse names that do not tell columns apart, or are none."""
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
-        raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
+    check_distinct(place, names)
     damaged = [name for name in names if "\0" in name]
     if damaged:
         raise TableError(
             f"{place} has NUL characters in {quoted(damaged, 2)}: it may be damaged, or UTF-16; save it again."
         )
     check_length(str(place), names)
+
+
+def check_distinct(place: Path | str, names: Iterable[str]) -> None:
+    """Refuse names that do not tell columns apart."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
 
 
 def check_length(place: str, texts: Iterable[str]) -> None:
@@ -142,10 +148,10 @@ def check_length(place: str, texts: Iterable[str]) -> None:
         )
 
 
-def _closest(wanted: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+def _closest(wanted: str, names: Iterable[str]) -> str | None:
     """Return the most similar name, if one is similar; the search takes long for long and for many names."""
     beginnings = {name[:MAX_NAME]: name for name in islice(names, MAX_SEARCHED)}
-    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1)
     return beginnings[close[0]] if close else None
 
 
