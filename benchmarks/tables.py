@@ -18,54 +18,86 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from nearkin.app.encoder import numbers_only
+from nearkin.app.encoder import ColumnEncoder, numbers_only
 from nearkin.app.tables import read_rows, read_table
 
-N_COLUMNS = 50
-NAMES = [f"x{j}" for j in range(N_COLUMNS)]
-LABELS = np.array(["ash", "beech", "elm", "larch", "oak", "pine", "rowan", "spruce", "willow", "yew"])
+NAMES = [f"x{j}" for j in range(50)]
+WORDS = np.array(["ash", "beech", "elm", "larch", "oak", "pine", "rowan", "spruce", "willow", "yew"])
+READERS = ("read_table", "read_rows", "pandas")
 
-WRITERS = {
-    "NPZ": lambda X, y, path: np.savez(path, X=X, y=y, feature_names=NAMES),
-    "NPZ, compressed": lambda X, y, path: np.savez_compressed(path, X=X.round(2), y=y, feature_names=NAMES),
-    "NPZ, a constant column": lambda X, y, path: WRITERS["NPZ"](with_a_constant(X), y, path),
-    "NPZ, column after column, one constant": lambda X, y, path: WRITERS["NPZ"](
-        np.asfortranarray(with_a_constant(X)), y, path
-    ),
-    "NPZ of float32": lambda X, y, path: WRITERS["NPZ"](X.astype(np.float32), y, path),
-    "NPZ of int64": lambda X, y, path: WRITERS["NPZ"]((1000 * X).astype(np.int64), y, path),
-    "Parquet as pandas writes it": lambda X, y, path: frame(X, y).to_parquet(path),
-    "Parquet, groups of 20,000 rows": lambda X, y, path: parquet.write_table(
-        pa.Table.from_pandas(frame(X, y)), path, row_group_size=20_000
-    ),
-    "Parquet, a constant column": lambda X, y, path: frame(with_a_constant(X), y).to_parquet(path),
-    "CSV": lambda X, y, path: csv.write_csv(pa.Table.from_pandas(frame(X, y)), path),
-    "CSV, a constant column": lambda X, y, path: WRITERS["CSV"](with_a_constant(X), y, path),
-}
-READERS = {
-    "read_table": lambda path: read_table(path, "y"),
-    "read_rows": lambda path: read_rows(path, numbers_only(NAMES)),
-    "pandas": lambda path: (pd.read_csv if path.endswith(".csv") else pd.read_parquet)(path),
-}
+
+def write_npz(X, y, path):
+    np.savez(path, X=X, y=y, feature_names=NAMES)
+
+
+def write_compressed_npz(X, y, path):
+    np.savez_compressed(path, X=X.round(2), y=y, feature_names=NAMES)
+
+
+def write_parquet(X, y, path):
+    frame(X, y).to_parquet(path)
+
+
+def write_parquet_in_many_groups(X, y, path):
+    parquet.write_table(pa.Table.from_pandas(frame(X, y)), path, row_group_size=20_000)
+
+
+def write_parquet_with_words(X, y, path):
+    frame(X, y).assign(word=y).to_parquet(path)
+
+
+def write_csv(X, y, path):
+    csv.write_csv(pa.Table.from_pandas(frame(X, y)), path)
+
+
+def write_csv_with_words(X, y, path):
+    csv.write_csv(pa.Table.from_pandas(frame(X, y).assign(word=y)), path)
 
 
 def frame(X, y):
     return pd.DataFrame(X, columns=NAMES).assign(y=y)
 
 
-def with_a_constant(X):
-    X = X.copy()
-    X[:, N_COLUMNS // 2] = 1
+def same(X):
     return X
 
 
-def read(name, path):
+def with_a_constant(X):
+    X = X.copy()
+    X[:, len(NAMES) // 2] = 1
+    return X
+
+
+TABLES = {
+    "NPZ": (write_npz, same, "plain.npz"),
+    "NPZ, compressed": (write_compressed_npz, same, "plain.npz"),
+    "NPZ, one column constant": (write_npz, with_a_constant, "plain.npz"),
+    "NPZ, column after column, one constant": (write_npz, lambda X: np.asfortranarray(with_a_constant(X)), "plain.npz"),
+    "NPZ of float32": (write_npz, lambda X: X.astype(np.float32), "plain.npz"),
+    "NPZ of int64": (write_npz, lambda X: (1000 * X).astype(np.int64), "plain.npz"),
+    "Parquet as pandas writes it": (write_parquet, same, "plain.parquet"),
+    "Parquet, groups of 20,000 rows": (write_parquet_in_many_groups, same, "plain.parquet"),
+    "Parquet, one column constant": (write_parquet, with_a_constant, "plain.parquet"),
+    "Parquet, one column of ten words more: X is 1.2 times as wide": (write_parquet_with_words, same, "words.parquet"),
+    "CSV": (write_csv, same, "plain.csv"),
+    "CSV, one column constant": (write_csv, with_a_constant, "plain.csv"),
+    "CSV, one column of ten words more: X is 1.2 times as wide": (write_csv_with_words, same, "words.csv"),
+}
+
+
+def read(reader, path):
     """Print the seconds that a reader takes, and the bytes by which the process grows at its peak."""
-    before = memory("VmRSS")
-    start = time.perf_counter()
-    result = READERS[name](path)  # held: at the end it counts
+    with_words = ColumnEncoder(np.array(NAMES), np.array(["word"]), [WORDS])
+    encoder = with_words if path.stem == "words" else numbers_only(NAMES)
+    before, start = memory("VmRSS"), time.perf_counter()
+    if reader == "read_table":
+        result = read_table(str(path), "y")
+    elif reader == "read_rows":
+        result = read_rows(str(path), encoder)
+    else:
+        result = (pd.read_csv if path.suffix == ".csv" else pd.read_parquet)(path)
     print(time.perf_counter() - start, memory("VmHWM") - before)
-    del result
+    del result  # until here it counts
 
 
 def memory(field):
@@ -73,35 +105,39 @@ def memory(field):
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
-def measured(name, path):
-    command = [sys.executable, __file__, "--read", name, str(path)]
-    seconds, n_bytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return float(seconds), float(n_bytes)
+def measured(reader, path):
+    if reader == "pandas" and path.suffix == ".npz":
+        return None, None
+    command = [sys.executable, __file__, "--read", reader, str(path)]
+    return map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def cell(value, form):
+    return "-" if value is None else format(value, form)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--only", default="", help="only the tables whose names begin with this")
+    parser.add_argument("--only", default="", metavar="NAME", help="only the tables whose names begin so")
     parser.add_argument("--read", nargs=2, metavar=("READER", "FILE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:
-        return read(*options.read)
+        return read(options.read[0], Path(options.read[1]))
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(options.rows, N_COLUMNS)), rng.choice(LABELS, options.rows)
-    print(f"| {options.rows:,} x {N_COLUMNS} | memory: `read_table` | `read_rows` | pandas | seconds: `read_table` "
-          "| `read_rows` | pandas |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    X, y = rng.normal(size=(options.rows, len(NAMES))), rng.choice(WORDS, options.rows)
+    print(
+        f"| {options.rows:,} x {len(NAMES)} | peak memory / X: {' | '.join(READERS)} | seconds: {' | '.join(READERS)} |"
+    )
+    print("|---" * (1 + 2 * len(READERS)) + "|")
     with tempfile.TemporaryDirectory() as folder:
-        for name, write in WRITERS.items():
+        for name, (write, change, file_name) in TABLES.items():
             if name.startswith(options.only):
-                path = Path(folder, f"table.{name.split()[0].strip(',').lower()}")
-                write(X, y, path)
-                readers = READERS if path.suffix != ".npz" else ["read_table", "read_rows"]
-                seconds, n_bytes = zip(*(measured(reader, path) for reader in readers), strict=True)
-                cells = [f"{value / X.nbytes:.2f}" for value in n_bytes] + ["-"] * (3 - len(n_bytes))
-                cells += [f"{value:.1f}" for value in seconds] + ["-"] * (3 - len(seconds))
-                print(f"| {name} | {' | '.join(cells)} |", flush=True)
-                path.unlink()
+                path = Path(folder, file_name)
+                write(change(X), y, path)
+                seconds, n_bytes = zip(*(measured(reader, path) for reader in READERS), strict=True)
+                ratios = [cell(value and value / X.nbytes, ".2f") for value in n_bytes]
+                print(f"| {' | '.join([name, *ratios, *(cell(value, '.1f') for value in seconds)])} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ def table_or_line(name):
 def assert_sound(table):
     assert not isinstance(table, str), table
     assert table.X.dtype in (np.float32, np.float64)
+    assert table.y.dtype.isnative
     assert table.X.shape == (len(table.y), len(table.feature_names))
     comparison = compare(table.X, table.y, methods=[Method("PCA", PCA(svd_solver="full"))], n_splits=2, n_repeats=1)
     assert all(np.isfinite(result.accuracy).all() for result in comparison.results)
@@ -206,6 +207,10 @@ REFUSED = {
     "labels that are empty": (labelled("a", "", "b"), "missing values"),
     "labels called nan": (labelled("a", "nan"), "missing values"),
     "labels of 100,000 letters": (labelled(LONG, LONG + "y"), "'kind' holds text of 100001 characters"),
+    "a column called like an encoded value": (
+        csv(**{"more": ["a", "b"] * 12, "more=a": SIZES}),
+        "one-hot encoded, has 'more=a' more than once",
+    ),
     "values of 100,000 letters": (csv(more=[LONG, "y"] * 12), "'more' holds text of 100000 characters"),
     "a name of 100,000 letters": (named(LONG), "the header line holds text of 100000 characters"),
     "a name of a million letters": (named(10 * LONG), "field larger than field limit"),
@@ -240,6 +245,15 @@ def test_numbers_that_cannot_be_squared_are_refused_by_the_comparison(low, high,
     table = read("t.csv")
     with pytest.raises(ValueError, match=rf"^X varies by up to {spread} .*: scale the features first\.$"):
         compare(table.X, table.y)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_what_does_not_fit_is_refused(monkeypatch, suffix):
+    write(csv(more=KINDS))
+    parquet.write_table(arrow(more=KINDS), "t.parquet")
+    npz(X=np.zeros((N, 10)))
+    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 100)
+    assert_clear(read(f"t.{suffix}"), f"t.{suffix} does not fit into memory: take fewer rows or columns")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
@@ -488,6 +502,7 @@ SOUND_NPZ = {
     "long double": {"X": TWO.astype(np.longdouble)},
     "truth values": {"X": TWO > 0},
     "labels in the other byte order": {"kind": np.array(KINDS, dtype=">U5")},
+    "numbers of labels in the other byte order": {"kind": np.arange(N, dtype=">i8") % 3},
     "labels of mixed types became text": {"kind": np.array([1, "two", True] * 8)},
     "names": {"X": TWO, "feature_names": np.array([STRANGE["HTML"], STRANGE["emoji"]])},
 }

@@ -15,7 +15,7 @@ import numpy as np
 
 from .table import BadCells, TableError, shown
 
-CELLS_PER_BLOCK = 2**20
+CELLS_PER_BLOCK = 2**18
 INTEGER = re.compile("-?[0-9]+")
 
 # Called with the part that is done, and the whole.

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._memory import require_memory
 from .columns import Columns
-from .table import TableError, check_length, compacted, note, nothing_left, quoted, shown, varying
+from .table import TableError, check_distinct, check_length, note, nothing_left, quoted, rearranged, shown, varying
 
 MAX_ONE_HOT = 2000
 
@@ -44,16 +45,15 @@ class ColumnEncoder:
         return [*self.numbers.tolist(), *codes]
 
     def encode(self, columns: Columns) -> np.ndarray:
-        """Return X of shape (n, p), float64; without text it is the memory of the columns' numbers."""
+        """Return X of shape (n, p), float64, in the memory of the columns' numbers: this uses them up."""
         for name in self.numbers.tolist():
             if name in columns.text:
                 raise TableError(_text_for_numbers(columns, name))
-        numbers = _chosen(columns, self.numbers.tolist())
-        if not len(self.text):
-            return numbers
-        start = numbers.shape[1]
-        X = np.zeros((columns.n_rows, len(self.feature_names)))
-        X[:, :start] = numbers
+        n_codes = sum(map(len, self.categories))
+        require_memory(8 * columns.n_rows * n_codes, "One-hot encoded text", "drop columns of text")
+        position = {name: number for number, name in enumerate(columns.number_names)}
+        chosen = np.array([position[name] for name in self.numbers.tolist()], dtype=int)
+        X, start = rearranged(columns.numbers, chosen, n_codes), len(chosen)
         for name, known in self._known():
             codes = _codes(columns.text[name], known)
             rows = np.flatnonzero(codes >= 0)
@@ -106,16 +106,8 @@ def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     encoder = ColumnEncoder(
         np.array(numbers, dtype=str), text, [np.unique(known.astype(str)) for known in categories.values()]
     )
+    check_distinct(f"{columns.file.path}, one-hot encoded,", encoder.feature_names)
     return encoder, notes, columns.text[identifiers[0]] if identifiers else range(columns.n_rows)
-
-
-def _chosen(columns: Columns, names: list[str]) -> np.ndarray:
-    """Return columns of numbers in the order of the names, in the memory of the columns."""
-    position = {name: number for number, name in enumerate(columns.number_names)}
-    chosen = np.array([position[name] for name in names], dtype=int)
-    if np.array_equal(chosen, np.arange(len(position))):
-        return columns.numbers
-    return compacted(columns.numbers, chosen)
 
 
 def _codes(values: np.ndarray, known: np.ndarray) -> np.ndarray:

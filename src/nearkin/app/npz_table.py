@@ -193,7 +193,7 @@ def _labels(path: Path, archive: Any, key: str, n_rows: int) -> np.ndarray:
         raise TableError(f"{path}: {shown(key)} holds {_type(labels)}: save strings or integers.")
     if labels.dtype.kind == "f":
         BadCells("missing or infinite values").add([key], ~np.isfinite(labels)[:, None]).refuse(path, _row)
-    return labels
+    return labels.astype(labels.dtype.newbyteorder("="), copy=False)
 
 
 def _feature_names(path: Path, names: np.ndarray | None, n_features: int) -> list[str]:

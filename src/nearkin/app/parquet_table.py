@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._memory import require_memory
 from .columns import CELLS_PER_BLOCK, Columns, Gaps, Progress, ignore, values
 from .table import TableError, check_names, listed, reason, shown
 
@@ -44,7 +45,9 @@ class ParquetFile:
             raise TableError(f"{self.path} has 0 rows: give rows.")
         plain = {name for name in names if not _is_text(self._schema.field(name).type) and name not in as_text}
         number_names = [name for name in names if name in plain and name not in as_they_are]
-        numbers, others = np.empty((n_rows, len(number_names))), {}
+        require_memory(8 * n_rows * len(number_names), str(self.path), "take fewer rows or columns")
+        numbers, others = np.empty((0, 0)), {}
+        numbers.resize((n_rows, len(number_names)))  # Linux copies what np.empty returned when it is to grow
         gaps, position = Gaps(), {name: number for number, name in enumerate(number_names)}
         with self._telling():
             for frame in self._frames(names, plain):

@@ -107,12 +107,13 @@ class BadCells:
             )
 
 
-def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str]) -> None:
+def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise a TableError that names the columns a model needs and the table lacks."""
     present = set(names)
     missing = [name for name in needed if name not in present]
     if missing:
-        close = _closest(missing[0], names, cutoff=0.5)
+        known = set(needed)
+        close = _closest(missing[0], [name for name in names if name not in known])
         hint = "" if close is None else f" ({shown(missing[0])} may be {shown(close)} here)"
         raise TableError(
             f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
@@ -121,9 +122,7 @@ def require_names(path: Path | str, names: Sequence[str], needed: Iterable[str])
 
 def check_names(place: Path | str, names: Sequence[str]) -> None:
     """Refuse names that do not tell columns apart, or are none."""
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
-        raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
+    check_distinct(place, names)
     damaged = [name for name in names if "\0" in name]
     if damaged:
         raise TableError(
@@ -132,19 +131,27 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
     check_length(str(place), names)
 
 
+def check_distinct(place: Path | str, names: Iterable[str]) -> None:
+    """Refuse names that do not tell columns apart."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise TableError(f"{place} has {quoted(repeated)} more than once: give every column a name of its own.")
+
+
 def check_length(place: str, texts: Iterable[str]) -> None:
     """Refuse texts so long that they are no names: in an array of strings the longest sets the memory of all."""
     longest = max(map(len, texts), default=0)
     if longest > MAX_TEXT:
         raise TableError(
-            f"{place} holds text of {longest} characters, at most {MAX_TEXT} make a name: shorten it, or drop it."
+            f"{place} holds text of {longest} characters, names and classes have at most {MAX_TEXT}: shorten it, or "
+            "drop the column."
         )
 
 
-def _closest(wanted: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+def _closest(wanted: str, names: Iterable[str]) -> str | None:
     """Return the most similar name, if one is similar; the search takes long for long and for many names."""
     beginnings = {name[:MAX_NAME]: name for name in islice(names, MAX_SEARCHED)}
-    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1)
     return beginnings[close[0]] if close else None
 
 
@@ -198,7 +205,7 @@ def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any,
     kept = [name for name, varied in zip(names, varies, strict=True) if varied]
     constant = [name for name, varied in zip(names, varies, strict=True) if not varied]
     if not varies.all():
-        X = (compacted if X.flags.c_contiguous else _compacted_columns)(X, varies)
+        X = _moved_together(X, np.flatnonzero(varies))
     return X, kept, note("ignored, constant", constant)
 
 
@@ -207,22 +214,30 @@ def varying(X: np.ndarray) -> np.ndarray:
     return X.max(axis=0) != X.min(axis=0)
 
 
-def compacted(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return some columns of X, each at most once, written over X itself: nothing is overwritten before it was read."""
-    X = np.ascontiguousarray(X)
-    width = X[:1, kept].shape[1]
-    compact = X.reshape(-1)[: X.shape[0] * width].reshape(X.shape[0], width)
-    for block in row_blocks(*X.shape):
-        compact[block] = X[block][:, kept]
-    return compact
+def rearranged(X: np.ndarray, kept: np.ndarray, n_more: int = 0) -> np.ndarray:
+    """Return some columns of X and as many columns of zeros as wanted, in the memory of X, which grows for them."""
+    (n_rows, before), after = X.shape, len(kept) + n_more
+    if n_more == 0 and np.array_equal(kept, np.arange(before)):
+        return X
+    if after > before:
+        X.resize((n_rows, after), refcheck=False)
+    memory = X.reshape(-1)
+    old, new = (memory[: n_rows * width].reshape(n_rows, width) for width in (before, after))
+    blocks = row_blocks(n_rows, max(before, after), 2**18)
+    for block in blocks if after <= before else reversed(blocks):  # no row is overwritten before it was read
+        rows = old[block][:, kept]
+        new[block, : len(kept)] = rows
+        new[block, len(kept) :] = 0
+    return new
 
 
-def _compacted_columns(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return some columns of X, which lie one behind the other, in their order and written over X itself."""
-    columns = X.T
-    for new, old in enumerate(np.flatnonzero(kept)):
-        columns[new] = columns[old]
-    return columns[: kept.sum()].T
+def _moved_together(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return some columns of X, in their order and in the memory of X."""
+    if X.flags.c_contiguous:
+        return rearranged(X, kept)
+    for new, old in enumerate(kept.tolist()):
+        X[:, new] = X[:, old]
+    return X[:, : len(kept)]
 
 
 def nothing_left(place: Path | str) -> TableError:

@@ -113,6 +113,7 @@ def _is_bundled(source: str) -> bool:
 @contextmanager
 def _file(source: str) -> Iterator[Path]:
     """Yield the path of a table that exists and is of a known format; what goes wrong with it is told in one line."""
+    place = "standard input" if source == STANDARD_INPUT else source
     try:
         if source == STANDARD_INPUT:
             with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
@@ -120,14 +121,14 @@ def _file(source: str) -> Iterator[Path]:
                 try:
                     yield path
                 except TableError as error:
-                    raise TableError(str(error).replace(str(path), "standard input")) from error
+                    raise TableError(str(error).replace(str(path), place)) from error
         else:
             yield _existing(source)
     except MemoryError as error:
-        raise TableError(f"{source} does not fit into memory: take fewer rows or columns.") from error
+        raise TableError(f"{place} does not fit into memory: take fewer rows or columns.") from error
     except OSError as error:
         reason = str(error.strerror or error).partition("\n")[0]
-        raise TableError(f"{source} cannot be read: {reason}.") from error
+        raise TableError(f"{place} cannot be read: {reason}.") from error
 
 
 def _existing(source: str) -> Path:
@@ -180,7 +181,7 @@ def _select(place: Path | str, X: Any, names: list[str], encoder: ColumnEncoder)
     require_names(place, names, encoder.columns)
     if len(encoder.text):
         raise TableError(
-            f"{place}: the model learned from text in {quoted(encoder.text, 5)}: give a CSV or Parquet file."
+            f"{place}: the model learned from text in {quoted(encoder.text.tolist(), 5)}: give a CSV or Parquet file."
         )
     position = {name: number for number, name in enumerate(names)}
     order = [position[name] for name in encoder.columns]

@@ -1,0 +1,402 @@
+"""Rows for a saved model, whatever their format and the order of their columns; and the files that are written."""
+
+import datetime
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from scipy.sparse import csr_array, random_array
+
+from nearkin.app import output
+from nearkin.app.encoder import numbers_only
+from nearkin.app.tables import TableError, read_rows, read_table
+
+N = 24
+RNG = np.random.default_rng(0)
+INTEGERS = np.arange(N)
+KINDS = ["red" if i % 2 else "blue" for i in range(N)]
+LEARNED = pd.DataFrame(
+    {
+        "id": [f"row {i}" for i in range(N)],
+        "width": RNG.standard_normal(N),
+        "colour": [("green", "amber", "violet")[i % 3] for i in range(N)],
+        "count": RNG.permutation(N),
+        "same": 7,
+        "wet": INTEGERS % 4 == 0,
+        "kind": KINDS,
+    }
+)
+FEATURES = ["width", "count", "wet", "colour=amber", "colour=green", "colour=violet"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory: no path in a message is longer than the file's name."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=["one block", "many blocks"])
+def blocks(request, monkeypatch):
+    """Small files are read by many blocks, too."""
+    if request.param == "many blocks":
+        monkeypatch.setattr("nearkin.app.csv_table.MIN_ROWS_PER_BLOCK", 5)
+        for module in ("csv_table", "parquet_table"):
+            monkeypatch.setattr(f"nearkin.app.{module}.CELLS_PER_BLOCK", 16)
+
+
+def write(frame, suffix):
+    """Write a table and return the name of its file."""
+    if suffix == "csv":
+        frame.to_csv("t.csv", index=False)
+    elif suffix == "parquet":
+        frame.to_parquet("t.parquet", row_group_size=7)
+    else:
+        text = {"feature_names": np.array(frame.columns, dtype=str)}
+        np.savez("t.npz", X=frame.to_numpy(np.float64), y=np.array(KINDS[: len(frame)]), **text)
+    return f"t.{suffix}"
+
+
+@pytest.fixture
+def learned():
+    """The table that was learned from."""
+    return read_table(write(LEARNED, "csv"), "kind")
+
+
+# Parquet holds what the CSV does
+
+
+def test_parquet_holds_what_the_csv_does(blocks, learned):
+    table = read_table(write(LEARNED, "parquet"), "kind")
+    np.testing.assert_array_equal(table.X, learned.X)
+    np.testing.assert_array_equal(table.y, learned.y)
+    assert table.feature_names == learned.feature_names == FEATURES
+    assert table.notes == learned.notes
+    assert list(table.row_names) == list(learned.row_names) == LEARNED["id"].tolist()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(30, 2), pa.decimal256(60, 2)),
+        *(pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.int64()), pa.dictionary(pa.int8(), pa.string())),
+    ],
+    ids=str,
+)
+def test_every_plain_type_is_read_as_from_csv(blocks, kind):
+    """Words for types of text, numbers for the others."""
+    is_text = "string" in str(kind)
+    values = [f"v{i % 3}" for i in range(N)] if is_text else INTEGERS.tolist()
+    column = pa.array(values).dictionary_encode() if "dictionary" in str(kind) else pa.array(values).cast(kind)
+    parquet.write_table(pa.table({"more": column, "kind": KINDS}), "t.parquet")
+    pd.DataFrame({"more": values, "kind": KINDS}).to_csv("t.csv", index=False)
+    table, same = read_table("t.parquet", "kind"), read_table("t.csv", "kind")
+    np.testing.assert_array_equal(table.X, same.X)
+    assert table.feature_names == same.feature_names
+    assert table.notes == same.notes
+
+
+def test_dates_are_read_as_from_csv(blocks):
+    days = [datetime.date(2020, 1, 1 + i % 3) for i in range(N)]
+    frame = pd.DataFrame({"size": INTEGERS, "day": days, "kind": KINDS})
+    tables = [read_table(write(frame, suffix), "kind") for suffix in ("csv", "parquet")]
+    assert tables[0].feature_names == tables[1].feature_names
+    np.testing.assert_array_equal(tables[0].X, tables[1].X)
+
+
+@pytest.mark.parametrize("labels", [KINDS, (INTEGERS % 3).tolist(), (INTEGERS % 2 == 0).tolist(), [1.0, 2.0] * 12])
+def test_labels_and_groups_are_read_as_from_csv(blocks, labels):
+    frame = pd.DataFrame({"size": INTEGERS, "place": [f"place {i % 5}" for i in range(N)], "kind": labels})
+    tables = [read_table(write(frame, suffix), "kind", "place") for suffix in ("csv", "parquet")]
+    for table in tables:
+        assert table.y.dtype == tables[0].y.dtype
+        assert table.y.tolist() == labels
+        assert table.groups.tolist() == frame["place"].tolist()
+
+
+# Standard input
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_standard_input_is_any_format(folder, monkeypatch, suffix):
+    frame = LEARNED[["width", "count"]] if suffix == "npz" else LEARNED
+    target = "y" if suffix == "npz" else "kind"
+    file = folder / write(frame, suffix)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(file.read_bytes())))
+    piped, table = read_table("-", target), read_table(file.name, target)
+    np.testing.assert_array_equal(piped.X, table.X)
+    np.testing.assert_array_equal(piped.y, table.y)
+    assert piped.name == "stdin"
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(file.read_bytes())))
+    np.testing.assert_array_equal(read_rows("-", table.encoder)[0], table.X)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "standard input is empty"),
+        (b"size,kinds\n1,a\n", "standard input has no 'kind'"),
+        (b"PAR1" * 10, "standard input is no Parquet file"),
+        (b"PK\3\4" * 10, "standard input is not an NPZ archive"),
+        (b"\xff\xfe", "standard input is not UTF-8 text"),
+    ],
+)
+def test_errors_name_standard_input(monkeypatch, content, says):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    with pytest.raises(TableError) as caught:
+        read_table("-", "kind")
+    assert str(caught.value).startswith(says)
+
+
+def test_a_full_disk_under_standard_input(monkeypatch, small_files):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(bytes(5000))))
+    with pytest.raises(TableError, match=r"^standard input cannot be read: File too large\.$"):
+        read_table("-", "kind")
+
+
+# Columns are found by their names
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_are_encoded_as_they_were_learned(blocks, learned, suffix):
+    X, notes = read_rows(write(LEARNED, suffix), learned.encoder)
+    np.testing.assert_array_equal(X, learned.X)
+    assert notes == ["ignored, not learned from: id, same, kind"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_order_of_columns_does_not_matter(blocks, learned, suffix):
+    turned = LEARNED[["colour", "wet", "count", "width"]]
+    X, notes = read_rows(write(turned, suffix), learned.encoder)
+    np.testing.assert_array_equal(X, learned.X)
+    assert notes == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_what_is_wrong_with_ignored_columns_does_not_matter(blocks, learned, suffix):
+    spoilt = LEARNED.assign(id=None, same=np.where(INTEGERS == 20, np.inf, np.nan), more="a\0")
+    X, notes = read_rows(write(spoilt, suffix), learned.encoder)
+    np.testing.assert_array_equal(X, learned.X)
+    assert notes == ["ignored, not learned from: id, same, kind, more"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_single_row_is_enough(blocks, learned, suffix):
+    X, _ = read_rows(write(LEARNED[5:6], suffix), learned.encoder)
+    np.testing.assert_array_equal(X, learned.X[5:6])
+
+
+def refused(frame, encoder, suffix):
+    with pytest.raises(TableError) as caught:
+        read_rows(write(frame, suffix), encoder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_missing_columns_are_named(learned, suffix):
+    line = refused(LEARNED[["id", "count", "wet"]], learned.encoder, suffix)
+    assert line == (f"t.{suffix} lacks 'width', 'colour', which the model learned from: add or rename the columns.")
+    line = refused(LEARNED.rename(columns={"width": "Width "}), learned.encoder, suffix)
+    assert line.startswith(f"t.{suffix} lacks 'width' ('width' may be 'Width ' here), which")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_many_missing_columns_are_cut(suffix):
+    frame = pd.DataFrame({"a": [1.0]})
+    line = refused(frame, numbers_only([f"a long name of a column {j}" for j in range(10_000)]), suffix)
+    assert "and 9995 more" in line
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize(("suffix", "place"), [("csv", "on line 8"), ("parquet", "in row 6 (counted from 0)")])
+def test_gaps_in_needed_columns_are_refused(blocks, learned, suffix, place):
+    line = refused(LEARNED.assign(width=LEARNED["width"].where(INTEGERS != 6)), learned.encoder, suffix)
+    assert "missing values" in line
+    assert f"'width' (1), first {place}" in line
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_no_rows(learned, suffix):
+    assert f"t.{suffix} has 0 rows" in refused(LEARNED[:0], learned.encoder, suffix)
+
+
+# Values
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, learned, suffix):
+    colours = LEARNED["colour"].where(INTEGERS % 6 != 0, "pink").where(INTEGERS != 23, "Amber")
+    X, notes = read_rows(write(LEARNED.assign(colour=colours), suffix), learned.encoder)
+    expected = learned.X.copy()
+    expected[(INTEGERS % 6 == 0) | (INTEGERS == 23), 3:] = 0
+    np.testing.assert_array_equal(X, expected)
+    assert notes[-1] == "unknown values, encoded as none of the known ones: 'Amber', 'pink' in colour (5 rows)"
+
+
+def test_many_values_that_were_never_seen_are_cut(learned):
+    _, notes = read_rows(write(LEARNED.assign(colour=LEARNED["id"]), "csv"), learned.encoder)
+    assert notes[-1].endswith("'row 0', 'row 1', 'row 10' and 21 more in colour (24 rows)")
+
+
+@pytest.mark.parametrize(("suffix", "place"), [("csv", "on line 14"), ("parquet", "in row 12 (counted from 0)")])
+def test_text_where_numbers_were_learned_is_refused(blocks, learned, suffix, place):
+    words = [f"{value}" if i != 12 else "wide" for i, value in enumerate(LEARNED["width"])]
+    line = refused(LEARNED.assign(width=words), learned.encoder, suffix)
+    assert line == (
+        f"t.{suffix}: 'width' holds text ('wide' {place}), but numbers were learned from there: give numbers."
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_numbers_where_text_was_learned_are_text(blocks, suffix):
+    table = LEARNED.assign(colour=[("1", "2", "none")[i % 3] for i in range(N)])
+    learned = read_table(write(table, "csv"), "kind")
+    numbers = LEARNED.assign(colour=1 + INTEGERS % 2)
+    X, notes = read_rows(write(numbers, suffix), learned.encoder)
+    np.testing.assert_array_equal(X[:, 3:], np.column_stack([INTEGERS % 2 == 0, INTEGERS % 2 == 1, 0 * INTEGERS]))
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_numbers_stand_for_truth_values(blocks, learned, suffix):
+    X, _ = read_rows(write(LEARNED.assign(wet=LEARNED["wet"].astype(int)), suffix), learned.encoder)
+    np.testing.assert_array_equal(X, learned.X)
+
+
+# NPZ and bundled sets
+
+
+def test_npz_by_the_names_of_its_columns():
+    frame = LEARNED[["width", "count"]]
+    learned = read_table(write(frame, "npz"))
+    X, notes = read_rows(write(frame.assign(more=1)[["more", "count", "width"]], "npz"), learned.encoder)
+    np.testing.assert_array_equal(X, learned.X)
+    assert notes == ["ignored, not learned from: more"]
+    np.savez("t.npz", X=frame.to_numpy(float))
+    with pytest.raises(TableError, match=r"^t\.npz lacks 'width', 'count', which the model learned from"):
+        read_rows("t.npz", learned.encoder)
+
+
+def test_a_csv_for_a_model_of_an_npz():
+    frame = LEARNED[["width", "count"]]
+    learned = read_table(write(frame, "npz"))
+    np.testing.assert_array_equal(read_rows(write(frame, "csv"), learned.encoder)[0], learned.X)
+
+
+def test_an_npz_has_no_text(learned):
+    np.savez("t.npz", X=np.ones((3, 4)), feature_names=["width", "count", "wet", "colour"])
+    with pytest.raises(TableError, match="the model learned from text in 'colour': give a CSV or Parquet file"):
+        read_rows("t.npz", learned.encoder)
+
+
+@pytest.mark.parametrize("names", [None, ["p", "q", "r"]])
+def test_constant_columns_of_an_npz_are_not_needed(names):
+    given = {} if names is None else {"feature_names": names}
+    full = np.insert(RNG.standard_normal((N, 2)), 1, 3, axis=1)
+    np.savez("t.npz", X=full, y=KINDS, **given)
+    learned = read_table("t.npz")
+    X, notes = read_rows("t.npz", learned.encoder)
+    np.testing.assert_array_equal(X, full[:, [0, 2]])
+    assert notes == ["ignored, not learned from: " + ("column 1" if names is None else "q")]
+
+
+def test_sparse_npz_stays_sparse():
+    S = random_array((N, 5), density=0.5, format="csr", random_state=np.random.default_rng(0))
+    parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": S.shape}
+    np.savez("t.npz", **parts, y=KINDS, feature_names=list("abcde"))
+    learned = read_table("t.npz")
+    X, notes = read_rows("t.npz", learned.encoder)
+    assert isinstance(X, csr_array)
+    np.testing.assert_array_equal(X.toarray(), S.toarray())
+    assert notes == []
+    X, notes = read_rows("t.npz", numbers_only(["d", "a"]))
+    np.testing.assert_array_equal(X.toarray(), S.toarray()[:, [3, 0]])
+    assert notes == ["ignored, not learned from: b, c, e"]
+
+
+def test_an_npz_without_rows():
+    np.savez("t.npz", X=np.zeros((0, 1)))
+    with pytest.raises(TableError, match=r"^t\.npz has 0 rows: give rows\.$"):
+        read_rows("t.npz", numbers_only(["column 0"]))
+
+
+def test_bundled_sets():
+    learned = read_table("digits")
+    X, notes = read_rows("digits", learned.encoder)
+    np.testing.assert_array_equal(X, learned.X)
+    assert notes == ["ignored, not learned from: pixel_0_0, pixel_4_0, pixel_4_7"]
+    with pytest.raises(TableError, match="iris lacks 'pixel_0_1'"):
+        read_rows("iris", learned.encoder)
+
+
+# What is written is written whole
+
+
+COLUMNS = {
+    "label": np.array(["a", 'b,\n"c"', "=cmd()", "🐘"] * 50),
+    "probability": np.arange(200) / 7,
+    "nearest_1": np.arange(200),
+    "is known": np.arange(200) % 2 == 0,
+}
+SUFFIXES = [".csv", ".parquet", ".npz"]
+
+
+@pytest.fixture
+def small_files():
+    """No file grows beyond 1,000 bytes, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_format_gives_back_what_was_written(folder, suffix):
+    path = folder / f"OUT{suffix.upper()}"
+    output.write_columns(COLUMNS, path)
+    if suffix == ".npz":
+        with np.load(path) as archive:
+            found = dict(archive)
+    else:
+        found = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    assert list(found) == list(COLUMNS)
+    for name, column in COLUMNS.items():
+        assert found[name].tolist() == column.tolist()
+    assert sorted(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("older", [None, b"precious"])
+def test_a_full_disk_leaves_nothing_and_keeps_what_was_there(folder, small_files, suffix, older):
+    path = folder / f"out{suffix}"
+    if older is not None:
+        path.write_bytes(older)
+    with pytest.raises(OSError, match="File too large"):
+        output.write_columns(COLUMNS, path)
+    assert [file.read_bytes() for file in folder.iterdir()] == ([] if older is None else [older])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_interrupt_leaves_nothing_and_keeps_what_was_there(folder, monkeypatch, suffix):
+    def interrupted(columns, path):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(output._WRITERS, suffix, interrupted)
+    path = folder / f"out{suffix}"
+    path.write_bytes(b"precious")
+    with pytest.raises(KeyboardInterrupt):
+        output.write_columns(COLUMNS, path)
+    assert [file.read_bytes() for file in folder.iterdir()] == [b"precious"]
+
+
+def test_standard_output_is_csv(capsys):
+    output.write_columns({"a": np.arange(2), "b": np.array(["x", "y,z"])}, None)
+    assert capsys.readouterr().out == 'a,b\n0,x\n1,"y,z"\n'
