@@ -3,6 +3,7 @@
 import datetime
 import io
 import sys
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -154,9 +155,22 @@ def test_errors_name_standard_input(monkeypatch, content, says):
     assert str(caught.value).startswith(says)
 
 
-def test_a_full_disk_under_standard_input(monkeypatch, small_files):
+@contextmanager
+def full_disk():
+    """Let no file grow beyond 1,000 bytes; not for a whole test, for pytest's own report may be such a file."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_under_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(bytes(5000))))
-    with pytest.raises(TableError, match=r"^standard input cannot be read: File too large\.$"):
+    says = r"^standard input cannot be read: File too large\.$"
+    with full_disk(), pytest.raises(TableError, match=says):
         read_table("-", "kind")
 
 
@@ -347,16 +361,6 @@ COLUMNS = {
 SUFFIXES = [".csv", ".parquet", ".npz"]
 
 
-@pytest.fixture
-def small_files():
-    """No file grows beyond 1,000 bytes, as on a full disk."""
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_format_gives_back_what_was_written(folder, suffix):
     path = folder / f"OUT{suffix.upper()}"
@@ -374,11 +378,11 @@ def test_every_format_gives_back_what_was_written(folder, suffix):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("older", [None, b"precious"])
-def test_a_full_disk_leaves_nothing_and_keeps_what_was_there(folder, small_files, suffix, older):
+def test_a_full_disk_leaves_nothing_and_keeps_what_was_there(folder, suffix, older):
     path = folder / f"out{suffix}"
     if older is not None:
         path.write_bytes(older)
-    with pytest.raises(OSError, match="File too large"):
+    with full_disk(), pytest.raises(OSError, match="File too large"):
         output.write_columns(COLUMNS, path)
     assert [file.read_bytes() for file in folder.iterdir()] == ([] if older is None else [older])
 
