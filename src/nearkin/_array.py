@@ -5,6 +5,7 @@ A leaf of the import graph: it knows scikit-learn's validators and nothing of ne
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,17 @@ def validate_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndar
     X = canonical(X)
     check_spread(X)
     return X, codes
+
+
+def validate_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, and the real-valued target of every row as float64."""
+    refuse_foreign(X)
+    X, y = validate_data(estimator, X, y, y_numeric=True, ensure_min_samples=2, **_ROWS)
+    X, y = canonical(X), np.asarray(y, dtype=np.float64)
+    check_spread(X)
+    if y.min() == y.max():
+        raise ValueError(f"y does not vary (all {y[0]!s}): learning whose targets agree needs some that do not.")
+    return X, y
 
 
 def as_rows(X: Any) -> Any:
@@ -131,10 +143,24 @@ def dense_float64(X: Any) -> np.ndarray:
     return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 
+def namespace(array: Any) -> Any:
+    """Return the library that `array` belongs to, NumPy or torch: what both name alike is called from there."""
+    return sys.modules["torch"] if type(array).__module__.partition(".")[0] == "torch" else np
+
+
 def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[slice]:
     """Cut `n_rows` rows into slices of about `entries` numbers each (16 MB of float64)."""
     step = max(1, entries // max(1, entries_per_row))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def check_number(value: Any, name: str, minimum: float) -> float:
+    """Return `value` as a float if it is a finite number of at least `minimum`, else raise an error that names it."""
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
+    if not minimum <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least {minimum:g}, got {value}.")
+    return float(value)
 
 
 def check_n_neighbors(value: Any, name: str = "n_neighbors") -> int:

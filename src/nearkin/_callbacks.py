@@ -71,6 +71,17 @@ class FitTask:
         yield
         context.call_on_fit_task_end(**self._about)
 
+    def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+        """Report an iteration of a descent; say whether a callback asks to stop.
+
+        Parameters
+        ----------
+        attributes : callable that returns a dict
+            What the estimator would have learned if it stopped now; called only if a callback wants to know.
+        """
+        context = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(**self._about)
+        return bool(context.call_on_fit_task_end(**self._about, reconstruction_attributes=attributes))
+
     def end(self) -> None:
         """Report that the estimator is fitted: all its attributes are set."""
         self._context.call_on_fit_task_end(**self._about, reconstruction_attributes={})

@@ -1,0 +1,259 @@
+"""Stochastic neighbours of embedded rows: a value and its gradient, in tiles of some rows by all.
+
+Row i takes row j for its neighbour with probability `p_ij = exp(-||z_i - z_j||^2) / sum_k exp(-||z_i - z_k||^2)`,
+p_ii = 0 (NCA, eq. 1), and is right with probability `q_i = sum_j w_ij p_ij` (eq. 2). With the posterior
+`r_ij = w_ij p_ij / q_i` both objectives have the same form of gradient,
+
+    f = sum_i q_i       df / d||z_i - z_j||^2 = q_i (p_ij - r_ij)
+    g = sum_i log q_i   dg / d||z_i - z_j||^2 =      p_ij - r_ij
+
+and with G_ij for either right side, whose rows sum to 0,
+
+    d/dz_i = 2 sum_j (G_ij + G_ji) (z_i - z_j) = 2 (s_i z_i - (G Z)_i - (G'Z)_i),   s = G'1.
+
+p and r are softmaxes of a row of logits, each relative to its own maximum: nothing underflows. Their sums come out of
+the matrix products, by a column of ones. Tiles are computed in the type of Z; what is added over tiles, in float64. The
+same code runs on NumPy arrays and on torch tensors, on their device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from threadpoolctl import ThreadpoolController
+
+from .._array import namespace
+from .matches import Matches
+
+# A tile stays in the cache of a core.
+TILE_ENTRIES = 2**22
+TILE_ROWS = 256
+FEW_ENTRIES = 2**18  # below, one thread is quicker than two
+
+Value = tuple[float, Any]
+
+
+def expected_matches(log_q: Any) -> tuple[Any, Any]:
+    """Return f's terms q_i, and the factor q_i of its gradient."""
+    q = namespace(log_q).exp(log_q)
+    return q, q
+
+
+def log_matches(log_q: Any) -> tuple[Any, Any]:
+    """Return g's terms log q_i, and the factor 1 of its gradient; both are 0 where a row has no match at all."""
+    xp = namespace(log_q)
+    possible = xp.isfinite(log_q)
+    return xp.where(possible, log_q, 0.0), xp.asarray(possible, dtype=log_q.dtype)
+
+
+Terms = Callable[[Any], tuple[Any, Any]]
+
+
+def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
+    """Return the objective, and its gradient with respect to Z, where every other row is a possible neighbour.
+
+    Parameters
+    ----------
+    Z : array or torch tensor of shape (n, m)
+        Embedded rows, best about their mean: distances are formed from products.
+    matches : Matches
+        The weights w_ij.
+    terms : {expected_matches, log_matches}
+        f or g.
+
+    Returns
+    -------
+    value : float
+    gradient : array or tensor of shape (n, m), float64
+
+    Notes
+    -----
+    O(n^2 m) time, O(n m) memory and a tile for every thread.
+    """
+    xp = namespace(Z)
+    order = matches.order
+    Z = Z[order]
+    height = max(1, min(TILE_ROWS, TILE_ENTRIES // len(Z)))
+    tiles = matches.tiles(height)
+
+    def part(tiles: Sequence[tuple[slice, slice]]) -> Value:
+        return _sum_of_tiles(Z, order, matches, terms, tiles)
+
+    value, gradient = _in_threads(part, tiles, len(Z) ** 2, one=xp is not np)
+    back = xp.empty_like(gradient)
+    back[order] = gradient
+    return value, back
+
+
+def _sum_of_tiles(
+    Z: Any, order: np.ndarray, matches: Matches, terms: Terms, tiles: Sequence[tuple[slice, slice]]
+) -> Value:
+    """Return value and gradient of the rows of some tiles; Z is in the order of the tiles."""
+    xp = namespace(Z)
+    with_ones, operand = _factors(Z)
+    value = 0.0
+    gradient = xp.zeros_like(Z, dtype=xp.float64)
+    towards = xp.zeros_like(with_ones, dtype=xp.float64)  # G'Z and G'1
+    tallest = max(rows.stop - rows.start for rows, _ in tiles)
+    buffer = xp.empty_like(Z, shape=(tallest, len(Z))) if xp is np else Z.new_empty((tallest, len(Z)))
+    for rows, columns in tiles:
+        z = with_ones[rows]
+        P = xp.matmul(z, operand, out=buffer[: len(z)])  # logits, then exp of them
+        _exclude_self(P, rows)
+        R = P[:, columns] + 0.0
+        log_w = matches.log_weights(order[rows, None], order[None, columns], Z)
+        if log_w is not None:
+            R += log_w
+        p_top, p_sum, PZ = _softmax_sums(P, with_ones)
+        r_top, r_sum, RZ = _softmax_sums(R, with_ones[columns])
+        with np.errstate(divide="ignore"):  # no match: log 0
+            term, factor = terms(r_top - p_top + xp.log(r_sum / p_sum))
+        value += float(xp.sum(term, dtype=xp.float64))
+        p_scale, r_scale = factor / p_sum, factor / xp.where(r_sum > 0, r_sum, 1.0)
+        gradient[rows] -= (p_scale * PZ - r_scale * RZ)[:, :-1]
+        towards += P.T @ (p_scale * z)
+        towards[columns] -= R.T @ (r_scale * z)
+    return value, 2 * (gradient + towards[:, -1:] * Z - towards[:, :-1])
+
+
+def _factors(Z: Any) -> tuple[Any, Any]:
+    """Return (Z, 1) and (2Z, -|z|^2)': the product is -||z_i - z_j||^2 + |z_i|^2, as good as the first in a softmax."""
+    xp = namespace(Z)
+    squares = xp.sum(Z * Z, axis=1, keepdims=True)
+    return xp.hstack([Z, xp.ones_like(squares)]), xp.hstack([2 * Z, -squares]).T
+
+
+def _exclude_self(logits: Any, rows: slice) -> None:
+    i = np.arange(rows.stop - rows.start)
+    logits[i, i + rows.start] = -np.inf
+
+
+def _softmax_sums(logits: Any, with_ones: Any) -> tuple[Any, Any, Any]:
+    """Turn logits into E = exp(logits - top), in place, and return top, the sums of E and E (Z, 1); 0 for all -inf."""
+    xp = namespace(logits)
+    top = xp.amax(logits, axis=1, keepdims=True)
+    xp.subtract(logits, xp.where(xp.isfinite(top), top, 0.0), out=logits)
+    xp.exp(logits, out=logits)
+    EZ = logits @ with_ones
+    return top, EZ[:, -1:], EZ
+
+
+def _in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *, one: bool = False) -> Value:
+    """Return the sum of `part` over the items, cut among as many threads as BLAS may use; BLAS itself uses one then."""
+    if one or work < FEW_ENTRIES or len(items) < 2:
+        return part(items)
+    controller = ThreadpoolController()
+    threads = max([1, *(library["num_threads"] for library in controller.select(user_api="blas").info())])
+    with controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as executor:
+        values, gradients = zip(*executor.map(part, [items[start::threads] for start in range(threads)]), strict=True)
+    return sum(values), sum(gradients)
+
+
+def among_candidates(Z: np.ndarray, candidates: np.ndarray, matches: Matches, terms: Terms) -> Value:
+    """Return the objective and its gradient as `among_all` does, where only some rows are possible neighbours.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, m)
+    candidates : ndarray of shape (n, k)
+        The possible neighbours of every row; its own number stands for none.
+    matches, terms
+        As for `among_all`.
+
+    Notes
+    -----
+    O(n k m) time, O(n (k + m)) memory.
+    """
+    n, k = candidates.shape
+    squares = np.einsum("ij,ij->i", Z, Z)
+    height = max(1, TILE_ENTRIES // (k * Z.shape[1]))
+    G = np.empty((n, k), Z.dtype)
+
+    def part(blocks: Sequence[slice]) -> Value:
+        value = 0.0
+        for rows in blocks:
+            term, G[rows] = _candidate_weights(Z, squares, candidates, rows, matches, terms)
+            value += term
+        return value, 0.0
+
+    blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]
+    value, _ = _in_threads(part, blocks, n * k)
+    graph = csr_array((G.ravel(), candidates.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    (_, products) = _in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
+    received = np.bincount(candidates.ravel(), G.ravel(), minlength=n)
+    return value, 2 * (received[:, None] * Z - products)
+
+
+def _candidate_weights(
+    Z: np.ndarray, squares: np.ndarray, candidates: np.ndarray, rows: slice, matches: Matches, terms: Terms
+) -> tuple[float, np.ndarray]:
+    """Return the sum of the terms of some rows, and G of their candidates."""
+    j = candidates[rows]
+    i = np.arange(rows.start, rows.stop)[:, None]
+    logits = 2 * np.matmul(Z[j], Z[rows, :, None])[..., 0] - squares[j]
+    logits[i == j] = -np.inf
+    log_w = matches.log_weights(i, j, Z)
+    p_top, p_sum, P = _softmax(logits)
+    r_top, r_sum, R = _softmax(logits if log_w is None else logits + log_w)
+    with np.errstate(divide="ignore"):  # no match: log 0
+        term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
+    return float(term.sum(dtype=np.float64)), factor * (P / p_sum - R / np.where(r_sum > 0, r_sum, 1.0))
+
+
+def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
+    """Return the cost of NCA's eq. 8 and its gradient with respect to Z: similar pairs close, among all pairs.
+
+        -sum_(a,b) w_ab log( exp(-||z_a - z_b||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )
+
+    Parameters
+    ----------
+    Z : array or torch tensor of shape (n, m)
+    pairs : ndarray of shape (n_pairs, 2)
+        Rows a and b.
+    weights : ndarray of shape (n_pairs,)
+
+    Notes
+    -----
+    O(n^2 m) time, O(n m) memory and a tile for every thread. With pi_cd the softmax over all ordered pairs, which is
+    symmetric, the gradient of the second part is `-4 sum_w sum_d pi_cd (z_c - z_d)`.
+    """
+    xp = namespace(Z)
+    with_ones, operand = _factors(Z)
+    n = len(Z)
+    height = max(1, min(TILE_ROWS, TILE_ENTRIES // n))
+    log_mass, mean = xp.empty_like(Z[:, :1], dtype=xp.float64), xp.empty_like(Z, dtype=xp.float64)
+
+    def part(blocks: Sequence[slice]) -> Value:
+        for rows in blocks:
+            logits = with_ones[rows] @ operand
+            _exclude_self(logits, rows)
+            top, total, EZ = _softmax_sums(logits, with_ones)
+            log_mass[rows] = xp.log(total) + top - xp.sum(Z[rows] ** 2, axis=1, keepdims=True)
+            mean[rows] = (EZ / total)[:, :-1]
+        return 0.0, 0.0
+
+    _in_threads(part, [slice(start, min(start + height, n)) for start in range(0, n, height)], n * n, one=xp is not np)
+    top = xp.amax(log_mass)
+    mass = xp.exp(log_mass - top)
+    log_sum = top + xp.log(xp.sum(mass))
+    a, b = pairs.T
+    w = xp.asarray(weights, dtype=xp.float64, device=Z.device)
+    apart = xp.asarray(Z[a] - Z[b], dtype=xp.float64)
+    gradient = -4 * xp.sum(w) * mass / xp.sum(mass) * (Z - mean)
+    if xp is np:
+        np.add.at(gradient, a, 2 * w[:, None] * apart)
+        np.add.at(gradient, b, -2 * w[:, None] * apart)
+    else:
+        at = [xp.asarray(rows, device=Z.device) for rows in (a, b)]
+        gradient.index_add_(0, at[0], 2 * w[:, None] * apart).index_add_(0, at[1], -2 * w[:, None] * apart)
+    return float(xp.sum(w * xp.sum(apart**2, axis=1)) + xp.sum(w) * log_sum), gradient
+
+
+def _softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    top = logits.max(axis=1, keepdims=True)
+    E = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
+    return top, E.sum(axis=1, keepdims=True), E
