@@ -2,7 +2,8 @@
 
 from .estimators import DNE as DNE
 from .estimators import LPP as LPP
+from .estimators import NCA as NCA
 from .estimators import NMMP as NMMP
 
 __version__ = "0.1.0"
-__all__ = ["DNE", "LPP", "NMMP"]
+__all__ = ["DNE", "LPP", "NCA", "NMMP"]

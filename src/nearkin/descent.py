@@ -55,7 +55,7 @@ def lbfgs(
     *,
     max_iter: int,
     tol: float,
-    on_iteration: Callable[[np.ndarray, float], bool] | None = None,
+    on_iteration: Callable[[np.ndarray], bool] | None = None,
 ) -> DescentResult:
     """Minimize by limited-memory BFGS (SciPy's L-BFGS-B).
 
@@ -71,7 +71,7 @@ def lbfgs(
         Converged when an iteration lowers the value by less than tol * max(|value|, 1), or when no entry of the
         gradient exceeds tol.
     on_iteration : callable, default=None
-        Called after every iteration with the point and its value; True ends the descent.
+        Called after every iteration with the best point so far; True ends the descent.
 
     Returns
     -------
@@ -124,5 +124,5 @@ class _Watch:
 
     def iterated(self, intermediate_result: Any) -> None:
         self.curve.append(float(intermediate_result.fun))
-        if self.on_iteration is not None and self.on_iteration(self.best.reshape(self.shape), self.lowest):
+        if self.on_iteration is not None and self.on_iteration(self.best.reshape(self.shape)):
             raise _Stop

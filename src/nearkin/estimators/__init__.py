@@ -2,4 +2,5 @@
 
 from .dne import DNE as DNE
 from .lpp import LPP as LPP
+from .nca import NCA as NCA
 from .nmmp import NMMP as NMMP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +69,11 @@ def _centred(X: Any, dtype: Any) -> Any:
 def descend(
     loss: Loss,
     start: np.ndarray,
-    look_up: Callable[[np.ndarray], np.ndarray] | None,
     *,
+    look_up: Callable[[np.ndarray], Any] | None,
     max_iter: int,
     tol: float,
-    on_iteration: Callable[[np.ndarray, float], bool],
+    on_iteration: Callable[[np.ndarray], bool],
 ) -> DescentResult:
     """Descend from `start`, looking up the neighbours of the moving rows again every few iterations.
 
@@ -120,11 +120,47 @@ def _next_round(
     return DescentResult(x, value, *total, status), neighbors
 
 
-def warn_unless_converged(result: DescentResult, max_iter: int) -> None:
-    """Raise a ConvergenceWarning when the iterations were used up."""
-    if result.status is Status.MAX_ITER:
+def penalized(value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n: int) -> tuple[float, np.ndarray]:
+    """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient.
+
+    B is the map in units of the typical distance, so the scale of X does not matter; what n rows leave uncertain of a
+    mean falls with 1 / sqrt(n), and so does what it takes to keep a map from fitting it.
+    """
+    weight = alpha / n**0.5
+    return value + weight * float(np.sum(B * B)), gradient + 2 * weight * B
+
+
+def best_descent(
+    starts: Iterable[np.ndarray], one: Callable[[np.ndarray], DescentResult]
+) -> tuple[DescentResult, Status]:
+    """Return the lowest of the descents from several starts, and how the last one ended.
+
+    A callback's request to stop, or an interrupt, ends them all.
+    """
+    best = None
+    for start in starts:
+        result = one(start)
+        best = result if best is None or result.value < best.value else best
+        if result.status in (Status.STOPPED, Status.INTERRUPTED):
+            break
+    if best is None:
+        raise ValueError("There is no start.")
+    return best, result.status
+
+
+def report(best: DescentResult, last: Status, max_iter: int) -> None:
+    """Raise the interrupt that ended the descent, once the estimator has kept its result; warn of what did not end."""
+    if last is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if best.status is Status.MAX_ITER:
         warn_user(
             f"max_iter={max_iter} iterations ended the descent before it converged: the map is good, not final. Raise "
             "max_iter or tol, or standardize the features.",
+            ConvergenceWarning,
+        )
+    elif best.n_iter == 0 and best.status is not Status.STOPPED:
+        warn_user(
+            "The descent has not moved from its start: no direction lowers the loss there. Take another init, or a "
+            "larger alpha.",
             ConvergenceWarning,
         )

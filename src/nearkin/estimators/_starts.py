@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,68 +12,90 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestNeighbors
 
+from ..objectives.nca import embed
+
 PERPLEXITY = 10.0
 SAMPLE = 1000
 NEAR = 100
 
-
-def unit_distance(X: Any, perplexity: float = PERPLEXITY) -> float:
-    """Return the distance u at which the neighbourhoods `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` have a mean perplexity.
-
-    That of `perplexity` rows, or of half of the other rows where that is less. Of more than 1,000 rows, 1,000 are asked,
-    evenly drawn by their distance from the centre, and each looks at its 100 nearest.
-    """
-    squares = near_squares(X)
-    typical = squares[squares > 0].mean() if squares.any() else 1.0
-    wanted = min(perplexity, X.shape[0] / 2)
-
-    def excess(log_u2: float) -> float:
-        return mean_perplexity(squares / (typical * np.exp(log_u2))) - wanted
-
-    low, high = -20.0, 20.0
-    log_u2 = brentq(excess, low, high, xtol=1e-3) if excess(low) < 0 < excess(high) else 0.0
-    return float(np.sqrt(typical * np.exp(log_u2)))
-
-
-def near_squares(X: Any) -> np.ndarray:
-    """Return the squared distances of some rows to their nearest others, ascending."""
-    n = X.shape[0]
-    sample = np.argsort(_row_norms(X), kind="stable")[:: -(-n // SAMPLE)]
-    index = NearestNeighbors(algorithm="brute").fit(X)
-    distances, found = index.kneighbors(X[sample], n_neighbors=min(n, NEAR + 1))
-    return np.sort(np.where(found == sample[:, None], np.inf, distances.astype(np.float64) ** 2), axis=1)[:, :-1]
-
-
-def mean_perplexity(squares: np.ndarray) -> float:
-    """Return the mean over rows of exp(entropy) of the softmax of minus the squared distances."""
-    logits = squares[:, :1] - squares
-    E = np.exp(logits)
-    total = E.sum(axis=1)
-    entropy = np.log(total) - (E * logits).sum(axis=1) / total
-    return float(np.exp(entropy).mean())
-
-
-def _row_norms(X: Any) -> np.ndarray:
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if issparse(X) else np.einsum("ij,ij->i", X, X)
+INITS = ("auto", "identity", "pca", "lda", "random")
 
 
 def scaled(A: np.ndarray, X: Any) -> np.ndarray:
     """Return the map A in the scale in which the neighbourhoods of X A' have the perplexity of a start."""
-    return A / unit_distance(X @ A.T)
+    return A / unit_distance(embed(A, X))
 
 
-def pca(X: Any, m: int) -> np.ndarray:
-    """Return the m directions of largest variance, shape (m, p)."""
-    if issparse(X):
-        return PCA(m, svd_solver="arpack", random_state=0).fit(X).components_
-    return PCA(m, svd_solver="covariance_eigh").fit(X).components_
+def unit_distance(X: Any) -> float:
+    """Return the distance u at which the neighbourhoods `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` are sane.
+
+    Their mean perplexity is then 10 rows, or half of all rows where these are fewer than 20. Of more than 1,000 rows,
+    1,000 are asked, drawn evenly by their distance from the centre, and each looks at its 100 nearest.
+    """
+    squares = near_squares(X)
+    if not squares.any():
+        return 1.0
+    typical = squares[squares > 0].mean()
+    wanted = min(PERPLEXITY, X.shape[0] / 2)
+
+    def excess(log_u2: float) -> float:
+        return perplexity(squares / (typical * np.exp(log_u2))) - wanted
+
+    low, high = -20.0, 20.0
+    log_u2 = brentq(excess, low, high, xtol=1e-6) if excess(low) < 0 < excess(high) else 0.0
+    return float(np.sqrt(typical * np.exp(log_u2)))
 
 
-def lda(X: np.ndarray, codes: np.ndarray, m: int) -> np.ndarray:
-    """Return the m leading discriminant directions, shape (m, p)."""
-    return LinearDiscriminantAnalysis().fit(X, codes).scalings_[:, :m].T
+def perplexity(squares: np.ndarray) -> float:
+    """Return the mean of exp(entropy) of the softmax of every row of minus these squared distances, ascending."""
+    excess = squares - squares[:, :1]
+    E = np.exp(-excess)
+    total = E.sum(axis=1)
+    return float(np.mean(total * np.exp((E * excess).sum(axis=1) / total)))
 
 
-def random(p: int, m: int, rng: Any) -> np.ndarray:
-    """Return m orthonormal directions, shape (m, p)."""
-    return np.linalg.qr(rng.standard_normal((p, m)))[0].T
+def near_squares(X: Any) -> np.ndarray:
+    """Return the squared distances of some rows to their 100 nearest others, ascending."""
+    n = X.shape[0]
+    sample = drawn_evenly(X, SAMPLE)
+    index = NearestNeighbors(algorithm="brute").fit(X)
+    distances, found = index.kneighbors(X[sample], n_neighbors=min(n, NEAR + 1))
+    squares = np.where(found == sample[:, None], np.inf, distances.astype(np.float64) ** 2)
+    return np.sort(squares, axis=1)[:, :-1]
+
+
+def drawn_evenly(X: Any, count: int) -> np.ndarray:
+    """Return at most `count` rows, drawn evenly by their distance from the origin: the same whatever their order."""
+    norms = np.asarray(X.multiply(X).sum(axis=1)).ravel() if issparse(X) else np.einsum("ij,ij->i", X, X)
+    return np.argsort(norms, kind="stable")[:: -(-X.shape[0] // count)]
+
+
+def directions(init: str, X: Any, m: int, codes: np.ndarray | None, rng: Any) -> np.ndarray:
+    """Return m directions (m, p) by the name of a start."""
+    if init == "identity":
+        return np.eye(m, X.shape[1])
+    if init == "pca":
+        solver = {"svd_solver": "arpack", "random_state": 0} if issparse(X) else {"svd_solver": "covariance_eigh"}
+        return PCA(m, **solver).fit(X).components_
+    if init == "lda":
+        return _lda(X, m, codes)
+    return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
+
+
+def _lda(X: Any, m: int, codes: np.ndarray | None) -> np.ndarray:
+    if codes is None or issparse(X):
+        raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Variables are collinear")
+        V = LinearDiscriminantAnalysis().fit(X, codes).scalings_[:, :m].T
+    if len(V) < m:
+        raise ValueError(f"init='lda' has {len(V)} directions here, n_components is {m}: take init='pca' or 'auto'.")
+    return V
+
+
+def sensible(X: Any, m: int, codes: np.ndarray | None) -> list[str]:
+    """Return the names of the starts that "auto" chooses from."""
+    if m == X.shape[1]:
+        return ["identity"]
+    lda = codes is not None and not issparse(X) and m <= codes.max() and m <= np.linalg.matrix_rank(X)
+    return ["pca", "lda"] if lda else ["pca"]

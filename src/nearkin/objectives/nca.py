@@ -20,10 +20,10 @@ from scipy.sparse import issparse
 from .._array import namespace
 from . import stochastic
 from .matches import Matches
-from .stochastic import Terms, Value, among_all, among_candidates
+from .stochastic import Candidates, Terms, Value, among_all, among_candidates
 
 
-def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: np.ndarray | None = None) -> Value:
+def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: Candidates | None = None) -> Value:
     """Return f(A), the expected number of rows that a stochastic neighbour labels right, and its gradient (eq. 3, 5).
 
     Parameters
@@ -33,7 +33,7 @@ def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: np.ndarray |
         NumPy, SciPy or torch; A of the same library, and both best about the mean of X.
     matches : Classes or SoftMatches
         Which neighbours are right.
-    candidates : ndarray of shape (n, k), default=None
+    candidates : Candidates, default=None
         The rows among which each row chooses its neighbour, all the others by default.
 
     Returns
@@ -48,7 +48,7 @@ def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: np.ndarray |
     return _objective(A, X, matches, candidates, stochastic.expected_matches)
 
 
-def log_likelihood(A: Any, X: Any, matches: Matches, candidates: np.ndarray | None = None) -> Value:
+def log_likelihood(A: Any, X: Any, matches: Matches, candidates: Candidates | None = None) -> Value:
     """Return g(A), the log-probability that all rows are labelled right, and its gradient (eq. 6, 7).
 
     A row without any match, alone in its class, is left out. Otherwise as `expected_accuracy`.
@@ -88,7 +88,7 @@ def through(A: Any, X: Any, of_embedding: Callable[[Any], Value]) -> Value:
     return value, namespace(product).asarray(product, dtype=namespace(product).float64)
 
 
-def _objective(A: Any, X: Any, matches: Matches, candidates: np.ndarray | None, terms: Terms) -> Value:
+def _objective(A: Any, X: Any, matches: Matches, candidates: Candidates | None, terms: Terms) -> Value:
     if candidates is None:
         return through(A, X, lambda Z: among_all(Z, matches, terms))
     return through(A, X, lambda Z: among_candidates(Z, candidates, matches, terms))

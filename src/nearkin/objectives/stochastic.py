@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _sum_of_tiles(
         with np.errstate(divide="ignore"):  # no match: log 0
             term, factor = terms(r_top - p_top + xp.log(r_sum / p_sum))
         value += float(xp.sum(term, dtype=xp.float64))
-        p_scale, r_scale = factor / p_sum, factor / xp.where(r_sum > 0, r_sum, 1.0)
+        p_scale, r_scale = factor / p_sum, factor / r_sum
         gradient[rows] -= (p_scale * PZ - r_scale * RZ)[:, :-1]
         towards += P.T @ (p_scale * z)
         towards[columns] -= R.T @ (r_scale * z)
@@ -132,12 +133,22 @@ def _exclude_self(logits: Any, rows: slice) -> None:
     logits[i, i + rows.start] = -np.inf
 
 
-def _softmax_sums(logits: Any, with_ones: Any) -> tuple[Any, Any, Any]:
-    """Turn logits into E = exp(logits - top), in place, and return top, the sums of E and E (Z, 1); 0 for all -inf."""
+def _exponentiate(logits: Any) -> Any:
+    """Turn every row of logits into E = exp(logits - top), in place, and return top, shape (b, 1).
+
+    Nothing falls below exp(-80): numbers near the smallest there are make the products ten times slower.
+    """
     xp = namespace(logits)
     top = xp.amax(logits, axis=1, keepdims=True)
     xp.subtract(logits, xp.where(xp.isfinite(top), top, 0.0), out=logits)
+    xp.clip(logits, -80.0, None, out=logits)
     xp.exp(logits, out=logits)
+    return top
+
+
+def _softmax_sums(logits: Any, with_ones: Any) -> tuple[Any, Any, Any]:
+    """Exponentiate the logits in place and return top, the sums of E and E (Z, 1)."""
+    top = _exponentiate(logits)
     EZ = logits @ with_ones
     return top, EZ[:, -1:], EZ
 
@@ -148,60 +159,105 @@ def _in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *
         return part(items)
     controller = ThreadpoolController()
     threads = max([1, *(library["num_threads"] for library in controller.select(user_api="blas").info())])
+    if threads == 1:
+        return part(items)
     with controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as executor:
         values, gradients = zip(*executor.map(part, [items[start::threads] for start in range(threads)]), strict=True)
     return sum(values), sum(gradients)
 
 
-def among_candidates(Z: np.ndarray, candidates: np.ndarray, matches: Matches, terms: Terms) -> Value:
-    """Return the objective and its gradient as `among_all` does, where only some rows are possible neighbours.
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The possible neighbours of every row: the nearest, and some rows that stand for all the others.
+
+    The nearest alone would fool a descent: whatever is not listed may come near at no cost. So row i chooses among its
+    near rows, each for itself, and the far rows, each for `(n - 1 - k) / s` others, k near and s far ones (without
+    those that are near, and i itself).
+
+    Attributes
+    ----------
+    near : ndarray of shape (n, k)
+        Numbers of rows; a row's own number stands for none.
+    far : ndarray of shape (s,)
+        Numbers of rows drawn from all.
+    """
+
+    near: np.ndarray
+    far: np.ndarray
+
+
+def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, terms: Terms) -> Value:
+    """Return the objective and its gradient as `among_all` does, estimated from the candidates.
 
     Parameters
     ----------
     Z : ndarray of shape (n, m)
-    candidates : ndarray of shape (n, k)
-        The possible neighbours of every row; its own number stands for none.
+    candidates : Candidates
     matches, terms
         As for `among_all`.
 
     Notes
     -----
-    O(n k m) time, O(n (k + m)) memory.
+    O(n (k + s) m) time, O(n (k + m)) memory and a tile for every thread.
     """
-    n, k = candidates.shape
-    squares = np.einsum("ij,ij->i", Z, Z)
-    height = max(1, TILE_ENTRIES // (k * Z.shape[1]))
-    G = np.empty((n, k), Z.dtype)
+    n, k = candidates.near.shape
+    with_ones, operand = _factors(Z)
+    far_ones, far_operand = with_ones[candidates.far], np.ascontiguousarray(operand[:, candidates.far])
+    place = np.full(n, -1)
+    place[candidates.far] = np.arange(len(candidates.far))
+    near_weights = np.empty((n, k), Z.dtype)
 
     def part(blocks: Sequence[slice]) -> Value:
         value = 0.0
+        gradient, towards = np.zeros(Z.shape), np.zeros(far_ones.shape)
         for rows in blocks:
-            term, G[rows] = _candidate_weights(Z, squares, candidates, rows, matches, terms)
+            i, near, z = np.arange(rows.start, rows.stop)[:, None], candidates.near[rows], with_ones[rows]
+            logits = np.hstack([_near_logits(with_ones, operand, near, rows), z @ far_operand])
+            logits[:, :k][near == i] = -np.inf
+            _weigh_far(logits[:, k:], np.hstack([place[near], place[i]]), n - 1 - np.sum(near != i, axis=1))
+            log_w = matches.log_weights(i, np.hstack([near, np.broadcast_to(candidates.far, (len(i), far_operand.shape[1]))]), Z)
+            term, G, factor = _weights(logits, log_w, terms)
             value += term
-        return value, 0.0
+            near_weights[rows] = factor * G[:, :k]
+            from_far = factor * (G[:, k:] @ far_ones)
+            gradient[rows] += from_far[:, -1:] * Z[rows] - from_far[:, :-1]
+            towards += G[:, k:].T @ (factor * z)
+        gradient[candidates.far] += towards[:, -1:] * Z[candidates.far] - towards[:, :-1]
+        return value, gradient
 
+    height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1])))
     blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]
-    value, _ = _in_threads(part, blocks, n * k)
-    graph = csr_array((G.ravel(), candidates.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    (_, products) = _in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
-    received = np.bincount(candidates.ravel(), G.ravel(), minlength=n)
-    return value, 2 * (received[:, None] * Z - products)
+    value, gradient = _in_threads(part, blocks, n * k)
+    graph = csr_array((near_weights.ravel(), candidates.near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    _, products = _in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
+    degrees = np.bincount(candidates.near.ravel(), near_weights.ravel(), minlength=n) + near_weights.sum(axis=1)
+    return value, 2 * (gradient + degrees[:, None] * Z - products)
 
 
-def _candidate_weights(
-    Z: np.ndarray, squares: np.ndarray, candidates: np.ndarray, rows: slice, matches: Matches, terms: Terms
-) -> tuple[float, np.ndarray]:
-    """Return the sum of the terms of some rows, and G of their candidates."""
-    j = candidates[rows]
-    i = np.arange(rows.start, rows.stop)[:, None]
-    logits = 2 * np.matmul(Z[j], Z[rows, :, None])[..., 0] - squares[j]
-    logits[i == j] = -np.inf
-    log_w = matches.log_weights(i, j, Z)
-    p_top, p_sum, P = _softmax(logits)
-    r_top, r_sum, R = _softmax(logits if log_w is None else logits + log_w)
+def _near_logits(with_ones: np.ndarray, operand: np.ndarray, near: np.ndarray, rows: slice) -> np.ndarray:
+    return np.matmul(operand.T[near], with_ones[rows, :, None])[..., 0]
+
+
+def _weigh_far(logits: np.ndarray, places: np.ndarray, n_others: np.ndarray) -> None:
+    """Leave out far rows that are near rows or the row itself; let the rest stand for all others, in place."""
+    i, listed = np.nonzero(places >= 0)
+    logits[i, places[i, listed]] = -np.inf
+    admitted = np.sum(np.isfinite(logits), axis=1)
+    with np.errstate(divide="ignore"):
+        logits += np.log(n_others / np.maximum(admitted, 1)).astype(logits.dtype)[:, None]
+
+
+def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the sum of the terms of some rows, G of their candidates and, beside it, the factors of G's rows."""
+    R = logits + (0.0 if log_w is None else log_w)
+    p_top, r_top = _exponentiate(logits), _exponentiate(R)
+    p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):  # no match: log 0
         term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
-    return float(term.sum(dtype=np.float64)), factor * (P / p_sum - R / np.where(r_sum > 0, r_sum, 1.0))
+    logits /= p_sum
+    R /= r_sum
+    logits -= R
+    return float(term.sum(dtype=np.float64)), logits, factor
 
 
 def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
