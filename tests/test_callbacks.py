@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import nearkin
 
-from .test_contract import VARIANTS, data
+from .test_contract import DESCENTS, VARIANTS, data
 
 STEPS = {
     nearkin.DNE: ["graph", "scatter", "eigenproblem"],
@@ -25,6 +25,7 @@ STEPS = {
     nearkin.NMMP: ["within scatter", "between scatter", "eigenproblem"],
 }
 listening = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on")
+spectral_variant = pytest.mark.parametrize("estimator", [v for v in VARIANTS if type(v) in STEPS], ids=repr)
 every_variant = pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
 
 
@@ -78,22 +79,6 @@ def assert_same_fit(model, other):
 @listening
 @every_variant
 class TestEveryFit:
-    def test_tells_its_steps_in_order_one_inside_the_other(self, estimator):
-        recorder = Recorder()
-        clone(estimator).set_callbacks(recorder).fit(*data())
-        steps = [(event, name) for name in STEPS[type(estimator)] for event in ("begin", "end")]
-        assert recorder.events == [
-            ("setup", "fit"), ("begin", "fit"), *steps, ("end", "fit"), ("teardown", "fit")
-        ]  # fmt: skip
-
-    def test_announces_as_many_steps_as_it_has(self, estimator):
-        recorder = Recorder()
-        clone(estimator).set_callbacks(recorder).fit(*data())
-        root, *steps = recorder.told[0][1]
-        assert root.max_subtasks == len(steps) == len(STEPS[type(estimator)])
-        assert [step.max_subtasks for step in steps] == [0] * len(steps)
-        assert all(step.parent is root for step in steps)
-
     def test_shows_the_rows_and_labels_that_it_was_given(self, estimator):
         X, y = data()
         words = list(np.array(["ant", "bee", "cat"])[y])
@@ -102,23 +87,9 @@ class TestEveryFit:
         hooks = [values for event, _, values in recorder.told if event in ("begin", "end")]
         assert all(values["X"] is X and values["y"] is words for values in hooks)
 
-    def test_hands_over_the_fitted_estimator_at_the_end_and_nothing_before(self, estimator):
-        X, y = data()
-        recorder = Recorder()
-        model = clone(estimator).set_callbacks(recorder).fit(X, y)
-        *before, last = [values["fitted"] for event, _, values in recorder.told if event == "end"]
-        assert before == [None] * len(STEPS[type(estimator)])
-        np.testing.assert_array_equal(last.transform(X), model.transform(X))
-
     def test_is_the_same_with_and_without_callbacks(self, estimator):
         silent = clone(estimator).fit(*data())
         assert_same_fit(clone(estimator).set_callbacks(Recorder()).fit(*data()), silent)
-
-    def test_goes_on_where_a_callback_asks_to_stop(self, estimator):
-        recorder = Recorder(stop=True)
-        model = clone(estimator).set_callbacks(recorder).fit(*data())
-        assert_same_fit(model, clone(estimator).fit(*data()))
-        assert recorder.events[-1] == ("teardown", "fit")
 
     @pytest.mark.parametrize("event", ["setup", "begin", "end", "teardown"])
     def test_lets_the_exception_of_a_callback_through(self, estimator, event):
@@ -146,6 +117,40 @@ class TestEveryFit:
         assert restored._skl_callbacks[0].events.count(("end", "fit")) == 3
         assert not hasattr(restored, "_callback_fit_ctx")
 
+
+@listening
+@spectral_variant
+class TestSpectralFits:
+    def test_tells_its_steps_in_order_one_inside_the_other(self, estimator):
+        recorder = Recorder()
+        clone(estimator).set_callbacks(recorder).fit(*data())
+        steps = [(event, name) for name in STEPS[type(estimator)] for event in ("begin", "end")]
+        assert recorder.events == [
+            ("setup", "fit"), ("begin", "fit"), *steps, ("end", "fit"), ("teardown", "fit")
+        ]  # fmt: skip
+
+    def test_announces_as_many_steps_as_it_has(self, estimator):
+        recorder = Recorder()
+        clone(estimator).set_callbacks(recorder).fit(*data())
+        root, *steps = recorder.told[0][1]
+        assert root.max_subtasks == len(steps) == len(STEPS[type(estimator)])
+        assert [step.max_subtasks for step in steps] == [0] * len(steps)
+        assert all(step.parent is root for step in steps)
+
+    def test_hands_over_the_fitted_estimator_at_the_end_and_nothing_before(self, estimator):
+        X, y = data()
+        recorder = Recorder()
+        model = clone(estimator).set_callbacks(recorder).fit(X, y)
+        *before, last = [values["fitted"] for event, _, values in recorder.told if event == "end"]
+        assert before == [None] * len(STEPS[type(estimator)])
+        np.testing.assert_array_equal(last.transform(X), model.transform(X))
+
+    def test_goes_on_where_a_callback_asks_to_stop(self, estimator):
+        recorder = Recorder(stop=True)
+        model = clone(estimator).set_callbacks(recorder).fit(*data())
+        assert_same_fit(model, clone(estimator).fit(*data()))
+        assert recorder.events[-1] == ("teardown", "fit")
+
     def test_is_a_task_of_the_pipeline(self, estimator):
         recorder = PropagatedRecorder()
         pipeline = make_pipeline(StandardScaler(), clone(estimator)).set_callbacks(recorder).fit(*data())
@@ -164,6 +169,33 @@ class TestEveryFit:
         search = GridSearchCV(steps, grid, cv=2, scoring=lambda *_: 0.0).set_callbacks(recorder).fit(*data())
         assert recorder.events.count(("end", STEPS[type(estimator)][-1])) == 2 * 2 + 1
         assert search.best_estimator_[-1].n_components_ == 1
+
+
+@listening
+@pytest.mark.parametrize("estimator", [v for v in VARIANTS if isinstance(v, DESCENTS)], ids=repr)
+class TestDescents:
+    def test_tells_every_iteration(self, estimator):
+        recorder = Recorder()
+        model = clone(estimator).set_callbacks(recorder).fit(*data())
+        told = [event for event, name in recorder.events if name == "iteration"]
+        assert told == ["begin", "end"] * model.n_iter_
+        root = recorder.told[0][1]
+        assert root.max_subtasks == model.n_init * model.max_iter
+
+    def test_hands_over_the_map_so_far(self, estimator):
+        X, y = data()
+        recorder = Recorder()
+        model = clone(estimator).set_callbacks(recorder).fit(X, y)
+        *fitted, last, end = [values["fitted"] for event, _, values in recorder.told if event == "end"]
+        assert len(fitted) + 1 == model.n_iter_
+        np.testing.assert_array_equal(last.transform(X), model.transform(X))
+        np.testing.assert_array_equal(end.transform(X), model.transform(X))
+        assert not np.allclose(fitted[0].transform(X), model.transform(X))
+
+    def test_stops_when_a_callback_asks_to(self, estimator):
+        model = clone(estimator).set_params(n_init=3).set_callbacks(Recorder(stop=True)).fit(*data())
+        assert model.n_iter_ == 1
+        assert model.loss_curve_[1] < model.loss_curve_[0]
 
 
 @listening

@@ -273,6 +273,8 @@ class NCA(LinearEmbedding):
     def _validate(self, X: Any, y: Any) -> tuple[Any, Matches]:
         if self.target == "classes":
             X, codes = validate_labelled_rows(self, X, y)
+            if codes.max() + 1 == len(codes):
+                raise ValueError("y gives no two rows the same label: every class has a single row, nobody has kin.")
             return X, Classes(codes)
         X, targets = validate_target_rows(self, X, y)
         return X, SoftMatches(targets, bandwidth=targets.std() / 4)
