@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import DNE, LPP
-from nearkin.evaluation import Method, compare
+from nearkin.evaluation import CLASSIFICATION, Method, compare
 from nearkin.plotting import (
     COLORS,
     MARKERS,
@@ -65,10 +65,10 @@ class TestEmbedding:
         X, y = wine()
         estimator = make_pipeline(StandardScaler(), DNE(5))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
-        train, test = _hold_out(y, 0.3, 0)
+        train, test = _hold_out(y, 0.3, 0, CLASSIFICATION)
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
         accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
-        assert display.accuracy == accuracy
+        assert display.score == accuracy
         assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 60 held-out rows"
         drawn = np.concatenate([points.get_offsets() for points in ax.collections])
         np.testing.assert_allclose(np.sort(drawn[:, 0]), np.sort(Z[test][:, 0]))
@@ -76,7 +76,7 @@ class TestEmbedding:
     def test_random_labels_get_no_good_map(self, ax):
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(200, 20)), np.arange(200) % 2
-        assert EmbeddingDisplay.from_estimator(DNE(2), X, y, ax=ax).accuracy < 0.65
+        assert EmbeddingDisplay.from_estimator(DNE(2), X, y, ax=ax).score < 0.65
 
     def test_the_estimator_is_left_alone(self, ax):
         estimator = DNE(2)

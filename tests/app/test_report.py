@@ -11,7 +11,7 @@ from nearkin.app import report
 from nearkin.app.encoder import numbers_only
 from nearkin.app.report import write_report
 from nearkin.app.table import Table
-from nearkin.evaluation import Method, accuracy_by_dimension, compare, default_methods
+from nearkin.evaluation import Method, compare, default_methods, score_by_dimension
 from tests.browser import Browser, find_chromium
 
 EVIL = '"><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;%{x}</b>'
@@ -35,7 +35,7 @@ def page(tmp_path_factory):
     path, table = tmp_path_factory.mktemp("report") / "page.html", hostile_table()
     methods = [*METHODS, Method(EVIL, METHODS[0].estimator, summary=EVIL)]
     comparison = compare(table.X, table.y, methods=methods, n_splits=3, n_repeats=2)
-    curves = accuracy_by_dimension(comparison, table.X, table.y)
+    curves = score_by_dimension(comparison, table.X, table.y)
     write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])
     return path
 
@@ -97,7 +97,7 @@ def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
     table = hostile_table()
     comparison = compare(table.X, table.y, methods=METHODS[:1], n_splits=3, n_repeats=1)
     for name in ("a.html", "b.html"):
-        write_report(tmp_path / name, comparison, accuracy_by_dimension(comparison, table.X, table.y), table, ["x"])
+        write_report(tmp_path / name, comparison, score_by_dimension(comparison, table.X, table.y), table, ["x"])
     assert "Shown are 10 of 30 held-out rows, drawn with seed 0." in (tmp_path / "a.html").read_text()
     data = data_of(tmp_path / "a.html")
     assert len(data["maps"][0]["x"]) == 10
@@ -110,7 +110,7 @@ def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
 def test_nothing_but_the_raw_features(tmp_path):
     table = hostile_table()
     comparison = compare(table.X, table.y, methods=[], n_splits=3, n_repeats=1)
-    write_report(tmp_path / "a.html", comparison, accuracy_by_dimension(comparison, table.X, table.y), table, ["x"])
+    write_report(tmp_path / "a.html", comparison, score_by_dimension(comparison, table.X, table.y), table, ["x"])
     assert data_of(tmp_path / "a.html")["maps"] == []
 
 

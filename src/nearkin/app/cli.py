@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 from .. import __version__
 from ..datasets import BUNDLED
+from ..evaluation import CLASSIFICATION, TASKS
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -24,6 +25,7 @@ examples:
   nearkin compare balance_scale
   nearkin compare measurements.csv --target species --report species.html
   nearkin compare scans.parquet --target diagnosis --groups patient --save scans.skops
+  nearkin compare houses.csv --target price --task regression
   zcat big.csv.gz | nearkin compare - --target kind
 
 bundled sets: {", ".join(BUNDLED)}
@@ -108,12 +110,21 @@ def _add_compare(commands: argparse._SubParsersAction) -> None:
         COMPARE,
         """\
 Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
-stratified cross-validation. Scaling and every choice (dimensions, DNE's k) are
-made inside the training rows.""",
+cross-validation, stratified by class. Scaling and every choice (dimensions, DNE's k) are
+made inside the training rows.
+
+With --task regression, the mean of the nearest rows predicts a number: k-NN on the
+raw features and on PCA are ranked by R^2.""",
     )
     add = compare.add_argument
     add("table", metavar="TABLE", help=TABLE)
-    add("--target", metavar="COLUMN", help="the labels (NPZ: by default y; bundled sets need none)")
+    add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
+    add(
+        "--task",
+        choices=sorted(TASKS),
+        default=CLASSIFICATION.name,
+        help="what the target holds: classes (the default), or numbers to predict",
+    )
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--save", metavar="FILE", help="refit the winner on everything and save it (.skops)")

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._memory import human_bytes
-from ..evaluation import Comparison, accuracy_by_dimension
+from ..evaluation import Comparison, score_by_dimension
 from ..evaluation import compare as run_comparison
 from . import console, pictures
 from .columns import Progress
@@ -30,7 +30,10 @@ INTERRUPTED = 130
 
 def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Rank the methods on a table; write a picture, and on request a report and the winner."""
-    table = _reading(options, lambda progress: read_table(options.table, options.target, options.groups, progress))
+    table = _reading(
+        options,
+        lambda progress: read_table(options.table, options.target, options.groups, progress, task=options.task),
+    )
     picture = claim(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
     report = options.report and claim(options.report, [".html", ".htm"], "--report")
     save = options.save and claim(options.save, [".skops"], "--save")
@@ -42,7 +45,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         comparison = _run(table, options, progress)
         curves = {}
         if report and not comparison.interrupted:
-            curves = accuracy_by_dimension(comparison, table.X, table.y, progress=progress)
+            curves = score_by_dimension(comparison, table.X, table.y, progress=progress)
     _print_quietly(lambda: console.report(comparison))
     if comparison.interrupted:
         return INTERRUPTED
@@ -98,6 +101,7 @@ def _run(table: Table, options: argparse.Namespace, progress: console.Progress) 
         return run_comparison(
             table.X,
             table.y,
+            task=table.task,
             groups=table.groups,
             n_neighbors=options.neighbors,
             n_splits=options.folds,

@@ -18,12 +18,11 @@ from rich.text import Text
 from scipy.sparse import issparse
 
 from .._memory import human_bytes
-from ..evaluation import Comparison, MethodResult, format_p, signed_points
+from ..evaluation import CLASSIFICATION, Comparison, MethodResult, format_p
 from .model import MAX_NAME, Model
 from .table import Table, listed
 
 FEW = 10
-LEFT_OUT_FIRST = ("fit", "balanced %", "dim", "p")
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
 
 
@@ -48,15 +47,18 @@ def printable(text: str) -> str:
 
 def announce(table: Table) -> None:
     """Print what was read."""
-    classes, sizes = np.unique(table.y, return_counts=True)
     kind = "sparse features" if issparse(table.X) else "features"
     grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-    say(
-        f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {len(classes)} classes "
-        f"of {sizes.min()} to {sizes.max()} rows{grouped}"
-    )
+    say(f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {_target(table)}{grouped}")
     for note in table.notes:
         say(f"  {note}")
+
+
+def _target(table: Table) -> str:
+    values, counts = np.unique(table.y, return_counts=True)
+    if table.task == CLASSIFICATION.name:
+        return f"{len(values)} classes of {counts.min()} to {counts.max()} rows"
+    return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"
 
 
 def report(comparison: Comparison) -> None:
@@ -78,7 +80,7 @@ def _ranking(comparison: Comparison, width: int) -> Grid:
     """Return the ranking, on a narrow terminal without its less needed columns: a figure is never cut."""
     rows = [cells(result) for result in comparison.results]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
-    for name in LEFT_OUT_FIRST:
+    for name in ("fit", comparison.task.headings[1], "dim", "p"):
         if sum(widths.values()) + len(widths) - 1 > width:
             del widths[name]
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
@@ -92,21 +94,17 @@ def _ranking(comparison: Comparison, width: int) -> Grid:
 def cells(result: MethodResult) -> dict[str, str]:
     """Return the line of the ranking for a method."""
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
-    baseline = result.verdict == "baseline"
+    baseline, headings = result.verdict == "baseline", result.task.headings
     return {
         "method": result.name,
-        "accuracy %": _mean_std(result.accuracy),
-        "balanced %": _mean_std(result.balanced_accuracy),
+        headings[0]: result.task.mean_std(result.score),
+        headings[1]: result.task.second_mean_std(result.second_score),
         "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
         "fit": _duration(result.fit_seconds.mean()),
-        "vs raw": "" if baseline else signed_points(result.difference),
+        "vs raw": "" if baseline else result.task.signed(result.difference),
         "p": "" if baseline else format_p(result.p_value),
         "verdict": result.verdict,
     }
-
-
-def _mean_std(values: np.ndarray) -> str:
-    return f"{100 * values.mean():.1f} ± {100 * values.std(ddof=1):.1f}"
 
 
 def _duration(seconds: float) -> str:

@@ -155,7 +155,7 @@ def _map(result: MethodResult, comparison: Comparison, table: Table, codes: np.n
     Z = seen.embedding[shown]
     return {
         "name": result.name,
-        "accuracy": _percent(seen.accuracy),
+        "accuracy": _percent(seen.score),
         "held_out": len(seen.rows),
         "x": _digits(Z[:, 0]),
         "y": _digits(Z[:, 1]) if Z.shape[1] > 1 else None,
