@@ -32,8 +32,9 @@ bundled sets: {", ".join(BUNDLED)}
 """
 
 PREDICT = """\
-writes, for every row, its label, the share of the votes for it, and the numbers
-(the first row is 0) and distances of the nearest rows that were learned from.
+writes, for every row, its label and the share of the votes for it (or, by a model
+of a regression, its value), and the numbers (the first row is 0) and distances of
+the nearest rows that were learned from.
 
 examples:
   nearkin predict scans.skops new.csv -o labels.csv
@@ -139,7 +140,7 @@ raw features and on PCA are ranked by R^2.""",
 
 
 def _add_model_commands(commands: argparse._SubParsersAction) -> None:
-    predict = _command(commands, "predict", "label new rows by a saved model, with the rows that speak for it", PREDICT)
+    predict = _command(commands, "predict", "label new rows, or predict numbers, by a saved model", PREDICT)
     transform = _command(commands, "transform", "map new rows into the learned space of a saved model", TRANSFORM)
     inspect = _command(commands, "inspect", "show which features a saved model stretches and which it ignores", INSPECT)
     for command in (predict, transform, inspect):

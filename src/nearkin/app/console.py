@@ -113,15 +113,15 @@ def _duration(seconds: float) -> str:
 
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
-    names, held_out = model.encoder.feature_names, model.held_out
+    names, held_out, task = model.encoder.feature_names, model.held_out, model.asked
     say(
         f"{path}: {model.method}, learned from {len(model.codes)} rows of {model.table} ({len(names)} features, "
-        f"{len(model.classes)} classes of {model.target!r}), saved by nearkin {model.versions['nearkin']}"
+        f"{_asked(model)}), saved by nearkin {model.versions['nearkin']}"
     )
     beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
     say(
-        f"Held out: {model.n_neighbors}-NN right in {held_out['accuracy']:.1%} ± {held_out['std']:.1%} "
-        f"({held_out['folds']} folds); on the raw features {held_out['raw_accuracy']:.1%}{beaten}"
+        f"Held out: {model.n_neighbors}-NN {task.said(held_out[task.score_name])} ± {task.figure(held_out['std'])} "
+        f"({held_out['folds']} folds); on the raw features {task.figure(held_out[f'raw_{task.score_name}'])}{beaten}"
     )
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
@@ -132,6 +132,12 @@ def describe(model: Model, path: Path) -> None:
     say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     console = _console()
     console.print(_stretches(model.stretch, names))
+
+
+def _asked(model: Model) -> str:
+    if model.asked is CLASSIFICATION:
+        return f"{len(model.classes)} classes of {model.target!r}"
+    return f"numbers from {model.classes[0]:.4g} to {model.classes[-1]:.4g} of {model.target!r}"
 
 
 def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:
