@@ -80,12 +80,13 @@ def test_the_pictures_show_the_comparison(page):
     assert [curve["dimension"] for curve in data["curves"] if curve["name"] == "DNE"] == [[1, 2, 3, 5]]
     assert [curve["dimension"] for curve in data["curves"] if curve["name"] == "raw k-NN"] == [[5]]
     for shown in data["maps"]:
-        assert shown["held_out"] == len(shown["x"]) == 30
+        assert len(shown["x"]) == 30
+        assert shown["said"].endswith("of 30 held-out rows")
         assert np.shape(shown["near"]) == np.shape(shown["near_row"]) == (30, 3)
         truth = np.unique(table.y, return_inverse=True)[1][:30]
-        assert sorted(shown["label"]) == sorted(truth.tolist())
+        assert sorted(shown["answer"]) == sorted(truth.tolist())
         votes = [max(sorted(set(near)), key=near.count) for near in shown["near"]]
-        assert 100 * np.mean(np.array(votes) == shown["label"]) == pytest.approx(shown["accuracy"], abs=0.01)
+        assert 100 * np.mean(np.array(votes) == shown["answer"]) == pytest.approx(shown["score"], abs=0.01)
     for when in ("before", "after"):
         np.testing.assert_allclose(np.sum(data["confusion"][when], axis=1), 100, atol=0.05)
     assert data["spectrum"]["values"] == sorted(data["spectrum"]["values"])

@@ -49,12 +49,13 @@ def announce(table: Table) -> None:
     """Print what was read."""
     kind = "sparse features" if issparse(table.X) else "features"
     grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-    say(f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {_target(table)}{grouped}")
+    say(f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}")
     for note in table.notes:
         say(f"  {note}")
 
 
-def _target(table: Table) -> str:
+def target_facts(table: Table) -> str:
+    """Return what the target holds."""
     values, counts = np.unique(table.y, return_counts=True)
     if table.task == CLASSIFICATION.name:
         return f"{len(values)} classes of {counts.min()} to {counts.max()} rows"
