@@ -125,6 +125,10 @@ class TestNumbers:
         assert ax.get_title() == f"$x_{{ in 2-D: 3-NN at R² {expected:.3f} on 60 held-out rows"
         ax.figure.savefig(io.BytesIO())
 
+    def test_an_unknown_task(self, ax):
+        with pytest.raises(ValueError, match="task must be one of 'classification', 'regression', got 'ranking'"):
+            EmbeddingDisplay.from_estimator(PCA(2), *wine(), ax=ax, task="ranking")
+
     def test_colours_are_a_scale_with_a_bar_and_no_legend(self, ax):
         display = self.display(ax)
         (points,) = ax.collections

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted
 
-from .evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task, held_out_map
+from .evaluation import CLASSIFICATION, RAW, Comparison, Task, held_out_map, named_task
 
 # Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight
 # markers no two of 56 classes look alike.
@@ -156,14 +156,14 @@ class EmbeddingDisplay:
         ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
-        split = split or _hold_out(y, test_size, random_state, TASKS[task])
+        split = split or _hold_out(y, test_size, random_state, named_task(task))
         seen = held_out_map(estimator, X, y, split, n_neighbors, task=task)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
         return cls(seen.embedding, y[seen.rows], seen.score, n_neighbors, name, task).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
-        ax, has_two, task = _axes(ax), self.embedding.shape[1] > 1, TASKS[self.task]
+        ax, has_two, task = _axes(ax), self.embedding.shape[1] > 1, named_task(self.task)
         if task is CLASSIFICATION:
             self._plot_classes(ax)
         else:

@@ -21,6 +21,7 @@ from .task import CLASSIFICATION as CLASSIFICATION
 from .task import REGRESSION as REGRESSION
 from .task import TASKS as TASKS
 from .task import Task as Task
+from .task import named_task as named_task
 from .views import HeldOutMap as HeldOutMap
 from .views import confusion as confusion
 from .views import first_repeat as first_repeat
