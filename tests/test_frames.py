@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nearkin
-from nearkin.evaluation import Method, accuracy_by_dimension, compare, confusion
+from nearkin.evaluation import Method, compare, confusion, score_by_dimension
 
 from .test_contract import SUPERVISED, VARIANTS, data
 
@@ -138,8 +138,8 @@ class TestCompare:
     def test_closer_looks_take_the_same(self, library, kind):
         X, y = data()
         comparison = self.compare(FRAMES[library](X), LABELS[kind](y))
-        curves = accuracy_by_dimension(comparison, FRAMES[library](X), LABELS[kind](y))
-        expected = accuracy_by_dimension(self.compare(X, y), X, y)
+        curves = score_by_dimension(comparison, FRAMES[library](X), LABELS[kind](y))
+        expected = score_by_dimension(self.compare(X, y), X, y)
         np.testing.assert_array_equal(curves["DNE"][2], expected["DNE"][2])
         counts = confusion(comparison["DNE"], comparison, LABELS[kind](y))
         np.testing.assert_array_equal(counts.sum(axis=1), np.bincount(y))

@@ -5,16 +5,17 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import DNE, LPP
-from nearkin.evaluation import Method, compare
+from nearkin.evaluation import CLASSIFICATION, REGRESSION, Method, compare
 from nearkin.plotting import (
     COLORS,
     MARKERS,
     MAX_BARS,
+    SEQUENTIAL,
     EmbeddingDisplay,
     FeatureDisplay,
     RankingDisplay,
@@ -65,10 +66,10 @@ class TestEmbedding:
         X, y = wine()
         estimator = make_pipeline(StandardScaler(), DNE(5))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
-        train, test = _hold_out(y, 0.3, 0)
+        train, test = _hold_out(y, 0.3, 0, CLASSIFICATION)
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
         accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
-        assert display.accuracy == accuracy
+        assert display.score == accuracy
         assert ax.get_title() == f"DNE in 2-D: 3-NN right in {accuracy:.1%} of 60 held-out rows"
         drawn = np.concatenate([points.get_offsets() for points in ax.collections])
         np.testing.assert_allclose(np.sort(drawn[:, 0]), np.sort(Z[test][:, 0]))
@@ -76,7 +77,7 @@ class TestEmbedding:
     def test_random_labels_get_no_good_map(self, ax):
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(200, 20)), np.arange(200) % 2
-        assert EmbeddingDisplay.from_estimator(DNE(2), X, y, ax=ax).accuracy < 0.65
+        assert EmbeddingDisplay.from_estimator(DNE(2), X, y, ax=ax).score < 0.65
 
     def test_the_estimator_is_left_alone(self, ax):
         estimator = DNE(2)
@@ -107,6 +108,52 @@ class TestEmbedding:
         X = np.random.default_rng(0).normal(size=(300, 3))
         EmbeddingDisplay.from_estimator(LPP(2), X, np.arange(300) % 30, ax=ax)
         assert ax.get_legend() is None
+
+
+class TestNumbers:
+    def display(self, ax, n_components=2):
+        X, _ = wine()
+        estimator = make_pipeline(StandardScaler(), PCA(n_components))
+        return EmbeddingDisplay.from_estimator(estimator, X[:, :12], X[:, 12], ax=ax, task="regression", name="$x_{")
+
+    def test_the_title_is_the_held_out_r2_of_what_is_drawn(self, ax):
+        display, (X, _) = self.display(ax), wine()
+        train, test = _hold_out(X[:, 12], 0.3, 0, REGRESSION)
+        Z = make_pipeline(StandardScaler(), PCA(2)).fit(X[train, :12]).transform(X[:, :12])
+        expected = KNeighborsRegressor(3).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
+        assert display.score == pytest.approx(expected)
+        assert ax.get_title() == f"$x_{{ in 2-D: 3-NN at R² {expected:.3f} on 60 held-out rows"
+        ax.figure.savefig(io.BytesIO())
+
+    def test_an_unknown_task(self, ax):
+        with pytest.raises(ValueError, match="task must be one of 'classification', 'regression', got 'ranking'"):
+            EmbeddingDisplay.from_estimator(PCA(2), *wine(), ax=ax, task="ranking")
+
+    def test_colours_are_a_scale_with_a_bar_and_no_legend(self, ax):
+        display = self.display(ax)
+        (points,) = ax.collections
+        np.testing.assert_array_equal(points.get_array(), display.labels)
+        assert points.get_cmap().name == SEQUENTIAL
+        assert [other.get_ylabel() for other in ax.figure.axes] == ["dimension 2", "target"]
+        assert ax.get_legend() is None
+
+    def test_every_colour_of_the_scale_is_brighter_than_the_one_before(self):
+        red, green, blue = matplotlib.colormaps[SEQUENTIAL](np.linspace(0, 1, 50))[:, :3].T
+        assert (np.diff(0.2126 * red + 0.7152 * green + 0.0722 * blue) > 0).all()
+
+    def test_one_dimension_is_drawn_against_the_numbers(self, ax):
+        display = self.display(ax, 1)
+        np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 1], display.labels)
+        assert ax.get_ylabel() == "target"
+        assert len(ax.get_yticks()) > 0
+
+    def test_ranking(self, ax):
+        X, _ = wine()
+        comparison = compare(X[:, :12], X[:, 12], task="regression", n_repeats=1)
+        RankingDisplay.from_comparison(comparison, ax=ax)
+        assert ax.get_xlabel() == "R² on held-out rows, 3-NN: mean ± std, 5 folds"
+        assert ax.get_title() == "R² on held-out rows (dashed: the raw features)"
+        assert max(np.abs(points.get_offsets()[:, 0]).max() for points in ax.collections[:1]) < 1
 
 
 def test_no_two_of_many_classes_look_alike():

@@ -1,6 +1,6 @@
 """Pictures as scikit-learn draws them: a Display holds the figures, `from_...` computes them, `plot` draws them.
 
-No map is drawn without the share of held-out rows that a k-NN vote gets right in it: a map of the rows that it was
+No map is drawn without the score of a k-NN vote on the held-out rows in it: a map of the rows that it was
 learned from separates even random labels. matplotlib is imported when something is drawn.
 """
 
@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
-from .evaluation import RAW, Comparison, held_out_map
+from .evaluation import CLASSIFICATION, RAW, Comparison, Task, held_out_map, named_task
 
 # Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight
 # markers no two of 56 classes look alike.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# From dark blue to yellow, evenly, told apart by colour-blind readers and in grey; both ends are outlined to be seen.
+SEQUENTIAL = "cividis"
 MAX_LEGEND = 24
 MAX_BARS = 30
 MAX_SPIKES = 300
@@ -77,18 +78,22 @@ class SpectrumDisplay:
 
 
 class EmbeddingDisplay:
-    """A 2-D map of held-out rows, with the accuracy of a k-NN vote in that map as its title.
+    """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
 
     Parameters
     ----------
     embedding : array of shape (n, 1) or (n, 2)
-        Held-out rows; one dimension is drawn as a strip for each class.
+        Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
     labels : array of shape (n,)
-    accuracy : float
-        Share of these rows that a k-NN vote among the training rows, in the same coordinates, gets right.
+        Classes, told by colours and markers, or numbers, told by a scale of colours.
+    score : float
+        Of a k-NN vote among the training rows, in the same coordinates: the share of these rows that it gets right, or
+        its R².
     n_neighbors : int
         k of the vote.
     name : str
+    task : {"classification", "regression"}, default="classification"
+        Whether the labels are classes or numbers.
 
     Attributes
     ----------
@@ -96,12 +101,21 @@ class EmbeddingDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, embedding: np.ndarray, labels: np.ndarray, accuracy: float, n_neighbors: int, name: str) -> None:
+    def __init__(
+        self,
+        embedding: np.ndarray,
+        labels: np.ndarray,
+        score: float,
+        n_neighbors: int,
+        name: str,
+        task: str = CLASSIFICATION.name,
+    ) -> None:
         self.embedding = embedding
         self.labels = labels
-        self.accuracy = accuracy
+        self.score = score
         self.n_neighbors = n_neighbors
         self.name = name
+        self.task = task
 
     @classmethod
     def from_estimator(
@@ -110,6 +124,7 @@ class EmbeddingDisplay:
         X: Any,
         y: Any,
         *,
+        task: str = CLASSIFICATION.name,
         split: Any = None,
         test_size: float = 0.3,
         n_neighbors: int = 3,
@@ -126,10 +141,12 @@ class EmbeddingDisplay:
             judged.
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
+        task : {"classification", "regression"}, default="classification"
+            Whether y holds classes or numbers.
         split : pair of integer arrays, default=None
             Training rows and held-out rows, e.g. a fold of a comparison; None draws them.
         test_size : float, default=0.3
-            Share of rows that are drawn to be held out, about so in each class.
+            Share of rows that are drawn to be held out, of classes about so in each.
         n_neighbors : int, default=3
             k of the vote.
         random_state : int, default=0
@@ -139,14 +156,31 @@ class EmbeddingDisplay:
         ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
-        split = split or _hold_out(y, test_size, random_state)
-        seen = held_out_map(estimator, X, y, split, n_neighbors)
+        split = split or _hold_out(y, test_size, random_state, named_task(task))
+        seen = held_out_map(estimator, X, y, split, n_neighbors, task=task)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
-        return cls(seen.embedding, y[seen.rows], seen.accuracy, n_neighbors, name).plot(ax=ax)
+        return cls(seen.embedding, y[seen.rows], seen.score, n_neighbors, name, task).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
-        ax = _axes(ax)
+        ax, has_two, task = _axes(ax), self.embedding.shape[1] > 1, named_task(self.task)
+        if task is CLASSIFICATION:
+            self._plot_classes(ax)
+        else:
+            self._plot_numbers(ax)
+        aside = "class" if task is CLASSIFICATION else "target"
+        ax.set(xlabel="dimension 1", ylabel="dimension 2" if has_two else aside, xticks=[])
+        if has_two or task is CLASSIFICATION:
+            ax.set(yticks=[])
+        ax.set_title(
+            f"{self.name} in {self.embedding.shape[1]}-D: {self.n_neighbors}-NN {task.said(self.score)} {task.rows} "
+            f"{len(self.labels)} held-out rows",
+            parse_math=False,
+        )
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_classes(self, ax: Any) -> None:
         for number, label in enumerate(np.unique(self.labels)):
             Z = self.embedding[self.labels == label]
             jitter = number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
@@ -160,23 +194,27 @@ class EmbeddingDisplay:
                 alpha=0.75,
                 label=_shortened(str(label)),
             )
-        ax.set(xlabel="dimension 1", ylabel="dimension 2" if self.embedding.shape[1] > 1 else "class")
-        ax.set(xticks=[], yticks=[])
-        ax.set_title(
-            f"{self.name} in {self.embedding.shape[1]}-D: {self.n_neighbors}-NN right in {self.accuracy:.1%} of "
-            f"{len(self.labels)} held-out rows",
-            parse_math=False,
-        )
         if len(np.unique(self.labels)) <= MAX_LEGEND:
             legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
             for text in legend.get_texts():
                 text.set_parse_math(False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+
+    def _plot_numbers(self, ax: Any) -> None:
+        Z = self.embedding
+        points = ax.scatter(
+            Z[:, 0],
+            Z[:, 1] if Z.shape[1] > 1 else self.labels,
+            c=self.labels,
+            cmap=SEQUENTIAL,
+            s=26,
+            linewidths=0.4,
+            edgecolors="#555555",
+        )
+        ax.figure.colorbar(points, ax=ax, label="target")
 
 
 class RankingDisplay:
-    """The ranking of a comparison: mean accuracy, every fold, and the raw features as the line to beat.
+    """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat.
 
     Parameters
     ----------
@@ -199,18 +237,19 @@ class RankingDisplay:
     def plot(self, *, ax: Any = None) -> RankingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
         ax = _axes(ax)
-        results = self.comparison.results[::-1]
+        results, task = self.comparison.results[::-1], self.comparison.task
         colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
         for position, result in enumerate(results):
             color = colors[result.verdict]
-            folds = 100 * result.accuracy
+            folds = task.factor * result.score
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
             ax.scatter(folds, position + jitter, color=color, alpha=0.3, s=14, linewidths=0)
             ax.errorbar(folds.mean(), position, xerr=folds.std(ddof=1), fmt="o", color=color, capsize=3)
-        ax.axvline(100 * self.comparison[RAW].accuracy.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
+        raw = task.factor * self.comparison[RAW].score.mean()
+        ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
         ax.set_yticks(range(len(results)), [f"{r.name}\n{r.verdict}" for r in results])
-        ax.set_xlabel(f"held-out rows right (%), {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
-        ax.set_title("Accuracy on held-out rows (dashed: the raw features)")
+        ax.set_xlabel(f"{task.axis}, {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
+        ax.set_title(f"{task.title} on held-out rows (dashed: the raw features)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -306,9 +345,9 @@ def _spikes(ax: Any, position: np.ndarray, height: np.ndarray, **style: Any) -> 
     return ax.vlines(position, 0, height, **style)
 
 
-def _hold_out(y: np.ndarray, test_size: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+def _hold_out(y: np.ndarray, test_size: float, random_state: int, task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Return a fold rather than a shuffled split: it also serves classes of fewer rows than there are classes."""
-    folds = StratifiedKFold(max(2, round(1 / test_size)), shuffle=True, random_state=random_state)
+    folds = task.splitter(max(2, round(1 / test_size)), False, random_state)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
         train, test = next(folds.split(y, y))

@@ -62,9 +62,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork, lim
 
 PER_CHILD = 20
 BASES = {
-    "words": ("NMMP", "words table.csv", "kind"),
-    "dense": ("LDA", "dense table.npz", None),
-    "sparse": ("raw k-NN", "sparse table.npz", None),
+    "words": ("NMMP", "words table.csv", "kind", "classification"),
+    "dense": ("LDA", "dense table.npz", None, "classification"),
+    "sparse": ("raw k-NN", "sparse table.npz", None, "classification"),
+    "numbers": ("PCA", "words table.csv", "width", "regression"),
 }
 
 
@@ -144,8 +145,8 @@ def folder(tmp_path_factory):
 def sound(folder):
     """Sound models and their files."""
     made = {}
-    for name, (method, table, target) in BASES.items():
-        model = winner(method, read_table(str(folder / table), target), scale=name != "dense")
+    for name, (method, table, target, task) in BASES.items():
+        model = winner(method, read_table(str(folder / table), target, task=task), scale=name != "dense")
         path = folder / f"{name}.skops"
         save_model(model, path)
         path.write_bytes(renumbered(path.read_bytes()))
@@ -428,7 +429,7 @@ def test_protocols(words, refused):
 
 
 def test_formats(words, refused):
-    texts = ["0", "-1", "true", "null", "1.0", '"1"', "[1]", "NaN", "2", "9" * 4000, "", "[" * 9999, 1, None]
+    texts = ["0", "-1", "true", "null", "1.0", '"1"', "[1]", "NaN", "1", "3", "9" * 4000, "", "[" * 9999, 1, None]
     refused({text: edited(words, (*place_of(words, "format"), "content"), text) for text in texts})
 
 
@@ -533,10 +534,25 @@ ODD = {
     "commands of a terminal": np.array(["\x1b[2J", "\r", "\0x"]),
     "no characters": np.array(["\ud800", "b"]),
     "words, other end first": np.array(["a", "b"], dtype=">U1"),
+    "a task": "classification",
+    "the other task": "regression",
+    "rising numbers": np.linspace(-1, 1, 40),
+    "rising numbers, other end first": np.linspace(-1, 1, 40, dtype=">f8"),
+    "rising numbers of single precision": np.linspace(-1, 1, 40, dtype=np.float32),
+    "falling numbers": np.linspace(1, -1, 40),
+    "rising far": np.linspace(-1e300, 1e300, 40),
+    "rising to infinity": np.append(np.arange(39.0), np.inf),
 }
 
 
-@pytest.mark.parametrize(("base", "parts"), [("words", ""), ("dense", "steps"), ("sparse", "coordinates")])
+NOT_OF_CLASSES = ("task", "codes", "classes", "held_out", "n_neighbors")
+
+
+@pytest.mark.parametrize(
+    ("base", "parts"),
+    [("words", ""), ("dense", "steps"), ("sparse", "coordinates"), ("numbers", NOT_OF_CLASSES)],
+    ids=["words", "dense", "sparse", "numbers"],
+)
 def test_any_value_for_any_attribute(sound, harmless, base, parts):
     model, data = sound[base]
     ways = [way for way in attributes(model) if way[0].startswith(parts)]
@@ -583,6 +599,47 @@ def test_steps_that_do_not_follow_each_other(sound, refused):
         "an array": [np.ones(3)],
     }
     refused({name: altered(data, "steps", [copy.deepcopy(step) for step in steps]) for name, steps in orders.items()})
+
+
+def test_a_task_that_the_rest_is_not_of(sound, refused):
+    words, numbers = sound["words"][1], sound["numbers"][1]
+    figures = {task: sound[base][0].held_out for task, base in (("classification", "words"), ("regression", "numbers"))}
+    values = sound["numbers"][0].classes
+    turned = altered(words, "task", "regression"), altered(numbers, "task", "classification")
+    refused({number: data for number, data in enumerate(turned)}, "its held-out figures")
+    cases = {
+        "classes that are words": altered(turned[0], "held_out", figures["regression"]),
+        "numbers for classes": altered(turned[1], "held_out", figures["classification"]),
+        "whole numbers": altered(numbers, "classes", np.arange(len(values))),
+        "words for numbers": altered(numbers, "classes", np.sort(values.astype(str))),
+        "truths": altered(numbers, "classes", np.array([False, True])),
+        "falling": altered(numbers, "classes", -values),
+        "twice the same": altered(numbers, "classes", np.zeros(len(values))),
+        "not a number": altered(numbers, "classes", np.append(values[:-1], np.nan)),
+        "infinite": altered(numbers, "classes", np.append(values[:-1], np.inf)),
+        "beyond squares": altered(numbers, "classes", np.append(values[:-1], 1e150)),
+        "too few": altered(numbers, "classes", values[:3]),
+        "columns": altered(numbers, "classes", values[:, None]),
+        "of half precision": altered(numbers, "classes", np.arange(len(values), dtype=np.float16) - 9),
+    }
+    half = cases.pop("of half precision")
+    refused(cases, "its labels)")
+    refused({"half": half}, "refused.")
+    others = ["", "Regression", "regression ", "ranking", "__class__", None, 1]
+    refused({other: altered(numbers, "task", other) for other in others}, "its task")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("r2", 1.01), ("r2", float("nan")), ("r2", float("-inf")), ("r2", -1e200), ("raw_r2", 1.01), ("std", -0.01),
+     ("std", float("inf")), ("p_value", -0.1), ("p_value", 1.5), ("r2", 1), ("accuracy", 0.5), ("mae", 2.0)],
+)  # fmt: skip
+def test_figures_that_no_regression_has(sound, refused, name, value):
+    refused({name: altered(sound["numbers"][1], "held_out", name, value)}, "its held-out figures")
+
+
+def test_an_r2_below_zero_is_sound(sound, harmless):
+    assert harmless({"bad": altered(sound["numbers"][1], "held_out", "raw_r2", -123.4)}, "numbers")
 
 
 def test_sparse_rows_that_give_a_value_twice(sound, refused):

@@ -39,7 +39,7 @@ for line in sys.stdin:
     path, rows = json.loads(line)
     model, remarks = load_model(path)
     found = predict(model, read_rows(rows, model.encoder)[0])
-    print(json.dumps([remarks, found.label.tolist(), found.nearest.tolist(), found.distance.tolist()]))
+    print(json.dumps([remarks, found.answer["label"].tolist(), found.nearest.tolist(), found.distance.tolist()]))
 """
 
 
@@ -142,7 +142,7 @@ def test_another_process_gives_identical_labels(folder, models, elsewhere, kind,
     remarks, label, nearest, distance = elsewhere[kind, name, scale]
     expected = predict(model, read_rows(new_rows(folder, kind), model.encoder)[0])
     assert remarks == []
-    assert label == expected.label.tolist()
+    assert label == expected.answer["label"].tolist()
     assert nearest == expected.nearest.tolist()
     np.testing.assert_allclose(distance, expected.distance, rtol=1e-9, atol=1e-9)
 
@@ -167,9 +167,9 @@ def test_labels_keep_their_type(folder, labels):
     model = winner(RAW, read_table(str(folder / "labels.npz")))
     save_model(model, folder / "labels.skops")
     loaded, _ = load_model(folder / "labels.skops")
-    found = predict(loaded, loaded.coordinates).label
+    found = predict(loaded, loaded.coordinates).answer["label"]
     assert found.dtype == labels.dtype
-    np.testing.assert_array_equal(found, predict(model, model.coordinates).label)
+    np.testing.assert_array_equal(found, predict(model, model.coordinates).answer["label"])
     np.testing.assert_array_equal(loaded.classes, np.sort(labels))
 
 

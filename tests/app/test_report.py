@@ -2,16 +2,18 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
 from nearkin.app import report
 from nearkin.app.encoder import numbers_only
 from nearkin.app.report import write_report
 from nearkin.app.table import Table
-from nearkin.evaluation import Method, accuracy_by_dimension, compare, default_methods
+from nearkin.evaluation import Method, compare, default_methods, regression_methods, score_by_dimension
 from tests.browser import Browser, find_chromium
 
 EVIL = '"><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;%{x}</b>'
@@ -35,7 +37,20 @@ def page(tmp_path_factory):
     path, table = tmp_path_factory.mktemp("report") / "page.html", hostile_table()
     methods = [*METHODS, Method(EVIL, METHODS[0].estimator, summary=EVIL)]
     comparison = compare(table.X, table.y, methods=methods, n_splits=3, n_repeats=2)
-    curves = accuracy_by_dimension(comparison, table.X, table.y)
+    curves = score_by_dimension(comparison, table.X, table.y)
+    write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])
+    return path
+
+
+@pytest.fixture(scope="module")
+def page_of_numbers(tmp_path_factory):
+    """The page of a regression on such a table; one of its maps has a single dimension."""
+    path, table = tmp_path_factory.mktemp("numbers") / "page.html", hostile_table()
+    table = replace(table, y=table.X.sum(axis=1), task="regression")
+    single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, most=lambda p, n_classes: 1)
+    methods = [*regression_methods(), single]
+    comparison = compare(table.X, table.y, task="regression", methods=methods, n_splits=3, n_repeats=2)
+    curves = score_by_dimension(comparison, table.X, table.y)
     write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])
     return path
 
@@ -54,7 +69,10 @@ def test_one_file_of_moderate_size(page):
         assert said in text
 
 
-def test_what_a_table_contains_stays_text(page):
+@pytest.mark.parametrize("which", ["page", "page_of_numbers"])
+def test_what_a_table_contains_stays_text(which, request):
+    page = request.getfixturevalue(which)
+
     class Elements(HTMLParser):
         def __init__(self):
             super().__init__()
@@ -80,12 +98,13 @@ def test_the_pictures_show_the_comparison(page):
     assert [curve["dimension"] for curve in data["curves"] if curve["name"] == "DNE"] == [[1, 2, 3, 5]]
     assert [curve["dimension"] for curve in data["curves"] if curve["name"] == "raw k-NN"] == [[5]]
     for shown in data["maps"]:
-        assert shown["held_out"] == len(shown["x"]) == 30
+        assert len(shown["x"]) == 30
+        assert shown["said"].endswith("of 30 held-out rows")
         assert np.shape(shown["near"]) == np.shape(shown["near_row"]) == (30, 3)
         truth = np.unique(table.y, return_inverse=True)[1][:30]
-        assert sorted(shown["label"]) == sorted(truth.tolist())
+        assert sorted(shown["answer"]) == sorted(truth.tolist())
         votes = [max(sorted(set(near)), key=near.count) for near in shown["near"]]
-        assert 100 * np.mean(np.array(votes) == shown["label"]) == pytest.approx(shown["accuracy"], abs=0.01)
+        assert 100 * np.mean(np.array(votes) == shown["answer"]) == pytest.approx(shown["score"], abs=0.01)
     for when in ("before", "after"):
         np.testing.assert_allclose(np.sum(data["confusion"][when], axis=1), 100, atol=0.05)
     assert data["spectrum"]["values"] == sorted(data["spectrum"]["values"])
@@ -97,7 +116,7 @@ def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
     table = hostile_table()
     comparison = compare(table.X, table.y, methods=METHODS[:1], n_splits=3, n_repeats=1)
     for name in ("a.html", "b.html"):
-        write_report(tmp_path / name, comparison, accuracy_by_dimension(comparison, table.X, table.y), table, ["x"])
+        write_report(tmp_path / name, comparison, score_by_dimension(comparison, table.X, table.y), table, ["x"])
     assert "Shown are 10 of 30 held-out rows, drawn with seed 0." in (tmp_path / "a.html").read_text()
     data = data_of(tmp_path / "a.html")
     assert len(data["maps"][0]["x"]) == 10
@@ -110,7 +129,7 @@ def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
 def test_nothing_but_the_raw_features(tmp_path):
     table = hostile_table()
     comparison = compare(table.X, table.y, methods=[], n_splits=3, n_repeats=1)
-    write_report(tmp_path / "a.html", comparison, accuracy_by_dimension(comparison, table.X, table.y), table, ["x"])
+    write_report(tmp_path / "a.html", comparison, score_by_dimension(comparison, table.X, table.y), table, ["x"])
     assert data_of(tmp_path / "a.html")["maps"] == []
 
 
@@ -137,6 +156,46 @@ def test_in_a_browser(browser, page, width, dark):
     assert colour == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
     assert browser.console == []
     assert browser.requests == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_numbers_in_a_browser(browser, page_of_numbers, width, dark):
+    browser.open(page_of_numbers, width=width, dark=dark)
+    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    assert browser.evaluate("['ranking', 'map', 'curves'].every(id => document.querySelector(`#${id} .main-svg`))")
+    drawn = "document.querySelectorAll('#before .main-svg, #after .main-svg, #spectrum .main-svg').length"
+    assert browser.evaluate(drawn) == 0
+    visible = "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
+    assert browser.evaluate(visible) == ["Ranking", "Maps of held-out rows", "R² against dimension", "The methods",
+                                         "To get these figures again"]  # fmt: skip
+    assert browser.evaluate("document.querySelector('#map .colorbar') !== null")
+    assert browser.evaluate("document.querySelector('#map .legend')") is None
+    assert browser.evaluate("document.querySelector('#map').data[0].marker.colorscale") == "Cividis"
+    assert browser.evaluate("typeof pwned") == "undefined"
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.console == []
+    assert browser.requests == []
+
+
+@needs_chromium
+def test_numbers_are_told_beside_their_neighbours(browser, page_of_numbers):
+    browser.open(page_of_numbers, width=1440)
+    maps = data_of(page_of_numbers)["maps"]
+    for number, shown in enumerate(maps):
+        browser.evaluate(f"choice.selectedIndex = {number}; choice.dispatchEvent(new Event('change'))")
+        caption = browser.evaluate("document.getElementById('map-caption').textContent")
+        dimensions = "one dimension" if shown["name"] == EVIL else "two dimensions"
+        assert caption == f"{shown['name']} in {dimensions}: 3-NN {shown['said']}."
+        heights = shown["answer"] if shown["y"] is None else shown["y"]
+        np.testing.assert_allclose(browser.evaluate("[...document.querySelector('#map').data[0].y]"), heights)
+        for value in [shown["answer"][0], *shown["near"][0]]:  # the text of the map before may still be there
+            hover = "Plotly.Fx.hover('map', [{curveNumber: 0, pointNumber: 0}])"
+            told = "document.querySelector('#map .hovertext')?.textContent"
+            browser.wait_for(f"({hover}, {told}?.includes({json.dumps(f': {value:.6g}')}))")
+    assert EVIL[:20] in browser.evaluate("document.querySelector('#map .infolayer').textContent")
+    assert browser.console == []
 
 
 @needs_chromium

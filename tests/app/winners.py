@@ -17,7 +17,7 @@ N_ROWS = 40
 
 def winner(name, table, *, scale=True):
     """Return the model of a table on which a method is declared to have won."""
-    comparison = compare(table.X, table.y, methods=[], n_splits=2, n_repeats=1, scale=scale)
+    comparison = compare(table.X, table.y, task=table.task, methods=[], n_splits=2, n_repeats=1, scale=scale)
     raw = best = comparison[RAW]
     *steps, vote = raw.pipeline.steps
     if name != RAW:

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 import nearkin
 from nearkin import DNE, LPP, NMMP
 from nearkin.evaluation import RAW, Method, compare, default_methods
-from nearkin.evaluation.protocol import Protocol, _pilot_rows
+from nearkin.evaluation.protocol import Protocol
+from nearkin.evaluation.task import CLASSIFICATION
 
 DNE_METHOD = Method("DNE", DNE(), lambda p: [{"n_neighbors": 1}, {"n_neighbors": 5}])
 
@@ -146,7 +147,7 @@ class TestProtocol:
 
     def test_the_pilot_sees_every_class(self):
         y = np.repeat([0, 1], [8000, 4])
-        assert np.sum(y[_pilot_rows(y, np.arange(8004))]) == 3
+        assert np.sum(y[CLASSIFICATION.pilot_rows(y, np.arange(8004))]) == 3
 
     def test_sparse_rows(self):
         X, y = hidden()

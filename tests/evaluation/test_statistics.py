@@ -3,7 +3,8 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from nearkin import DNE
-from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, format_p, holm, signed_points
+from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, format_p, holm
+from nearkin.evaluation.task import CLASSIFICATION
 
 
 def test_without_shared_rows_it_is_students_test():
@@ -52,5 +53,5 @@ def test_holm_by_hand():
 
 
 def test_figures_as_they_are_printed():
-    assert [signed_points(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
+    assert [CLASSIFICATION.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
     assert [format_p(p) for p in (0.05149, 1.0, 2e-5)] == ["0.051", "1", "<0.001"]

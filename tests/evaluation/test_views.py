@@ -10,12 +10,12 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
 from nearkin.evaluation import (
-    accuracy_by_dimension,
     compare,
     confusion,
     default_methods,
     first_repeat,
     held_out_map,
+    score_by_dimension,
 )
 
 X, y = load_wine(return_X_y=True)
@@ -33,9 +33,9 @@ def test_the_first_repeat_holds_every_row_out_once(comparison):
     np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y)))
 
 
-def test_accuracy_by_dimension(comparison):
+def test_score_by_dimension(comparison):
     calls = []
-    curves = accuracy_by_dimension(comparison, X, y, progress=lambda *call: calls.append(call))
+    curves = score_by_dimension(comparison, X, y, progress=lambda *call: calls.append(call))
     assert list(curves) == [result.name for result in comparison.results]
     assert list(curves["raw k-NN"]) == [13]
     assert list(curves["PCA"]) == [1, 2, 3, 5, 7, 10, 13]
@@ -68,4 +68,4 @@ def test_held_out_map(comparison):
     distances = np.linalg.norm(Z_test[:, None] - Z_train[None], axis=2)
     np.testing.assert_array_equal(seen.neighbors, train[np.argsort(distances, axis=1)[:, :3]])
     votes = [np.bincount(y[near]).argmax() for near in seen.neighbors]
-    assert seen.accuracy == pytest.approx(np.mean(votes == y[test]))
+    assert seen.score == pytest.approx(np.mean(votes == y[test]))

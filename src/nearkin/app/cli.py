@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 from .. import __version__
 from ..datasets import BUNDLED
+from ..evaluation import CLASSIFICATION, TASKS
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -24,14 +25,16 @@ examples:
   nearkin compare balance_scale
   nearkin compare measurements.csv --target species --report species.html
   nearkin compare scans.parquet --target diagnosis --groups patient --save scans.skops
+  nearkin compare houses.csv --target price --task regression
   zcat big.csv.gz | nearkin compare - --target kind
 
 bundled sets: {", ".join(BUNDLED)}
 """
 
 PREDICT = """\
-writes, for every row, its label, the share of the votes for it, and the numbers
-(the first row is 0) and distances of the nearest rows that were learned from.
+writes, for every row, its label and the share of the votes for it (or, by a model
+of a regression, its value), and the numbers (the first row is 0) and distances of
+the nearest rows that were learned from.
 
 examples:
   nearkin predict scans.skops new.csv -o labels.csv
@@ -108,12 +111,21 @@ def _add_compare(commands: argparse._SubParsersAction) -> None:
         COMPARE,
         """\
 Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
-stratified cross-validation. Scaling and every choice (dimensions, DNE's k) are
-made inside the training rows.""",
+cross-validation, stratified by class. Scaling and every choice (dimensions, DNE's k) are
+made inside the training rows.
+
+With --task regression, the mean of the nearest rows predicts a number: k-NN on the
+raw features and on PCA are ranked by R^2.""",
     )
     add = compare.add_argument
     add("table", metavar="TABLE", help=TABLE)
-    add("--target", metavar="COLUMN", help="the labels (NPZ: by default y; bundled sets need none)")
+    add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
+    add(
+        "--task",
+        choices=sorted(TASKS),
+        default=CLASSIFICATION.name,
+        help="what the target holds: classes (the default), or numbers to predict",
+    )
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--save", metavar="FILE", help="refit the winner on everything and save it (.skops)")
@@ -128,7 +140,7 @@ made inside the training rows.""",
 
 
 def _add_model_commands(commands: argparse._SubParsersAction) -> None:
-    predict = _command(commands, "predict", "label new rows by a saved model, with the rows that speak for it", PREDICT)
+    predict = _command(commands, "predict", "label new rows, or predict numbers, by a saved model", PREDICT)
     transform = _command(commands, "transform", "map new rows into the learned space of a saved model", TRANSFORM)
     inspect = _command(commands, "inspect", "show which features a saved model stretches and which it ignores", INSPECT)
     for command in (predict, transform, inspect):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._memory import human_bytes
-from ..evaluation import Comparison, accuracy_by_dimension
+from ..evaluation import CLASSIFICATION, Comparison, score_by_dimension
 from ..evaluation import compare as run_comparison
 from . import console, pictures
 from .columns import Progress
@@ -30,7 +30,10 @@ INTERRUPTED = 130
 
 def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Rank the methods on a table; write a picture, and on request a report and the winner."""
-    table = _reading(options, lambda progress: read_table(options.table, options.target, options.groups, progress))
+    table = _reading(
+        options,
+        lambda progress: read_table(options.table, options.target, options.groups, progress, task=options.task),
+    )
     picture = claim(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
     report = options.report and claim(options.report, [".html", ".htm"], "--report")
     save = options.save and claim(options.save, [".skops"], "--save")
@@ -42,7 +45,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         comparison = _run(table, options, progress)
         curves = {}
         if report and not comparison.interrupted:
-            curves = accuracy_by_dimension(comparison, table.X, table.y, progress=progress)
+            curves = score_by_dimension(comparison, table.X, table.y, progress=progress)
     _print_quietly(lambda: console.report(comparison))
     if comparison.interrupted:
         return INTERRUPTED
@@ -65,13 +68,13 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Label new rows, with the rows that speak for the label."""
-    return _apply(options, "labelled", _predicted)
+    """Label new rows, or predict their numbers, with the rows that speak for it."""
+    return _apply(options, lambda model: "labelled" if model.asked is CLASSIFICATION else "predicted", _predicted)
 
 
 def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Map new rows into the learned space."""
-    return _apply(options, "mapped", _transformed)
+    return _apply(options, lambda model: "mapped", _transformed)
 
 
 def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -98,6 +101,7 @@ def _run(table: Table, options: argparse.Namespace, progress: console.Progress) 
         return run_comparison(
             table.X,
             table.y,
+            task=table.task,
             groups=table.groups,
             n_neighbors=options.neighbors,
             n_splits=options.folds,
@@ -118,10 +122,11 @@ def _what_was_saved(model: Model) -> str:
     return f"{model.method} refitted on all rows"
 
 
-def _apply(options: argparse.Namespace, done: str, compute: Callable[..., dict[str, Any]]) -> int:
-    """Read rows, compute columns from them and write these."""
+def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: Callable[..., dict[str, Any]]) -> int:
+    """Read rows, compute columns from them and write these; the verb is for what is said of it."""
     output = None if options.output == STANDARD_OUTPUT else claim(options.output, TABLE_SUFFIXES, "-o")
     model, remarks = load_model(Path(options.model))
+    done = verb(model)
     X, notes = _reading(options, lambda progress: read_rows(options.table, model.encoder, progress))
     _remark([*remarks, *notes], options)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
@@ -139,7 +144,7 @@ def _apply(options: argparse.Namespace, done: str, compute: Callable[..., dict[s
 
 def _predicted(model: Model, X: Any, output: Path | None, progress: Any) -> dict[str, Any]:
     found = predict_rows(model, X, progress)
-    columns: dict[str, Any] = {"label": found.label, "probability": found.probability}
+    columns: dict[str, Any] = dict(found.answer)
     if output is not None and output.suffix.lower() == ".npz":
         return columns | {"nearest": found.nearest, "distance": found.distance}
     for number in range(model.n_neighbors):

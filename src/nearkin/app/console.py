@@ -18,12 +18,11 @@ from rich.text import Text
 from scipy.sparse import issparse
 
 from .._memory import human_bytes
-from ..evaluation import Comparison, MethodResult, format_p, signed_points
+from ..evaluation import CLASSIFICATION, Comparison, MethodResult, format_p
 from .model import MAX_NAME, Model
 from .table import Table, listed
 
 FEW = 10
-LEFT_OUT_FIRST = ("fit", "balanced %", "dim", "p")
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
 
 
@@ -48,15 +47,19 @@ def printable(text: str) -> str:
 
 def announce(table: Table) -> None:
     """Print what was read."""
-    classes, sizes = np.unique(table.y, return_counts=True)
     kind = "sparse features" if issparse(table.X) else "features"
     grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-    say(
-        f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {len(classes)} classes "
-        f"of {sizes.min()} to {sizes.max()} rows{grouped}"
-    )
+    say(f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}")
     for note in table.notes:
         say(f"  {note}")
+
+
+def target_facts(table: Table) -> str:
+    """Return what the target holds."""
+    values, counts = np.unique(table.y, return_counts=True)
+    if table.task == CLASSIFICATION.name:
+        return f"{len(values)} classes of {counts.min()} to {counts.max()} rows"
+    return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"
 
 
 def report(comparison: Comparison) -> None:
@@ -78,7 +81,7 @@ def _ranking(comparison: Comparison, width: int) -> Grid:
     """Return the ranking, on a narrow terminal without its less needed columns: a figure is never cut."""
     rows = [cells(result) for result in comparison.results]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
-    for name in LEFT_OUT_FIRST:
+    for name in ("fit", comparison.task.headings[1], "dim", "p"):
         if sum(widths.values()) + len(widths) - 1 > width:
             del widths[name]
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
@@ -92,21 +95,17 @@ def _ranking(comparison: Comparison, width: int) -> Grid:
 def cells(result: MethodResult) -> dict[str, str]:
     """Return the line of the ranking for a method."""
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
-    baseline = result.verdict == "baseline"
+    baseline, headings = result.verdict == "baseline", result.task.headings
     return {
         "method": result.name,
-        "accuracy %": _mean_std(result.accuracy),
-        "balanced %": _mean_std(result.balanced_accuracy),
+        headings[0]: result.task.mean_std(result.score),
+        headings[1]: result.task.second_mean_std(result.second_score),
         "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
         "fit": _duration(result.fit_seconds.mean()),
-        "vs raw": "" if baseline else signed_points(result.difference),
+        "vs raw": "" if baseline else result.task.signed(result.difference),
         "p": "" if baseline else format_p(result.p_value),
         "verdict": result.verdict,
     }
-
-
-def _mean_std(values: np.ndarray) -> str:
-    return f"{100 * values.mean():.1f} ± {100 * values.std(ddof=1):.1f}"
 
 
 def _duration(seconds: float) -> str:
@@ -115,15 +114,15 @@ def _duration(seconds: float) -> str:
 
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
-    names, held_out = model.encoder.feature_names, model.held_out
+    names, held_out, task = model.encoder.feature_names, model.held_out, model.asked
     say(
         f"{path}: {model.method}, learned from {len(model.codes)} rows of {model.table} ({len(names)} features, "
-        f"{len(model.classes)} classes of {model.target!r}), saved by nearkin {model.versions['nearkin']}"
+        f"{_asked(model)}), saved by nearkin {model.versions['nearkin']}"
     )
     beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
     say(
-        f"Held out: {model.n_neighbors}-NN right in {held_out['accuracy']:.1%} ± {held_out['std']:.1%} "
-        f"({held_out['folds']} folds); on the raw features {held_out['raw_accuracy']:.1%}{beaten}"
+        f"Held out: {model.n_neighbors}-NN {task.said(held_out[task.score_name])} ± {task.figure(held_out['std'])} "
+        f"({held_out['folds']} folds); on the raw features {task.figure(held_out[f'raw_{task.score_name}'])}{beaten}"
     )
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
@@ -134,6 +133,12 @@ def describe(model: Model, path: Path) -> None:
     say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     console = _console()
     console.print(_stretches(model.stretch, names))
+
+
+def _asked(model: Model) -> str:
+    if model.asked is CLASSIFICATION:
+        return f"{len(model.classes)} classes of {model.target!r}"
+    return f"numbers from {model.classes[0]:.4g} to {model.classes[-1]:.4g} of {model.target!r}"
 
 
 def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:

@@ -10,19 +10,19 @@ import sklearn
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
+from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
 from ..estimators import DNE, LPP, NMMP
-from ..evaluation import RAW, Comparison
+from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
 from .encoder import ColumnEncoder
 from .table import Table
 
-FORMAT = 1
+FORMAT = 2
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000
 ROWS_PER_BLOCK = 4096
@@ -53,6 +53,8 @@ class Model:
     ----------
     format : int
         Version of this list of attributes.
+    task : str
+        "classification" or "regression".
     method : str
         Name of the winner.
     encoder : ColumnEncoder
@@ -62,21 +64,23 @@ class Model:
     coordinates : ndarray of shape (n, m), or dict of the parts of a sparse matrix
         The rows that vote: every row that was learned from, scaled and mapped.
     codes : ndarray of shape (n,)
-        Positions of their labels in `classes`.
+        Positions of their labels, or numbers, in `classes`.
     classes : ndarray of shape (c,)
-        Labels, sorted.
+        Labels, sorted; of a regression the different numbers, sorted, in float64.
     n_neighbors : int
         k of the vote, at most `MAX_NEIGHBORS`.
     target, table : str
-        Name of the column of the labels, and of the table; cut after `MAX_NAME` characters.
+        Name of the column of the labels or numbers, and of the table; cut after `MAX_NAME` characters.
     held_out : dict
-        The figures of the comparison: mean and standard deviation of the accuracy of the winner and of the raw
-        features, the number of folds, and Holm's p-value (absent when the raw features won).
+        The figures of the comparison: mean and standard deviation of the score of the winner, the mean of the raw
+        features, the number of folds, and Holm's p-value (absent when the raw features won). The scores are named
+        "accuracy" and "raw_accuracy", or "r2" and "raw_r2".
     versions : dict
         Of nearkin and scikit-learn.
     """
 
     format: int
+    task: str
     method: str
     encoder: ColumnEncoder
     steps: list[Any]
@@ -88,6 +92,11 @@ class Model:
     table: str
     held_out: dict[str, float]
     versions: dict[str, str]
+
+    @property
+    def asked(self) -> Task:
+        """Return what the neighbours are asked for."""
+        return TASKS[self.task]
 
     @property
     def is_standardized(self) -> bool:
@@ -143,21 +152,20 @@ class Model:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Labels with their explanation: the nearest rows that were learned from.
+    """Labels or numbers with their explanation: the nearest rows that were learned from.
 
     Attributes
     ----------
-    label : ndarray of shape (n,)
-    probability : ndarray of shape (n,)
-        Share of the k votes for the label; of equally many votes the first label in sorted order wins.
+    answer : dict of str to ndarray of shape (n,)
+        Of a classification "label" and "probability", its share of the k votes (of equally many votes the first label
+        in sorted order wins); of a regression "value", the mean of the k numbers.
     nearest : ndarray of shape (n, k)
         Numbers of the nearest rows of the table that was learned from (the first is 0), nearest first.
     distance : ndarray of shape (n, k)
         Distances to them, in the learned space.
     """
 
-    label: np.ndarray
-    probability: np.ndarray
+    answer: dict[str, np.ndarray]
     nearest: np.ndarray
     distance: np.ndarray
 
@@ -173,26 +181,39 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
 
 
 def predict(model: Model, X: Any, progress: Progress = ignore) -> Prediction:
-    """Return labels, votes and nearest training rows of encoded rows; n distances to every row that votes."""
-    vote = KNeighborsClassifier(model.n_neighbors, algorithm="brute").fit(model.voters(), model.codes)
+    """Return answers and nearest training rows of encoded rows; n distances to every row that votes."""
+    search = NearestNeighbors(n_neighbors=model.n_neighbors, algorithm="brute").fit(model.voters())
+    votes = model.asked is CLASSIFICATION
     n_rows = X.shape[0]
-    width = max(model.n_neighbors + len(model.classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
-    parts = []
+    width = max(model.n_neighbors + votes * len(model.classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
+    answers, nearest, distance = [], [], []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
-        distance, nearest = vote.kneighbors(model.transform(X[block]))
-        votes = np.apply_along_axis(np.bincount, 1, model.codes[nearest], minlength=len(model.classes))
-        parts.append((model.classes[votes.argmax(axis=1)], votes.max(axis=1) / model.n_neighbors, nearest, distance))
+        far, near = search.kneighbors(model.transform(X[block]))
+        answers.append(_majority(model, near) if votes else _mean(model, near))
+        nearest.append(near)
+        distance.append(far)
         progress(block.stop, n_rows)
-    return Prediction(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    answer = {name: np.concatenate([part[name] for part in answers]) for name in answers[0]}
+    return Prediction(answer, np.concatenate(nearest), np.concatenate(distance))
+
+
+def _majority(model: Model, nearest: np.ndarray) -> dict[str, np.ndarray]:
+    votes = np.apply_along_axis(np.bincount, 1, model.codes[nearest], minlength=len(model.classes))
+    return {"label": model.classes[votes.argmax(axis=1)], "probability": votes.max(axis=1) / model.n_neighbors}
+
+
+def _mean(model: Model, nearest: np.ndarray) -> dict[str, np.ndarray]:
+    return {"value": model.classes[model.codes[nearest]].mean(axis=1)}
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
     """Return the winner of a comparison on the table, which it was refitted on, as a model."""
     assert comparison.winner is not None
-    best, raw = comparison.best, comparison[RAW]
+    best, raw, score = comparison.best, comparison[RAW], comparison.task.score_name
     classes, codes = np.unique(table.y, return_inverse=True)
     unlearned = Model(
         format=FORMAT,
+        task=comparison.task.name,
         method=best.name,
         encoder=table.encoder,
         steps=[_bare(step) for _, step in comparison.winner.steps[:-1]],
@@ -203,9 +224,9 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         target=_name(table.target),
         table=_name(table.name),
         held_out={
-            "accuracy": float(best.accuracy.mean()),
-            "std": float(best.accuracy.std(ddof=1)),
-            "raw_accuracy": float(raw.accuracy.mean()),
+            score: float(best.score.mean()),
+            "std": float(best.score.std(ddof=1)),
+            f"raw_{score}": float(raw.score.mean()),
             "folds": len(comparison.folds),
         }
         | ({} if best is raw else {"p_value": float(best.p_value)}),

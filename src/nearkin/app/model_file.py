@@ -28,6 +28,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.preprocessing import StandardScaler
 
 from .._memory import require_memory
+from ..evaluation import CLASSIFICATION, TASKS
 from .encoder import MAX_ONE_HOT, ColumnEncoder
 from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict
 
@@ -56,6 +57,7 @@ NODES = {
 }
 ATTRIBUTES: dict[str, Any] = {
     "format": int,
+    "task": str,
     "method": str,
     "encoder": ColumnEncoder,
     "steps": list,
@@ -275,6 +277,7 @@ def _check_model(model: Model) -> None:
         value = getattr(model, name)
         _require(isinstance(value, kind) and not isinstance(value, bool), name)
     _check_words(model)
+    _check_figures(model)
     _check_encoder(model.encoder)
     for step in model.steps:
         _check_step(step, len(model.encoder.feature_names))
@@ -289,13 +292,20 @@ def _require(holds: bool, what: str) -> None:
 
 
 def _check_words(model: Model) -> None:
-    figures = {name: value for name, value in model.held_out.items() if name != "folds"}
-    _require(set(figures) - {"p_value"} == {"accuracy", "std", "raw_accuracy"}, "held-out figures")
-    _require(all(type(value) is float and 0 <= value <= 1 for value in figures.values()), "held-out figures")
-    _require(type(model.held_out.get("folds")) is int and 1 < model.held_out["folds"] < 2**31, "held-out figures")
+    _require(model.task in TASKS, "task")
     _require(set(model.versions) == {"nearkin", "scikit-learn"}, "versions")
     for word in (model.method, model.target, model.table, *model.versions.values()):
         _require(isinstance(word, str) and len(word) <= MAX_NAME and _is_text(np.array([word])), "words")
+
+
+def _check_figures(model: Model) -> None:
+    score, figures = model.asked.score_name, {name: value for name, value in model.held_out.items() if name != "folds"}
+    _require(set(figures) - {"p_value"} == {score, "std", f"raw_{score}"}, "held-out figures")
+    lowest = 0 if model.asked is CLASSIFICATION else -MAX_VALUE  # R² has no lower bound
+    bounds = {"p_value": (0, 1), "std": (0, 1 - lowest), score: (lowest, 1), f"raw_{score}": (lowest, 1)}
+    for name, value in figures.items():
+        _require(type(value) is float and bounds[name][0] <= value <= bounds[name][1], "held-out figures")
+    _require(type(model.held_out.get("folds")) is int and 1 < model.held_out["folds"] < 2**31, "held-out figures")
 
 
 def _check_encoder(encoder: ColumnEncoder) -> None:
@@ -333,7 +343,8 @@ def _check_voters(model: Model) -> None:
         _require(all(rows[name].dtype.kind == "i" for name in ("indices", "indptr", "shape")), "coordinates")
         rows = rows["data"]
     _require(_is_moderate(rows), "coordinates")
-    _require(classes.ndim == 1 and classes.dtype.kind in "biuU" and _ascends(classes), "labels")
+    fit = classes.dtype.kind in "biuU" if model.asked is CLASSIFICATION else _is_moderate(classes)
+    _require(classes.ndim == 1 and fit and _ascends(classes), "labels")
     _require(classes.dtype.kind != "U" or _is_text(classes), "labels")
     _require(codes.ndim == 1 and codes.dtype.kind == "i", "labels")
     _require(0 <= codes.min() <= codes.max() < len(classes), "labels")
@@ -343,7 +354,7 @@ def _check_voters(model: Model) -> None:
 
 
 def _check_use(model: Model) -> None:
-    """Let a row of zeros be mapped and labelled."""
+    """Let a row of zeros be mapped and answered."""
     n_features = len(model.encoder.feature_names)
     row: Any = np.zeros((1, n_features))
     row = csr_array(row) if issparse(model.voters()) else row

@@ -24,9 +24,9 @@ from .table import (
     BadCells,
     Table,
     TableError,
-    check_classes,
     check_groups,
     check_names,
+    check_target,
     find_name,
     quoted,
     reason,
@@ -39,7 +39,7 @@ MAX_COLUMNS = 2**22
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path: Path, target: str, groups: str | None) -> Table:
+def read_npz(path: Path, target: str, groups: str | None, task: str) -> Table:
     """Return the table of an NPZ file with X, or data, indices, indptr and shape; `target` is an array."""
     with _opened(path) as archive:
         target = find_name(path, archive.files, target, "--target")
@@ -47,12 +47,12 @@ def read_npz(path: Path, target: str, groups: str | None) -> Table:
         if target == groups:
             raise TableError(f"{path}: --target and --groups both name {shown(target)}: give two arrays.")
         X, names = _rows(path, archive)
-        y = check_classes(path, target, _labels(path, archive, target, X.shape[0]))
+        y = check_target(path, target, _labels(path, archive, target, X.shape[0]), task, _row)
         group = None
         if groups is not None:
             group = check_groups(path, groups, _labels(path, archive, groups, X.shape[0]))
     X, names, notes = without_constants(path, X, names)
-    return Table(X, y, group, path.stem, notes, target, numbers_only(names), range(X.shape[0]))
+    return Table(X, y, group, path.stem, notes, target, numbers_only(names), range(X.shape[0]), task)
 
 
 def read_npz_rows(path: Path) -> tuple[Any, list[str]]:

@@ -25,6 +25,7 @@ def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:
             shown.mapping(2),
             table.X,
             table.y,
+            task=table.task,
             split=comparison.folds[0],
             n_neighbors=comparison.n_neighbors,
             name=shown.name,

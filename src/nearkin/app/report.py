@@ -21,13 +21,38 @@ import scipy
 import sklearn
 
 from .. import __version__
-from ..evaluation import RAW, Comparison, HeldOutMap, MethodResult, confusion, first_repeat, held_out_map
-from .console import cells
+from ..evaluation import (
+    CLASSIFICATION,
+    RAW,
+    REGRESSION,
+    Comparison,
+    HeldOutMap,
+    MethodResult,
+    Task,
+    confusion,
+    first_repeat,
+    held_out_map,
+)
+from .console import cells, target_facts
 from .table import Table
 
 MAX_POINTS = 1000
 MAX_CONFUSION = 40
 MAX_LABEL = 40
+# What the page says of a score, of the colours of its maps, and of the vote.
+WORDS = {
+    CLASSIFICATION.name: {
+        "score": "Share of held-out rows that the vote of the nearest neighbours gets right.",
+        "colours": "click labels in the legend to hide or show them.",
+        "vote": "{} nearest neighbours",
+    },
+    REGRESSION.name: {
+        "score": "R² of the mean of the nearest neighbours on held-out rows: 1 is right everywhere, 0 no better than "
+        "to say the mean. MAE is the mean error, in the unit of the target.",
+        "colours": "its colour is its own value of the target.",
+        "vote": "mean of the {} nearest neighbours",
+    },
+}
 
 Curves = dict[str, dict[int, np.ndarray]]
 
@@ -40,7 +65,7 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
     path : Path
     comparison : Comparison
     curves : dict
-        As `nearkin.evaluation.accuracy_by_dimension` returns it.
+        As `nearkin.evaluation.score_by_dimension` returns it.
     table : Table
         What was compared on.
     command : sequence of str
@@ -56,6 +81,10 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
         "notes": _items([*table.notes, *comparison.notes]),
         "methods": _methods(comparison),
         "settings": _settings(comparison, table, command),
+        "score": escape(WORDS[table.task]["score"]),
+        "title_of_score": escape(comparison.task.title),
+        "colours": escape(WORDS[table.task]["colours"]),
+        "confusion_hidden": "" if table.task == CLASSIFICATION.name else "hidden",
         "sample": escape(_sampling(comparison)),
         "spectrum_hidden": "" if _spectrum(comparison, table) else "hidden",
         "data": _json(_data(comparison, curves, table)),
@@ -67,8 +96,7 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
 
 
 def _facts(table: Table) -> str:
-    classes = len(np.unique(table.y))
-    return f"{table.X.shape[0]:,} rows, {table.X.shape[1]:,} features, {classes} classes of {table.target!r}"
+    return f"{table.X.shape[0]:,} rows, {table.X.shape[1]:,} features, {target_facts(table)} of {table.target!r}"
 
 
 def _sampling(comparison: Comparison) -> str:
@@ -102,7 +130,7 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> s
     """Return all that it takes to get these figures again, as table rows."""
     settings = {
         "command": shlex.join(command),
-        "vote": f"{comparison.n_neighbors} nearest neighbours",
+        "vote": WORDS[table.task]["vote"].format(comparison.n_neighbors),
         "scaling": "standardized on the training rows" if comparison.scale else "none",
         "folds": f"{len(comparison.folds)}, of {len(first_repeat(comparison.folds))} a repeat; every choice by "
         "validation inside the training rows",
@@ -118,18 +146,21 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> s
 
 def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any]:
     """Return what the pictures show."""
-    classes, codes = np.unique(table.y, return_inverse=True)
-    learned = [result for result in comparison.results if result.name != RAW]
+    task, learned = comparison.task, [result for result in comparison.results if result.name != RAW]
+    labels, answers = _answers(table)
     return {
-        "labels": [_text(label) for label in classes.tolist()],
+        "score": {"axis": task.axis, "prefix": task.prefix, "unit": task.unit, "decimals": task.decimals},
+        "target": _text(table.target),
+        "labels": labels,
+        "range": [_digits(table.y.min(), 6), _digits(table.y.max(), 6)] if labels is None else None,
         "neighbors": comparison.n_neighbors,
         "ranking": [
             {
                 "name": result.name,
                 "verdict": result.verdict,
-                "folds": _percent(result.accuracy),
-                "mean": _percent(result.accuracy.mean()),
-                "std": _percent(result.accuracy.std(ddof=1)),
+                "folds": _scaled(task, result.score),
+                "mean": _scaled(task, result.score.mean()),
+                "std": _scaled(task, result.score.std(ddof=1)),
             }
             for result in comparison.results
         ],
@@ -137,31 +168,40 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
             {
                 "name": name,
                 "dimension": list(scores),
-                "mean": [_percent(score.mean()) for score in scores.values()],
-                "folds": [_percent(score) for score in scores.values()],
+                "mean": [_scaled(task, score.mean()) for score in scores.values()],
+                "folds": [_scaled(task, score) for score in scores.values()],
             }
             for name, scores in curves.items()
         ],
-        "maps": [_map(result, comparison, table, codes) for result in learned],
-        "confusion": _confusion(comparison, table, [_text(label) for label in classes.tolist()]),
+        "maps": [_map(result, comparison, table, answers) for result in learned],
+        "confusion": None if labels is None else _confusion(comparison, table, labels),
         "spectrum": _spectrum(comparison, table),
     }
 
 
-def _map(result: MethodResult, comparison: Comparison, table: Table, codes: np.ndarray) -> dict[str, Any]:
-    """Return a sample of the held-out rows of the first fold, with the labels of their neighbours."""
-    seen = held_out_map(result.mapping(2), table.X, table.y, comparison.folds[0], comparison.n_neighbors)
+def _answers(table: Table) -> tuple[list[str] | None, np.ndarray]:
+    """Return the names of the classes, and every row's class by its number; or no names, and the rows' numbers."""
+    if table.task != CLASSIFICATION.name:
+        return None, table.y
+    classes, codes = np.unique(table.y, return_inverse=True)
+    return [_text(label) for label in classes.tolist()], codes
+
+
+def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
+    """Return a sample of the held-out rows of the first fold, with the answers of their neighbours."""
+    task, fold = comparison.task, comparison.folds[0]
+    seen = held_out_map(result.mapping(2), table.X, table.y, fold, comparison.n_neighbors, task=task.name)
     shown = _sample(seen, comparison.random_state)
     Z = seen.embedding[shown]
     return {
         "name": result.name,
-        "accuracy": _percent(seen.accuracy),
-        "held_out": len(seen.rows),
+        "score": _scaled(task, seen.score),
+        "said": f"{task.said(seen.score)} {task.rows} {len(seen.rows)} held-out rows",
         "x": _digits(Z[:, 0]),
         "y": _digits(Z[:, 1]) if Z.shape[1] > 1 else None,
         "row": [_text(table.row_names[row]) for row in seen.rows[shown]],
-        "label": codes[seen.rows[shown]].tolist(),
-        "near": codes[seen.neighbors[shown]].tolist(),
+        "answer": _digits(answers[seen.rows[shown]], 6),
+        "near": _digits(answers[seen.neighbors[shown]], 6),
         "near_row": [[_text(table.row_names[row]) for row in rows] for rows in seen.neighbors[shown]],
     }
 
@@ -210,13 +250,17 @@ def _spectrum(comparison: Comparison, table: Table) -> dict[str, Any] | None:
     }
 
 
-def _percent(values: Any) -> Any:
-    return np.round(100 * np.asarray(values), 3).tolist()
+def _scaled(task: Task, values: Any) -> Any:
+    """Return scores as they are written, but finer."""
+    return np.round(task.factor * np.asarray(values), task.decimals + 2).tolist()
 
 
-def _digits(values: np.ndarray) -> list[float]:
-    """Return numbers in four digits: enough for a picture, a third of the bytes."""
-    return [float(f"{value:.4g}") for value in values]
+def _digits(values: Any, digits: int = 4) -> Any:
+    """Return numbers in a few digits, enough for a picture and a third of the bytes; whole ones as they are."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        values = np.vectorize(lambda value: float(f"{value:.{digits}g}"), otypes=[float])(values)
+    return values.tolist()
 
 
 def _text(value: Any) -> str:

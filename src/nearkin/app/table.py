@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._array import row_blocks
+from ..evaluation import CLASSIFICATION, REGRESSION
 
 if TYPE_CHECKING:
     from .encoder import ColumnEncoder
@@ -34,14 +36,14 @@ class TableError(Exception):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, their classes, and what was done to get them.
+    """Rows, their target, and what was done to get them.
 
     Attributes
     ----------
     X : ndarray or csr_array of shape (n, p)
         Features, finite; float64, or float32 where an NPZ file holds that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice.
+        Classes (strings, integers or booleans), each at least twice; for a regression float64.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     name : str
@@ -49,11 +51,13 @@ class Table:
     notes : list of str
         What was ignored or encoded.
     target : str
-        Name of the column of the classes.
+        Name of the column of y.
     encoder : ColumnEncoder
         Makes rows like those of X of another table with these columns.
     row_names : sequence of n names
         Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
+    task : str
+        "classification" or "regression".
     """
 
     X: Any
@@ -64,6 +68,7 @@ class Table:
     target: str
     encoder: ColumnEncoder
     row_names: Sequence[Any]
+    task: str = CLASSIFICATION.name
 
     @property
     def feature_names(self) -> list[str]:
@@ -155,10 +160,38 @@ def _closest(wanted: str, names: Iterable[str]) -> str | None:
     return beginnings[close[0]] if close else None
 
 
-def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
-    """Return the labels, whole numbers as integers; refuse what no classifier can be held out on."""
+def check_target(path: Path, target: str, y: np.ndarray, task: str, place: Callable[[int], str]) -> np.ndarray:
+    """Return the target, classes or numbers; `place` says where a row is found."""
     if len(y) < MIN_ROWS:
         raise TableError(f"{path} has {len(y)} rows: too few rows to hold any out; give at least {MIN_ROWS}.")
+    if task == REGRESSION.name:
+        return _check_numbers(path, target, y, place)
+    return _check_classes(path, target, y)
+
+
+def _check_numbers(path: Path, target: str, y: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
+    """Return the numbers as float64; refuse what is none, and what no prediction can be held out on."""
+    if y.dtype.kind not in "iuf":
+        row = next((row for row, value in enumerate(y.tolist()) if not _is_number(value)), 0)
+        raise TableError(
+            f"{path}: {shown(target)} holds {shown(y[row : row + 1].tolist()[0])} {place(row)}, which is no number, "
+            f"and a regression predicts numbers: mend it, or leave --task out if {shown(target)} holds classes."
+        )
+    try:
+        return REGRESSION.check_target(y)
+    except ValueError as error:
+        raise TableError(f"{path}: {shown(target)} {str(error).removeprefix('y ')}") from error
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
+    """Return the labels, whole numbers as integers; refuse what no classifier can be held out on."""
     if y.dtype.kind in "OU":
         check_length(f"{path}: {shown(target)}", y)
         y = y.astype(str, copy=False)
@@ -166,7 +199,7 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
         if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
             raise TableError(
                 f"{path}: {shown(target)} holds real numbers, but compare ranks classifiers and the target must be "
-                "classes: cut it into classes, or choose another target."
+                "classes: give --task regression to predict the numbers, or cut them into classes."
             )
         y = y.astype(np.int64)
     classes, sizes = np.unique(y, return_counts=True)
@@ -178,9 +211,14 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     if alone:
         raise TableError(
             f"{path}: a single row of {shown(target)} has the class {quoted(alone, 5)}, too few to learn from and hold "
-            "out: merge it with another class, or drop it."
+            f"out: merge it with another class, or drop it{_or_predict(y)}."
         )
     return y
+
+
+def _or_predict(y: np.ndarray) -> str:
+    """Return what else may have been meant where there are numbers."""
+    return "; if these are numbers to predict, give --task regression" if y.dtype.kind in "iu" else ""
 
 
 def check_groups(path: Path, name: str, groups: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import BUNDLED, load
+from ..evaluation import CLASSIFICATION, REGRESSION
 from .columns import File, Progress, ignore
 from .csv_table import CsvFile
 from .encoder import ColumnEncoder, learn_encoder, numbers_only
@@ -23,8 +24,8 @@ from .parquet_table import ParquetFile
 from .table import (
     Table,
     TableError,
-    check_classes,
     check_groups,
+    check_target,
     find_name,
     listed,
     note,
@@ -40,7 +41,14 @@ FORMATS: dict[str, Callable[[Path, Progress], File]] = {".csv": CsvFile, ".parqu
 STANDARD_INPUT = "-"
 
 
-def read_table(source: str, target: str | None = None, groups: str | None = None, progress: Progress = ignore) -> Table:
+def read_table(
+    source: str,
+    target: str | None = None,
+    groups: str | None = None,
+    progress: Progress = ignore,
+    *,
+    task: str = CLASSIFICATION.name,
+) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
     Parameters
@@ -49,12 +57,14 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
         Path of a .csv, .parquet or .npz file; "-" for standard input; or, where no such file exists, one of
         `nearkin.datasets.BUNDLED`.
     target : str, optional
-        Column of the classes. A CSV or Parquet file needs it; in an NPZ it is a key, by default "y"; bundled sets know
-        theirs.
+        Column of the classes, or numbers. A CSV or Parquet file needs it; in an NPZ it is a key, by default "y";
+        bundled sets know theirs.
     groups : str, optional
         Column (CSV, Parquet) or key (NPZ) of the groups.
     progress : callable, optional
         Called as `progress(part that is read, whole)` while a CSV or Parquet file is read.
+    task : str, default="classification"
+        Whether the target is to hold classes; or "regression" for numbers.
 
     Returns
     -------
@@ -66,11 +76,11 @@ def read_table(source: str, target: str | None = None, groups: str | None = None
         If there is no such table, or it cannot be compared on.
     """
     if _is_bundled(source):
-        return _read_bundled(source, target, groups)
+        return _read_bundled(source, target, groups, task)
     with _file(source) as path:
         if path.suffix.lower() == ".npz":
-            return read_npz(path, target or "y", groups)
-        return _read_labelled(FORMATS[path.suffix.lower()](path, progress), target, groups)
+            return read_npz(path, target or "y", groups, task)
+        return _read_labelled(FORMATS[path.suffix.lower()](path, progress), target, groups, task)
 
 
 def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
@@ -152,25 +162,28 @@ def _saved_input(folder: Path) -> Path:
     return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))
 
 
-def _read_labelled(file: File, target: str | None, groups: str | None) -> Table:
+def _read_labelled(file: File, target: str | None, groups: str | None, task: str) -> Table:
     if target is None:
-        raise TableError(f"{file.path}: say which column holds the classes by --target: {quoted(file.names)}.")
+        meant = "numbers" if task == REGRESSION.name else "classes"
+        raise TableError(f"{file.path}: say which column holds the {meant} by --target: {quoted(file.names)}.")
     target = find_name(file.path, file.names, target, "--target")
     groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
     if target == groups:
         raise TableError(f"{file.path}: --target and --groups both name the column {shown(target)}: give two columns.")
     columns = file.read(file.names, as_they_are=[target] if groups is None else [target, groups])
-    y = check_classes(file.path, target, columns.as_they_are[target])
+    y = check_target(file.path, target, columns.as_they_are[target], task, file.place)
     group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups])
     encoder, notes, row_names = learn_encoder(columns)
-    return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names)
+    return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names, task)
 
 
-def _read_bundled(name: str, target: str | None, groups: str | None) -> Table:
+def _read_bundled(name: str, target: str | None, groups: str | None, task: str) -> Table:
     if target not in (None, "target") or groups is not None:
         raise TableError(
             f"{name} is a bundled set with its own classes and no groups: leave --target and --groups out."
         )
+    if task == REGRESSION.name:
+        raise TableError(f"{name} is a bundled set of classes: leave --task out, or give a table of your own.")
     dataset = load(name)
     X, names, notes = without_constants(name, dataset.X, dataset.feature_names)
     return Table(X, dataset.y, None, name, notes, "target", numbers_only(names), range(len(X)))

@@ -1,23 +1,29 @@
 """Which learned metric makes nearest neighbours right? A held-out comparison that may answer "none".
 
-Every method is judged by the same k-NN vote on the same held-out rows. Whatever a method leaves open (its dimension,
-DNE's k) is chosen by validation inside the training rows; scaling is learned there, too. The differences to k-NN on the
-raw features are paired by fold, and tested by the corrected resampled t-test (folds share training rows, so their
-differences are not independent; Nadeau and Bengio 2003) with Holm's correction for the number of methods.
+Every method is judged by the same k-NN vote (of numbers, the mean) on the same held-out rows. Whatever a method leaves
+open (its dimension, DNE's k) is chosen by validation inside the training rows; scaling is learned there, too. The
+differences to k-NN on the raw features are paired by fold, and tested by the corrected resampled t-test (folds share
+training rows, so their differences are not independent; Nadeau and Bengio 2003) with Holm's correction for the number
+of methods.
 """
 
 from .comparison import compare as compare
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import default_methods as default_methods
+from .methods import regression_methods as regression_methods
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import format_p as format_p
 from .statistics import holm as holm
-from .statistics import signed_points as signed_points
+from .task import CLASSIFICATION as CLASSIFICATION
+from .task import REGRESSION as REGRESSION
+from .task import TASKS as TASKS
+from .task import Task as Task
+from .task import named_task as named_task
 from .views import HeldOutMap as HeldOutMap
-from .views import accuracy_by_dimension as accuracy_by_dimension
 from .views import confusion as confusion
 from .views import first_repeat as first_repeat
 from .views import held_out_map as held_out_map
+from .views import score_by_dimension as score_by_dimension

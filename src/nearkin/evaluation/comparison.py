@@ -11,17 +11,19 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._array import as_rows, check_integer, check_n_neighbors, check_spread, encode_labels, is_missing
+from .._array import as_rows, check_integer, check_n_neighbors, check_spread, is_missing
 from .._memory import available_memory
-from .methods import RAW, Method, default_methods, raw_features
+from .methods import RAW, Method, raw_features
 from .protocol import Budget, Protocol, Skipped, judge
 from .results import Comparison, Fold, MethodResult, best_result, ranked
+from .task import Task, named_task
 
 
 def compare(
     X: Any,
     y: Any,
     *,
+    task: str = "classification",
     groups: Any = None,
     methods: Sequence[Method] | None = None,
     n_neighbors: int = 3,
@@ -33,22 +35,27 @@ def compare(
     random_state: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
-    """Compare learned metrics by k-NN on held-out rows, by repeated stratified cross-validation.
+    """Compare learned metrics by k-NN on held-out rows, by repeated cross-validation.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
         Numeric features, finite.
     y : array of shape (n,)
-        Class labels, each at least twice.
+        Class labels, each at least twice; or numbers, with `task="regression"`.
+    task : {"classification", "regression"}, default="classification"
+        What the neighbours are asked for. Classes: the vote of the k nearest rows, judged by accuracy on stratified
+        folds. Numbers: their mean, judged by R² on folds of equally many rows (or groups).
     groups : array of shape (n,), default=None
         Rows of one group are never on both sides of a split.
     methods : sequence of Method, default=None
-        Contestants; None takes `default_methods()`. The raw features always take part.
+        Contestants; None takes `default_methods()`, or `regression_methods()`. The raw features
+        always take part.
     n_neighbors : int, default=3
         k of the vote.
     n_splits, n_repeats : int, default=5, 3
-        Folds, and how often they are drawn anew. Folds are reduced to the size of the smallest class, with a note.
+        Folds, and how often they are drawn anew. Folds are reduced to the size of the smallest class (of numbers, to
+        half the rows), with a note.
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
     time_budget : float, default=120
@@ -70,21 +77,23 @@ def compare(
     Raises
     ------
     ValueError
-        If X or y is malformed, a class has one row, or there are fewer than three groups.
+        If X or y is malformed, a class has one row, there are fewer than three groups, or the numbers of a fold's
+        held-out rows are all the same.
 
     Notes
     -----
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """
-    X, y, groups = _check_table(X, y, groups)
+    asked = named_task(task)
+    X, y, groups = _check_table(X, y, groups, asked)
     k = check_n_neighbors(n_neighbors)
     check_integer(n_splits, "n_splits", 2)
     check_integer(n_repeats, "n_repeats", 1)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    contestants = list(methods) if methods is not None else default_methods(random_state)
+    contestants = list(methods) if methods is not None else asked.methods(random_state)
     contestants = [raw_features(), *(method for method in contestants if method.name != RAW)]
     notes: list[str] = []
-    protocol = Protocol(X, y, groups, k, scale, random_state)
+    protocol = Protocol(X, y, groups, k, scale, random_state, asked)
     folds = protocol.folds(n_splits, n_repeats, notes)
     protocol = replace(protocol, n_neighbors=_vote_size(protocol, folds, notes))
     if memory_budget is None:
@@ -141,18 +150,11 @@ def _fit_winner(name: str, contestants: Sequence[Method], protocol: Protocol) ->
         return protocol.pipeline(method, params).fit(protocol.X, protocol.y)
 
 
-def _check_table(X: Any, y: Any, groups: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
+def _check_table(X: Any, y: Any, groups: Any, task: Task) -> tuple[Any, np.ndarray, np.ndarray | None]:
     X = as_rows(X)
     check_spread(X)
-    y = column_or_1d(y)
     check_consistent_length(X, y, groups)
-    classes, codes = encode_labels(y)
-    sizes = np.bincount(codes)
-    if sizes.min() < 2:
-        raise ValueError(
-            f"class {classes[sizes.argmin()]!s} has a single row, which cannot be both learned from and held out: "
-            "merge it with another class or drop it."
-        )
+    y = task.check_target(y)
     if groups is not None:
         groups = column_or_1d(groups)
         if is_missing(groups).any():

@@ -33,9 +33,11 @@ class Method:
         Whether the first m columns of a fit are the fit with m components; one fit then serves every dimension of
         `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     memory : function of the class sizes that returns the bytes a fit needs beyond the data
+        For a target of numbers, the number of rows is the size of a single class.
     growth : int
         Power of the number of rows that the time of a fit grows with.
     most : function of p and the number of classes that returns the largest n_components there is
+        The number of classes is 1 for a target of numbers.
     summary : str
         What it does, in a sentence or two.
     """
@@ -62,17 +64,30 @@ def raw_features() -> Method:
     )
 
 
+def pca() -> Method:
+    """Return PCA, which takes any target: it sees none."""
+    return Method(
+        "PCA",
+        PCA(svd_solver="full"),
+        growth=1,
+        summary="Keeps the directions in which all rows vary most (Principal Component Analysis). Does not see the "
+        "target, so it may drop what tells about it.",
+    )
+
+
+def regression_methods(random_state: int | None = 0) -> list[Method]:
+    """Return the contestants for a target of numbers: the raw features and PCA, the quick ones first.
+
+    A method whose `fit` takes y is given the numbers. `random_state` is for methods that draw.
+    """
+    return [raw_features(), pca()]
+
+
 def default_methods(random_state: int | None = 0) -> list[Method]:
     """Return the raw features, PCA, LDA, every nearkin method and scikit-learn's NCA, the quick ones first."""
     return [
         raw_features(),
-        Method(
-            "PCA",
-            PCA(svd_solver="full"),
-            growth=1,
-            summary="Keeps the directions in which all rows vary most (Principal Component Analysis). Knows no labels, "
-            "so it may drop what tells the classes apart.",
-        ),
+        pca(),
         Method(
             "LDA",
             LinearDiscriminantAnalysis(),

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
@@ -23,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from .._memory import human_bytes
 from .methods import DIMENSIONS, RAW, Method, Params
 from .results import Fold, MethodResult
+from .task import CLASSIFICATION, Task
 
 # What a method may raise on a table that does not suit it; it is skipped then, and the reason is told.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -32,7 +30,6 @@ INNER_SPLITS = 3
 # machine threads that wait for one another make it many times slower.
 FEW_FEATURES = 500
 FEW_ROWS = 2000
-PILOT_ROWS = 1000
 
 
 class Skipped(Exception):  # noqa: N818 - not an error
@@ -62,32 +59,33 @@ class Protocol:
     n_neighbors: int
     scale: bool
     random_state: int
+    task: Task = CLASSIFICATION
 
     def folds(self, n_splits: int, n_repeats: int, notes: list[str]) -> list[Fold]:
-        """Return the outer folds; reduce them to the rows of the smallest class (or the groups), and say so."""
-        labels, counts = np.unique(self.y, return_counts=True)
-        if self.groups is None:
-            possible, reason = int(counts.min()), f"class {labels[counts.argmin()]!s} has {counts.min()} rows"
-        else:
-            possible = min(len(np.unique(self.groups)), int(counts.max()))
-            reason = f"there are {len(np.unique(self.groups))} groups, and at most {counts.max()} rows in a class"
+        """Return the outer folds; as many as the rows allow, and say so where these are fewer than asked for."""
+        possible, reason = self.task.most_folds(self.y, self.groups)
         if possible < n_splits:
             notes.append(f"{n_splits} folds reduced to {possible}: {reason}.")
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_repeats)
         everybody = np.arange(len(self.y))
-        return [fold for seed in seeds for fold in self._splits(everybody, min(n_splits, possible), seed)]
+        folds = [fold for seed in seeds for fold in self._splits(everybody, min(n_splits, possible), seed)]
+        for number, (_, test) in enumerate(folds, start=1):
+            if not self.task.can_score(self.y[test]):
+                raise ValueError(
+                    f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold {number}, where "
+                    f"{self.task.headings[0]} has no meaning: give fewer folds, or larger groups."
+                )
+        return folds
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
-        """Return folds of some training rows; none where every class has a single row, or all are of one group."""
-        counts = np.unique(self.y[rows], return_counts=True)[1]
-        possible = max(int(counts.min()), 2) if self.groups is None else len(np.unique(self.groups[rows]))
-        n_splits = min(possible, INNER_SPLITS, counts.max())
-        return self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
+        """Return folds of some training rows, without those that have no score; none where the rows are too few."""
+        groups = None if self.groups is None else self.groups[rows]
+        n_splits = min(self.task.most_inner_folds(self.y[rows], groups), INNER_SPLITS)
+        folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
+        return [(train, test) for train, test in folds if self.task.can_score(self.y[test])]
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
-        splitter = (StratifiedKFold if self.groups is None else StratifiedGroupKFold)(
-            n_splits, shuffle=True, random_state=seed
-        )
+        splitter = self.task.splitter(n_splits, self.groups is not None, seed)
         groups = None if self.groups is None else self.groups[rows]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class")  # said in the notes
@@ -101,8 +99,7 @@ class Protocol:
             steps.append(("scale", StandardScaler(with_mean=not issparse(self.X))))
         if method.estimator is not None:
             steps.append(("map", clone(method.estimator).set_params(**params)))
-        vote = KNeighborsClassifier(self.n_neighbors, algorithm="brute")
-        return Pipeline([*steps, ("vote", vote)])
+        return Pipeline([*steps, ("vote", self.task.vote(self.n_neighbors))])
 
     def few_threads(self) -> threadpool_limits:
         """Return a context in which small problems are solved by a single thread."""
@@ -110,7 +107,7 @@ class Protocol:
         return threadpool_limits(1 if few_features else None, user_api=None if few_rows else "blas")
 
     def choose(self, method: Method, rows: np.ndarray) -> Params:
-        """Return the parameters with the highest mean accuracy on inner folds of the rows; of equals the smallest."""
+        """Return the parameters with the highest mean score on inner folds of the rows; of equals the smallest."""
         settings = method.settings(self.X.shape[1])
         folds = self.inner_folds(rows)
         if method.estimator is None or (len(settings) == 1 and not method.nested) or not folds:
@@ -127,12 +124,12 @@ class Protocol:
     def _scores_by_dimension(
         self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray
     ) -> dict[int | None, float]:
-        """Return the accuracy for every number of leading dimensions; None stands for all of them."""
+        """Return the score for every number of leading dimensions; None stands for all of them."""
         scores = self.curve(method, setting, train, test)
         return {(None if m == max(scores) else m): score for m, score in scores.items()}
 
     def curve(self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray) -> dict[int, float]:
-        """Return the accuracy on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
+        """Return the score on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
         *maps, (_, vote) = self.pipeline(method, setting).steps
         mapping = Pipeline(maps).fit(self.X[train], self.y[train])
         Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
@@ -165,17 +162,18 @@ def judge(
             if method.name != RAW and done < len(folds):
                 budget.check_seconds((time.perf_counter() - start) * len(folds) / done)
     notes.extend(_summarized(method.name, caught))
-    accuracy, balanced, dimension, params, seconds, predictions = zip(*rows, strict=True)
+    score, second, dimension, params, seconds, predictions = zip(*rows, strict=True)
     return MethodResult(
+        protocol.task,
         method,
-        np.array(accuracy),
-        np.array(balanced),
+        np.array(score),
+        np.array(second),
         np.array(dimension),
         params,
         np.array(seconds),
         predictions,
         protocol.pipeline(method, params[0]),
-        method.most(protocol.X.shape[1], len(np.unique(protocol.y))),
+        method.most(protocol.X.shape[1], len(protocol.task.sizes(protocol.y))),
     )
 
 
@@ -193,33 +191,21 @@ def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, 
         if method.name == RAW:
             raise
         raise Skipped(str(error).partition("\n")[0]) from error
-    dimension = model[-1].n_features_in_
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "y_pred contains classes not in y_true")
-        balanced = balanced_accuracy_score(y[test], predicted)
-    return accuracy_score(y[test], predicted), balanced, dimension, params, seconds, predicted
+    score, second = protocol.task.scores(y[test], predicted)
+    return score, second, model[-1].n_features_in_, params, seconds, predicted
 
 
 def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget) -> None:
     """Raise `Skipped` when a method is expected to need too much, before it does."""
     train = folds[0][0]
-    n_bytes = method.memory(np.unique(protocol.y[train], return_counts=True)[1])
+    n_bytes = method.memory(protocol.task.sizes(protocol.y[train]))
     if n_bytes > budget.n_bytes:
         raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
     settings = method.settings(protocol.X.shape[1])
     fits = len(folds) * (1 + INNER_SPLITS * len(settings))
-    pilot = _pilot_rows(protocol.y, train)
+    pilot = protocol.task.pilot_rows(protocol.y, train)
     growth = (len(train) / len(pilot)) ** method.growth
     budget.check_seconds(fits * _pilot_seconds(protocol.pipeline(method, settings[-1]), protocol, pilot) * growth)
-
-
-def _pilot_rows(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return at most `PILOT_ROWS` of the rows, or three of every class where that is more."""
-    rows = np.random.default_rng(0).permutation(rows)
-    order = np.argsort(y[rows], kind="stable")
-    starts = np.unique(y[rows][order], return_index=True)[1]
-    number_in_class = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
-    return np.union1d(rows[:PILOT_ROWS], rows[order[number_in_class < 3]])
 
 
 def _pilot_seconds(pipeline: Pipeline, protocol: Protocol, rows: np.ndarray) -> float:

@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .methods import RAW, Method, Params
-from .statistics import corrected_resampled_t_test, format_p, holm, signed_points
+from .statistics import corrected_resampled_t_test, format_p, holm
+from .task import Task
 
 SIGNIFICANCE = 0.05
 
@@ -24,9 +25,12 @@ class MethodResult:
 
     Attributes
     ----------
+    task : Task
     method : Method
-    accuracy, balanced_accuracy : ndarray of shape (n_folds,)
-        Share of held-out rows (or mean share over classes) that the vote gets right.
+    score : ndarray of shape (n_folds,)
+        Of the vote on the held-out rows: `accuracy`, the share that is right; for a target of numbers `r2`, R².
+    second_score : ndarray of shape (n_folds,)
+        The one beside it: `balanced_accuracy`, the mean share over the classes; or `mae`, the mean absolute error.
     dimension : ndarray of shape (n_folds,)
         Dimensions in use, as chosen inside the training rows.
     params : tuple of dict
@@ -40,14 +44,15 @@ class MethodResult:
     max_components : int
         Largest number of components that the method has for this table.
     difference : float
-        Mean accuracy minus that of the raw features, paired by fold.
+        Mean score minus that of the raw features, paired by fold.
     p_value : float
         Of the corrected resampled t-test, Holm-corrected over the methods; NaN for the raw features.
     """
 
+    task: Task
     method: Method
-    accuracy: np.ndarray
-    balanced_accuracy: np.ndarray
+    score: np.ndarray
+    second_score: np.ndarray
     dimension: np.ndarray
     params: tuple[Params, ...]
     fit_seconds: np.ndarray
@@ -61,6 +66,32 @@ class MethodResult:
     def name(self) -> str:
         """Return the name of the method."""
         return self.method.name
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """Return `score` of a classification."""
+        return self._scores("accuracy")
+
+    @property
+    def balanced_accuracy(self) -> np.ndarray:
+        """Return `second_score` of a classification."""
+        return self._scores("balanced_accuracy")
+
+    @property
+    def r2(self) -> np.ndarray:
+        """Return `score` of a regression."""
+        return self._scores("r2")
+
+    @property
+    def mae(self) -> np.ndarray:
+        """Return `second_score` of a regression, in the unit of the target."""
+        return self._scores("mae")
+
+    def _scores(self, name: str) -> np.ndarray:
+        scores = {self.task.score_name: self.score, self.task.second_name: self.second_score}
+        if name not in scores:
+            raise AttributeError(f"a {self.task.name} has no {name}: take {' or '.join(scores)}.")
+        return scores[name]
 
     def mapping(self, n_components: int) -> Pipeline:
         """Return scaler and map of `pipeline` with n_components, or as many as there are. Not for the raw features."""
@@ -84,7 +115,7 @@ class Comparison:
     Attributes
     ----------
     results : tuple of MethodResult
-        Finished methods, highest mean accuracy first.
+        Finished methods, highest mean score first.
     winner : Pipeline or None
         The best method that is shown to beat the raw features, else k-NN on the raw features; settings chosen by
         validation on all rows, then fitted on all rows. None after an interruption.
@@ -106,6 +137,11 @@ class Comparison:
     random_state: int
 
     @property
+    def task(self) -> Task:
+        """Return what the neighbours were asked for."""
+        return self.results[0].task
+
+    @property
     def interrupted(self) -> bool:
         """Return whether the run was stopped early; `results` then holds the methods finished until then."""
         return self.winner is None
@@ -125,21 +161,19 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Return the outcome in one sentence."""
-        raw, methods = self[RAW], [result for result in self.results if result.name != RAW]
+        task, raw, methods = self.task, self[RAW], [result for result in self.results if result.name != RAW]
         if not methods:
-            return (
-                f"{self.n_neighbors}-NN on the raw features is right in {raw.accuracy.mean():.1%}; nothing to compare."
-            )
+            return f"{self.n_neighbors}-NN on the raw features is {task.said(raw.score.mean())}; nothing to compare."
         first = methods[0] if self.best is raw else self.best
         p = format_p(first.p_value)
         evidence = (
-            f"{first.accuracy.mean():.1%} against {raw.accuracy.mean():.1%} of held-out rows, "
-            f"{signed_points(first.difference)} points, p {p if p.startswith('<') else '= ' + p} after Holm over "
-            f"{len(methods)} methods"
+            f"{task.prefix}{task.figure(first.score.mean())} against {task.figure(raw.score.mean())} {task.rows} "
+            f"held-out rows, {task.signed(first.difference)}{task.points}, "
+            f"p {p if p.startswith('<') else '= ' + p} after Holm over {len(methods)} method{'s' * (len(methods) > 1)}"
         )
         if self.best is raw:
             return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
-        return f"{first.name} makes nearest neighbours right more often than the raw features do: {evidence}."
+        return f"{first.name} {task.praise} than the raw features do: {evidence}."
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method (needs pandas)."""
@@ -148,10 +182,10 @@ class Comparison:
         return pd.DataFrame(
             {
                 "method": [r.name for r in self.results],
-                "accuracy": [r.accuracy.mean() for r in self.results],
-                "accuracy_std": [_std(r.accuracy) for r in self.results],
-                "balanced_accuracy": [r.balanced_accuracy.mean() for r in self.results],
-                "balanced_accuracy_std": [_std(r.balanced_accuracy) for r in self.results],
+                self.task.score_name: [r.score.mean() for r in self.results],
+                f"{self.task.score_name}_std": [_std(r.score) for r in self.results],
+                self.task.second_name: [r.second_score.mean() for r in self.results],
+                f"{self.task.second_name}_std": [_std(r.second_score) for r in self.results],
                 "dimension": [float(np.median(r.dimension)) for r in self.results],
                 "fit_seconds": [r.fit_seconds.mean() for r in self.results],
                 "difference": [r.difference for r in self.results],
@@ -162,16 +196,17 @@ class Comparison:
 
 
 def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[MethodResult, ...]:
-    """Return the results by mean accuracy, with differences to the raw features and corrected p-values."""
+    """Return the results by mean score, with differences to the raw features and corrected p-values."""
     raw = next(result for result in finished if result.name == RAW)
     n_train, n_test = (float(np.mean([len(fold[side]) for fold in folds])) for side in (0, 1))
+    resolution = raw.task.resolution(raw.score, n_test)
     others = [result for result in finished if result.name != RAW]
-    p_values = holm([corrected_resampled_t_test(r.accuracy - raw.accuracy, n_train, n_test) for r in others])
+    p_values = holm([corrected_resampled_t_test(r.score - raw.score, n_train, n_test, resolution) for r in others])
     judged = [
-        replace(result, difference=float(np.mean(result.accuracy - raw.accuracy)), p_value=p_value)
+        replace(result, difference=float(np.mean(result.score - raw.score)), p_value=p_value)
         for result, p_value in zip(others, p_values, strict=True)
     ]
-    return tuple(sorted([raw, *judged], key=lambda result: -result.accuracy.mean()))
+    return tuple(sorted([raw, *judged], key=lambda result: -result.score.mean()))
 
 
 def best_result(results: Sequence[MethodResult]) -> MethodResult:

@@ -1,4 +1,4 @@
-"""Is a difference more than luck? Tests for accuracies that were paired by fold."""
+"""Is a difference more than luck? Tests for scores that were paired by fold."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import numpy as np
 from scipy.stats import t as student
 
 
-def corrected_resampled_t_test(differences: np.ndarray, n_train: float, n_test: float) -> float:
+def corrected_resampled_t_test(
+    differences: np.ndarray, n_train: float, n_test: float, resolution: float | None = None
+) -> float:
     """Return the two-sided p-value for a mean difference of 0 over the folds of a repeated cross-validation.
 
     `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom; n_test/n_train, rows of a fold,
-    corrects for the training rows that folds share (Nadeau and Bengio, Machine Learning 52, 2003). A fold's accuracy
-    comes in steps of 1/n_test, so var(d) is taken to be at least that of rounding to such a step: folds that agree by
-    chance prove nothing.
+    corrects for the training rows that folds share (Nadeau and Bengio, Machine Learning 52, 2003). A fold's score is
+    only as fine as its rows: one of them changes it by `resolution`, which for an accuracy is 1/n_test, the default.
+    So var(d) is taken to be at least that of rounding to such a step: folds that agree by chance prove nothing.
     """
     J = len(differences)
-    variance = max(differences.var(ddof=1), 1 / (12 * n_test**2))
+    step = 1 / n_test if resolution is None else resolution
+    variance = max(differences.var(ddof=1), step**2 / 12)
     statistic = differences.mean() / np.sqrt((1 / J + n_test / n_train) * variance)
     return float(2 * student.sf(abs(statistic), J - 1))
 
@@ -25,11 +28,6 @@ def corrected_resampled_t_test(differences: np.ndarray, n_train: float, n_test: 
 def format_p(p_value: float) -> str:
     """Return a p-value with two digits, or "<0.001"."""
     return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
-
-
-def signed_points(difference: float) -> str:
-    """Return a difference of shares in percentage points, e.g. "+1.2"; never "-0.0"."""
-    return f"{round(100 * difference, 1) + 0.0:+.1f}"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

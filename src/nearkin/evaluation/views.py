@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
-from sklearn.neighbors import KNeighborsClassifier
 
 from .._array import as_rows
 from .methods import DIMENSIONS, RAW, Params
 from .protocol import FAILURES, Protocol
 from .results import Comparison, Fold, MethodResult
+from .task import CLASSIFICATION, named_task
 
 
-def accuracy_by_dimension(
+def score_by_dimension(
     comparison: Comparison, X: Any, y: Any, *, progress: Callable[[str, int, int], None] | None = None
 ) -> dict[str, dict[int, np.ndarray]]:
-    """Return the held-out accuracy of every method for each number of dimensions, on the folds of the first repeat.
+    """Return the held-out score of every method for each number of dimensions, on the folds of the first repeat.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def accuracy_by_dimension(
 
     Returns
     -------
-    dict of method name to dict of dimension to ndarray of accuracies, one a fold
+    dict of method name to dict of dimension to ndarray of scores (accuracy, R²), one a fold
         Other parameters are those that each fold chose inside its training rows. Dimensions that some fold cannot have
         are left out. The raw features have a single dimension.
 
@@ -42,7 +42,7 @@ def accuracy_by_dimension(
     To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
     """
     X, y = as_rows(X), np.asarray(y)
-    protocol = Protocol(X, y, None, comparison.n_neighbors, comparison.scale, comparison.random_state)
+    protocol = Protocol(X, y, None, comparison.n_neighbors, comparison.scale, comparison.random_state, comparison.task)
     folds = first_repeat(comparison.folds)
     curves = {}
     for result in comparison.results:
@@ -86,6 +86,8 @@ def first_repeat(folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
 
 def confusion(result: MethodResult, comparison: Comparison, y: Any) -> np.ndarray:
     """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
+    if comparison.task is not CLASSIFICATION:
+        raise ValueError(f"confusion counts classes, and this is a {comparison.task.name}: look at result.predictions.")
     truth = np.concatenate([np.asarray(y)[test] for _, test in comparison.folds])
     return confusion_matrix(truth, np.concatenate(result.predictions))
 
@@ -101,23 +103,25 @@ class HeldOutMap:
         Their row numbers.
     neighbors : ndarray of shape (n, k)
         Row numbers of the nearest training rows, in these coordinates; nearest first.
-    accuracy : float
-        Share of these rows that the vote of these neighbours gets right.
+    score : float
+        Of the vote of these neighbours on these rows: accuracy, or R².
     """
 
     embedding: np.ndarray
     rows: np.ndarray
     neighbors: np.ndarray
-    accuracy: float
+    score: float
 
 
-def held_out_map(mapping: Any, X: Any, y: Any, fold: Fold, n_neighbors: int) -> HeldOutMap:
+def held_out_map(
+    mapping: Any, X: Any, y: Any, fold: Fold, n_neighbors: int, *, task: str = "classification"
+) -> HeldOutMap:
     """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in two dimensions."""
     y = np.asarray(y)
     train, test = fold
     fitted = clone(mapping).fit(_taken(X, train), y[train])
     Z_train, Z_test = (np.asarray(fitted.transform(_taken(X, rows)))[:, :2] for rows in (train, test))
-    vote = KNeighborsClassifier(n_neighbors).fit(Z_train, y[train])
+    vote = named_task(task).vote(n_neighbors).fit(Z_train, y[train])
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
     return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, y[test])))
 

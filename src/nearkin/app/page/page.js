@@ -10,6 +10,9 @@ const style = name => getComputedStyle(document.documentElement).getPropertyValu
 // plotly reads some HTML in its texts
 const safe = text => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const percent = value => `${value.toFixed(1)}%`;
+const {axis: scoreAxis, prefix, unit, decimals} = data.score;
+const figure = value => `${prefix}${value.toFixed(decimals)}${unit}`;
+const answer = value => data.labels ? safe(data.labels[value]) : String(value);
 
 function layout(extra) {
   const axis = {gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line"), automargin: true};
@@ -40,32 +43,31 @@ function drawRanking() {
     type: "scatter", mode: "markers", x: row.folds,
     y: row.folds.map((_, fold) => position + 0.36 * ((fold * 7 % 15) / 14 - 0.5)),
     marker: {color: VERDICTS[row.verdict], opacity: 0.35, size: 6},
-    text: row.folds.map((value, fold) => `${safe(row.name)}, fold ${fold + 1}: ${percent(value)}`), hoverinfo: "text",
+    text: row.folds.map((value, fold) => `${safe(row.name)}, fold ${fold + 1}: ${figure(value)}`), hoverinfo: "text",
   }));
   const means = {
     type: "scatter", mode: "markers", x: rows.map(row => row.mean), y: rows.map((_, position) => position),
     error_x: {type: "data", array: rows.map(row => row.std), color: style("--ink"), thickness: 1.5},
     marker: {color: rows.map(row => VERDICTS[row.verdict]), size: 11, line: {color: style("--paper"), width: 1}},
-    text: rows.map(row => `${safe(row.name)}: ${percent(row.mean)} ± ${row.std.toFixed(1)}, ${row.verdict}`), hoverinfo: "text",
+    text: rows.map(row => `${safe(row.name)}: ${figure(row.mean)} ± ${row.std.toFixed(decimals)}, ${row.verdict}`), hoverinfo: "text",
   };
   const raw = rows.find(row => row.verdict === "baseline").mean;
   draw("ranking", [...folds, means], {
     showlegend: false,
-    xaxis: {title: {text: "held-out rows right (%)"}, zeroline: false},
+    xaxis: {title: {text: scoreAxis}, zeroline: false},
     yaxis: {tickvals: rows.map((_, position) => position), ticktext: rows.map(row => safe(row.name)), zeroline: false},
     shapes: [{type: "line", x0: raw, x1: raw, yref: "paper", y0: 0, y1: 1, line: {color: style("--faint"), dash: "dash"}}],
   });
 }
 
 function hover(map, point) {
-  const near = map.near[point].map((label, i) => `${safe(data.labels[label])} (row ${safe(map.near_row[point][i])})`);
-  return `<b>row ${safe(map.row[point])}: ${safe(data.labels[map.label[point]])}</b><br>nearest: ${near.join("<br>nearest: ")}`;
+  const near = map.near[point].map((label, i) => `${answer(label)} (row ${safe(map.near_row[point][i])})`);
+  return `<b>row ${safe(map.row[point])}: ${answer(map.answer[point])}</b><br>nearest: ${near.join("<br>nearest: ")}`;
 }
 
-function drawMap() {
-  const map = data.maps[document.getElementById("method").selectedIndex];
-  const traces = data.labels.map((label, number) => {
-    const points = map.label.flatMap((code, point) => code === number ? [point] : []);
+function classTraces(map) {
+  return data.labels.map((label, number) => {
+    const points = map.answer.flatMap((code, point) => code === number ? [point] : []);
     return {
       type: "scatter", mode: "markers", name: safe(label),
       x: points.map(point => map.x[point]),
@@ -75,15 +77,30 @@ function drawMap() {
       text: points.map(point => hover(map, point)), hoverinfo: "text",
     };
   }).filter(trace => trace.x.length > 0);
-  draw("map", traces, {
-    showlegend: true,
+}
+
+function numberTrace(map) {
+  const [cmin, cmax] = data.range, title = {text: safe(data.target)};
+  const bar = narrow.matches ? {orientation: "h", y: -0.15, yanchor: "top", title: {...title, side: "bottom"}} : {title};
+  return {
+    type: "scatter", mode: "markers", x: map.x, y: map.y || map.answer,
+    // told apart by colour-blind readers; the outline keeps either end apart from the paper
+    marker: {color: map.answer, cmin, cmax, colorscale: "Cividis", size: 9, line: {color: style("--faint"), width: 0.8},
+      colorbar: {thickness: 14, outlinewidth: 0, ...bar}},
+    text: map.answer.map((_, point) => hover(map, point)), hoverinfo: "text",
+  };
+}
+
+function drawMap() {
+  const map = data.maps[document.getElementById("method").selectedIndex], aside = data.labels ? "class" : safe(data.target);
+  draw("map", data.labels ? classTraces(map) : [numberTrace(map)], {
+    showlegend: Boolean(data.labels),
     legend: narrow.matches ? {orientation: "h", y: -0.1} : {},
     xaxis: {showticklabels: false, zeroline: false, title: {text: "dimension 1"}},
-    yaxis: {showticklabels: false, zeroline: false, title: {text: map.y ? "dimension 2" : "class"}},
+    yaxis: {showticklabels: !map.y && !data.labels, zeroline: false, title: {text: map.y ? "dimension 2" : aside}},
   }, !narrow.matches);
   document.getElementById("map-caption").textContent =
-    `${map.name} in ${map.y ? "two dimensions" : "one dimension"}: ${data.neighbors}-NN right in ${percent(map.accuracy)} ` +
-    `of ${map.held_out} held-out rows.`;
+    `${map.name} in ${map.y ? "two dimensions" : "one dimension"}: ${data.neighbors}-NN ${map.said}.`;
 }
 
 function drawCurves() {
@@ -98,14 +115,14 @@ function drawCurves() {
       {x: curve.dimension, y: curve.mean, type: "scatter", mode: "lines+markers", name: safe(curve.name), legendgroup: curve.name,
         line: {color, dash: number < COLORS.length ? "solid" : "dot"},
         marker: {color, symbol: SYMBOLS[number % SYMBOLS.length], size: 8},
-        text: curve.mean.map((mean, i) => `${safe(curve.name)}, ${curve.dimension[i]} dimensions: ${percent(mean)}`), hoverinfo: "text"},
+        text: curve.mean.map((mean, i) => `${safe(curve.name)}, ${curve.dimension[i]} dimensions: ${figure(mean)}`), hoverinfo: "text"},
     ];
   });
   draw("curves", traces, {
     showlegend: true,
     legend: narrow.matches ? {orientation: "h", y: -0.25} : {},
     xaxis: {title: {text: "dimensions"}, type: "log", tickvals: [1, 2, 3, 5, 10, 20, 50, 100, 200]},
-    yaxis: {title: {text: "held-out rows right (%)"}, zeroline: false},
+    yaxis: {title: {text: scoreAxis}, zeroline: false},
     shapes: [{type: "line", xref: "paper", x0: 0, x1: 1, y0: raw.mean[0], y1: raw.mean[0], line: {color: style("--faint"), dash: "dash"}}],
     annotations: [{xref: "paper", x: 0, y: raw.mean[0], text: `raw features, ${raw.dimension[0]} dimensions`, showarrow: false,
       xanchor: "left", yanchor: "bottom", font: {color: style("--faint")}}],
@@ -113,6 +130,7 @@ function drawCurves() {
 }
 
 function drawConfusion() {
+  if (!data.confusion) return;
   const {before, after, name, classes} = data.confusion, labels = data.confusion.labels.map(safe);
   const shown = labels.length < classes ? `the ${labels.length} most confused of ${classes} classes` : "all classes";
   document.getElementById("confusion-caption").textContent =
@@ -162,7 +180,7 @@ function drawAll() {
 const choice = document.getElementById("method");
 for (const map of data.maps) {
   const option = document.createElement("option");
-  option.textContent = `${map.name} (${percent(map.accuracy)} in two dimensions)`;
+  option.textContent = `${map.name} (${figure(map.score)} in two dimensions)`;
   choice.append(option);
 }
 choice.addEventListener("change", drawMap);

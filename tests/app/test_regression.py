@@ -1,0 +1,308 @@
+"""Numbers in place of classes, from a table to a saved model: `nearkin compare --task regression` and what follows."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nearkin.app.cli import main
+from nearkin.app.model import embed, learned_model, predict
+from nearkin.app.model_file import load_model, save_model
+from nearkin.app.tables import TableError, read_rows, read_table
+from nearkin.evaluation import RAW, compare
+
+from .test_commands import run
+from .winners import winner
+
+RNG = np.random.default_rng(0)
+N = 120
+OPTIONS = ["--target", "price", "--task", "regression"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table whose price follows what most features share, and the model that PCA makes of it."""
+    folder = tmp_path_factory.mktemp("regression")
+    size = RNG.standard_normal(N)
+    frame = pd.DataFrame(
+        {
+            "street": [f"street {i}" for i in range(N)],
+            **{f"room {i}": size + 0.3 * RNG.standard_normal(N) for i in range(8)},
+            **{f"noise {i}": RNG.standard_normal(N) for i in range(8)},
+            "colour": RNG.choice(["red", "blue"], N),
+            "city": np.arange(N) // 6,
+            "price": (50 + 10 * size + RNG.standard_normal(N)).round(2),
+        }
+    )
+    frame.to_csv(folder / "houses.csv", index=False)
+    frame.drop(columns="price").to_csv(folder / "new.csv", index=False)
+    files = ["--save", str(folder / "m.skops"), "--report", str(folder / "r.html"), "--picture", str(folder / "m.png")]
+    assert main(["compare", str(folder / "houses.csv"), *OPTIONS, "--repeats", "2", "-q", *files]) == 0
+    return folder
+
+
+@pytest.fixture
+def here(folder, monkeypatch, tmp_path):
+    """The folder's files, in a folder that a test may fill."""
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# Compare
+
+
+def test_what_is_printed(here, capsys):
+    assert main(["compare", "houses.csv", *OPTIONS, "--repeats", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert re.search(r"houses: 120 rows, 19 features, \d+ values from [\d.]+ to [\d.]+\n", out)
+    assert re.search(r"^method +R² +MAE +dim +fit vs raw +p verdict", out, re.MULTILINE)
+    assert re.search(r"^PCA +0\.\d{3} ± 0\.\d{3} +\d\.\d\d ± \d\.\d\d .* better", out, re.MULTILINE)
+    assert "PCA lets nearest neighbours predict better than the raw features do: R² 0.9" in out
+    assert "%" not in out.partition("Picture")[0]
+    assert "PCA: 10 folds in" in err
+    assert (here / "houses-nearkin.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_python_says_the_same_as_the_command(here, capsys):
+    assert main(["compare", "houses.csv", *OPTIONS, "--repeats", "2", "-q"]) == 0
+    table = read_table("houses.csv", "price", task="regression")
+    assert compare(table.X, table.y, task="regression", n_repeats=2).verdict in capsys.readouterr().out
+
+
+def test_groups_make_it_harder_and_are_no_feature(here, capsys):
+    assert main(["compare", "houses.csv", *OPTIONS, "--groups", "city", "--repeats", "1"]) == 0
+    assert "18 features" in capsys.readouterr().out
+
+
+def test_whole_numbers_and_npz_files(here, capsys):
+    frame = pd.read_csv("houses.csv")
+    np.savez("t.npz", X=frame.filter(like="room").to_numpy(), y=frame["price"].round().astype(int))
+    assert main(["compare", "t.npz", "--task", "regression", "--repeats", "1"]) == 0
+    assert "t: 120 rows, 8 features" in capsys.readouterr().out
+    frame.to_parquet("t.parquet")
+    assert main(["compare", "t.parquet", *OPTIONS, "--repeats", "1"]) == 0
+
+
+def test_standard_input(here):
+    out = run(here, "compare", "-", *OPTIONS, "--repeats", "1", "-q", stdin=(here / "houses.csv").read_bytes())
+    assert out.startswith("method")
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number", "leave --task out if 'price'"]),
+        ("1.5,2,,4,5", ["missing values", "in 'price' (1), first on line 4: fill them or drop these rows first"]),
+        ("1.5,2,NA,4,5", ["missing values", "'price' (1), first on line 4"]),
+        ("1.5,2,inf,4,5", ["infinite values in 'price' (1), first on line 4"]),
+        ('1.5,2,"3,5",4,5', ["'price' holds '3,5' on line 4, which is no number"]),
+        ("True,False,True,False,True", ["'price' holds True on line 2, which is no number"]),
+        ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),
+        ("3,3,3,3,3", ["t.csv: 'price' does not vary: all its values are 3, so there is nothing to predict"]),
+        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square is lost: scale it first"]),
+        ("1,2,3", ["t.csv has 3 rows: too few rows"]),
+    ],
+)  # fmt: skip
+def test_targets_that_are_no_numbers(here, capsys, cells, says):
+    fields = re.findall(r'"[^"]*"|[^,]+|(?<=,)(?=,)', cells)
+    (here / "t.csv").write_text("size,price\n" + "".join(f"{i},{field}\n" for i, field in enumerate(fields)))
+    before = sorted(here.iterdir())
+    assert main(["compare", "t.csv", *OPTIONS]) == 2
+    out, err = capsys.readouterr()
+    for piece in says:
+        assert piece in err
+    assert (err.count("\n"), out) == (1, "")
+    assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (np.array(["1", "2", "x", "4"]), "'y' holds 'x' in row 2 (counted from 0), which is no number"),
+        (np.array([1, np.nan, 3, 4]), "missing or infinite values in 'y' (1), first in row 1"),
+        (np.array([True, False, True, False]), "'y' holds True in row 0"),
+        (np.zeros((4, 2)), "'y' has the shape (4, 2)"),
+    ],
+)
+def test_targets_of_npz_files_that_are_no_numbers(here, y, says):
+    np.savez("t.npz", X=np.arange(8.0).reshape(4, 2), y=y)
+    with pytest.raises(TableError, match=re.escape(says)):
+        read_table("t.npz", task="regression")
+
+
+def test_a_word_after_thousands_of_numbers(here):
+    lines = [f"{i},{i / 7}" for i in range(300_000)]
+    lines[-2] = "299998,about 7"
+    (here / "t.csv").write_text("size,price\n" + "\n".join(lines))
+    with pytest.raises(TableError, match="'price' holds 'about 7' on line 300000, which is no number"):
+        read_table("t.csv", "price", task="regression")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ["houses.csv", "--target", "price"],
+            "give --task regression to predict the numbers, or cut them into classes",
+        ),
+        (["whole.csv", "--target", "price"], "a single row of 'price' has the class"),
+        (["whole.csv", "--target", "price"], "if these are numbers to predict, give --task regression"),
+        (["houses.csv", "--task", "regression"], "say which column holds the numbers by --target"),
+        (["iris", "--task", "regression"], "iris is a bundled set of classes: leave --task out"),
+        (["houses.csv", *OPTIONS, "--groups", "price"], "--target and --groups both name"),
+        (["flat.csv", *OPTIONS, "--groups", "city"], "flat: y is "),
+    ],
+)
+def test_bad_input_names_the_remedy(here, capsys, arguments, says):
+    frame = pd.read_csv("houses.csv")
+    frame.assign(price=np.arange(N) + 1000).to_csv("whole.csv", index=False)
+    frame.assign(price=frame["city"] % 4, city=frame["city"] % 4).to_csv("flat.csv", index=False)
+    assert main(["compare", *arguments, "-q"]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_an_unknown_task(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["compare", "iris", "--task", "ranking"])
+    assert "invalid choice: 'ranking'" in capsys.readouterr().err
+
+
+# The page
+
+
+def test_the_page(folder):
+    page = (folder / "r.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    table = read_table(str(folder / "houses.csv"), "price", task="regression")
+    for said in ("R² of the mean of the nearest neighbours", "R² against dimension", "mean of the 3 nearest", "MAE"):
+        assert said in page
+    said = page.partition("<script>")[0]
+    for left_out in ("Accuracy", "labels in the legend", "gets right"):
+        assert left_out not in said
+    assert re.search(r"<section hidden>\s*<h2>Confusion", page)
+    assert (data["labels"], data["confusion"], data["target"]) == (None, None, "price")
+    assert data["range"] == [table.y.min(), table.y.max()]
+    assert [curve["name"] for curve in data["curves"]] == ["PCA", RAW]
+    (shown,) = data["maps"]
+    assert len(shown["x"]) == 24
+    rows = [table.row_names.tolist().index(name) for name in shown["row"]]
+    np.testing.assert_allclose(shown["answer"], table.y[rows], rtol=1e-5)
+    errors = np.array(shown["answer"]) - np.mean(shown["near"], axis=1)
+    spread = np.sum((np.array(shown["answer"]) - np.mean(shown["answer"])) ** 2)
+    assert shown["score"] == pytest.approx(1 - np.sum(errors**2) / spread, abs=1e-4)
+    assert shown["said"] == f"at R² {shown['score']:.3f} on 24 held-out rows"
+
+
+# The model
+
+
+def test_a_value_is_the_mean_of_its_nearest_rows(here):
+    table = read_table("houses.csv", "price", task="regression")
+    out = pd.read_csv(io.StringIO(run(here, "predict", "m.skops", "new.csv", "-q")))
+    near = [f"nearest_{i}" for i in (1, 2, 3)]
+    assert out.columns.tolist() == ["value", *near, *(f"distance_{i}" for i in (1, 2, 3))]
+    np.testing.assert_allclose(out["value"], table.y[out[near].to_numpy()].mean(axis=1), rtol=1e-12)
+    np.testing.assert_array_equal(out["nearest_1"], np.arange(N))  # every row is its own nearest
+    assert np.corrcoef(out["value"], table.y)[0, 1] > 0.98
+
+
+def test_the_model_says_what_the_winner_says(here, tmp_path):
+    table = read_table("houses.csv", "price", task="regression")
+    comparison = compare(table.X, table.y, task="regression", n_repeats=2)
+    assert comparison.best.name == "PCA"
+    save_model(learned_model(comparison, table), tmp_path / "again.skops")
+    model, remarks = load_model(tmp_path / "again.skops")
+    rows = RNG.standard_normal((50, table.X.shape[1]))
+    assert remarks == []
+    np.testing.assert_allclose(predict(model, rows).answer["value"], comparison.winner.predict(rows), rtol=1e-12)
+    assert model.held_out == {
+        "r2": comparison["PCA"].r2.mean(), "std": comparison["PCA"].r2.std(ddof=1),
+        "raw_r2": comparison[RAW].r2.mean(), "folds": 10, "p_value": comparison["PCA"].p_value,
+    }  # fmt: skip
+
+
+def test_the_order_of_rows_changes_no_prediction(here, tmp_path):
+    table = pd.read_csv("houses.csv")
+    table.sample(frac=1, random_state=0).to_csv("turned.csv", index=False)
+    values = []
+    for name in ("houses.csv", "turned.csv"):
+        model = winner("PCA", read_table(name, "price", task="regression"))
+        rows, _ = read_rows("new.csv", model.encoder)
+        values.append(predict(model, rows).answer["value"])
+    np.testing.assert_allclose(*values, rtol=1e-9)
+
+
+def test_blocks_of_rows_change_no_prediction(here, monkeypatch):
+    model, _ = load_model(here / "m.skops")
+    rows, _ = read_rows("new.csv", model.encoder)
+    whole = predict(model, rows)
+    monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors)  # the numbers need no room
+    monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
+    done = []
+    parts = predict(model, rows, lambda part, total: done.append(part))
+    np.testing.assert_array_equal(parts.nearest, whole.nearest)
+    np.testing.assert_array_equal(parts.answer["value"], whole.answer["value"])
+    assert done[:2] == [7, 14]
+    assert embed(model, rows).shape == (N, model.n_components)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_every_format_holds_the_same_predictions(here, capsys, suffix):
+    assert main(["predict", "m.skops", "new.csv", "-o", f"out.{suffix}"]) == 0
+    assert f"{N} rows predicted by PCA" in capsys.readouterr().err
+    model, _ = load_model(here / "m.skops")
+    expected = predict(model, read_rows("new.csv", model.encoder)[0])
+    if suffix == "npz":
+        with np.load("out.npz") as found:
+            assert found.files == ["value", "nearest", "distance"]
+            np.testing.assert_array_equal(found["value"], expected.answer["value"])
+            np.testing.assert_array_equal(found["nearest"], expected.nearest)
+        return
+    found = pd.read_csv("out.csv") if suffix == "csv" else pd.read_parquet("out.parquet")
+    np.testing.assert_allclose(found["value"], expected.answer["value"], rtol=1e-15)
+    assert "probability" not in found
+
+
+def test_transform_gives_the_coordinates_that_predict_measures_in(here):
+    assert main(["transform", "m.skops", "new.csv", "-o", "z.npz", "-q"]) == 0
+    model, _ = load_model(here / "m.skops")
+    with np.load("z.npz") as archive:
+        np.testing.assert_allclose(archive["X"], model.coordinates, atol=1e-12)
+
+
+def test_inspect(here, capsys):
+    assert main(["inspect", "m.skops"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"m.skops: PCA, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
+                     r"'price'\), saved by nearkin", out)  # fmt: skip
+    assert re.search(r"Held out: 3-NN at R² 0\.\d{3} ± 0\.\d{3} \(10 folds\); on the raw features 0\.\d{3}, p ", out)
+    assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_raw_k_nn_is_saved_where_nothing_beats_it(here, capsys):
+    frame = pd.read_csv("houses.csv")
+    frame.assign(price=RNG.permutation(frame["price"])).to_csv("none.csv", index=False)
+    assert main(["compare", "none.csv", *OPTIONS, "--repeats", "1", "--save", "n.skops"]) == 0
+    assert "raw k-NN, since no method is shown to beat it" in capsys.readouterr().out
+    model, _ = load_model(here / "n.skops")
+    assert model.held_out["r2"] < 0.1
+    assert main(["predict", "n.skops", "new.csv", "-q"]) == 0
+
+
+def test_sparse_rows(here):
+    X = np.where(np.abs(rows := RNG.standard_normal((40, 9))) > 1, rows, 0)
+    from scipy.sparse import csr_array
+
+    S = csr_array(X)
+    parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": np.array(S.shape)}
+    np.savez("s.npz", **parts, y=X.sum(axis=1))
+    model = winner(RAW, read_table("s.npz", task="regression"))
+    save_model(model, here / "s.skops")
+    assert main(["predict", "s.skops", "s.npz", "-o", "out.npz", "-q"]) == 0
+    with np.load("out.npz") as found:
+        np.testing.assert_allclose(found["value"], X.sum(axis=1)[found["nearest"]].mean(axis=1))
