@@ -23,7 +23,7 @@ ESTIMATORS = [
 ]  # fmt: skip
 LINEAR = [estimator for estimator in ESTIMATORS if issubclass(estimator, LinearEmbedding)]
 VARIANTS = [
-    *(estimator() for estimator in ESTIMATORS),
+    *(estimator() for estimator in LINEAR),
     nearkin.NMMP(criterion="ratio_trace", n_neighbors_within=5),
     nearkin.DNE(0.96, n_neighbors=3),
     nearkin.NCA(objective="log_likelihood", alpha=1.0),
@@ -49,7 +49,7 @@ def data(n=60, p=8, dtype=np.float64):
 @pytest.mark.filterwarnings("ignore:No direction separates:UserWarning")  # the checks' labels are noise
 @pytest.mark.filterwarnings("ignore:n_components=:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
-@parametrize_with_checks(VARIANTS)
+@parametrize_with_checks([*VARIANTS, *(estimator() for estimator in ESTIMATORS if estimator not in LINEAR)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

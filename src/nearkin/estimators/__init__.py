@@ -5,3 +5,5 @@ from .lpp import LPP as LPP
 from .nca import NCA as NCA
 from .nmmp import NMMP as NMMP
 from .rca import RCA as RCA
+from .soft_neighbors import SoftNeighborsClassifier as SoftNeighborsClassifier
+from .soft_neighbors import SoftNeighborsRegressor as SoftNeighborsRegressor

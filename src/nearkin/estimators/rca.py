@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from .._array import check_integer, validate_labelled_rows, validate_rows
 from .._callbacks import FitTask, with_callbacks
@@ -35,7 +36,8 @@ class RCA(LinearEmbedding):
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        V', largest eigenvalue first. With m = p their product V V' is S_w^-1.
+        V', largest eigenvalue first, of equal ones the direction in which the rows vary most. With m = p their product
+        V V' is S_w^-1.
     eigenvalues_ : ndarray of shape (m,)
         lambda, descending, at least 1 without lone rows: how many times more all rows vary than chunklets do.
     n_components_ : int
@@ -141,10 +143,12 @@ def _finite(result: SpectralResult, m: int | None) -> SpectralResult:
     kept = np.flatnonzero(result.values > ZERO)
     if not len(kept):
         raise ValueError("y puts no two rows that differ together: no chunklet, or class, varies.")
-    rank, kept = len(kept), kept[:m]
-    status = Status.RANK_DEFICIENT if m is not None and m > rank else result.status
+    values, vectors = result.values[kept], result.vectors[:, kept]
+    equal = values > 1 - 1e-8  # the means of chunklets do not differ: all but classes - 1 directions
+    vectors[:, equal] @= eigh(vectors[:, equal].T @ vectors[:, equal])[1]  # the shortest, of largest variance, first
+    status = Status.RANK_DEFICIENT if m is not None and m > len(kept) else result.status
     return replace(
-        result, values=result.values[kept], vectors=result.vectors[:, kept], rank=rank, asked=m or rank, status=status
+        result, values=values[:m], vectors=vectors[:, :m], rank=len(kept), asked=m or len(kept), status=status
     )
 
 

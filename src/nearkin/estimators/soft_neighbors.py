@@ -1,0 +1,195 @@
+"""The stochastic rule of NCA (eq. 1) for new rows: every training row votes, near ones most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._array import as_rows, check_number, encode_labels, refuse_foreign, row_blocks, validate_rows
+from ._starts import unit_distance
+
+
+class _SoftNeighbors(BaseEstimator):
+    """Votes of all training rows, `p_j ~ exp(-||x - x_j||^2 / h^2)`.
+
+    Abstract: `fit` keeps, with the rows, what each votes for.
+    """
+
+    def __init__(self, *, bandwidth: float | str = 1.0) -> None:
+        self.bandwidth = bandwidth
+
+    def _keep(self, X: Any, values: np.ndarray) -> None:
+        if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
+            raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
+        if self.bandwidth != "auto" and check_number(self.bandwidth, "bandwidth", 0) == 0:
+            raise ValueError("bandwidth must be larger than 0, got 0.")
+        self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else float(self.bandwidth)
+        self._rows, self._values = X, values
+
+    def _mean_vote(self, X: Any) -> np.ndarray:
+        """Return `sum_j p_j v_j` for every row of X."""
+        check_is_fitted(self, "bandwidth_")
+        X = validate_rows(self, X, reset=False)
+        votes = np.empty((X.shape[0], self._values.shape[1]))
+        for rows in row_blocks(X.shape[0], self._rows.shape[0]):
+            logits = euclidean_distances(X[rows], self._rows, squared=True).astype(np.float64)
+            logits /= -(self.bandwidth_**2)
+            logits -= logits.max(axis=1, keepdims=True)  # a row far from all listens to its nearest
+            P = np.exp(logits, out=logits)
+            votes[rows] = P @ self._values / P.sum(axis=1, keepdims=True)
+        return votes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
+    """Classify by all training rows, each voting with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` (NCA, eq. 1).
+
+    A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows. It belongs after a
+    map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
+
+    Parameters
+    ----------
+    bandwidth : float or "auto", default=1.0
+        h, in units of the distances. 1 is right after NCA, whose map has the scale that it was learned with. After any
+        other map take "auto": the distance at which the votes for a training row have a mean perplexity of 10.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    bandwidth_ : float
+        The h in use.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Cost: O(n p) for each new row, in blocks; it never holds all distances.
+
+    References
+    ----------
+    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
+    Information Processing Systems 17 (2004).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from nearkin import NCA, SoftNeighborsClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Z = NCA().fit_transform(X, y)
+    >>> SoftNeighborsClassifier().fit(Z, y).predict_proba(Z[:1]).round(2)
+    array([[1., 0., 0.]])
+    """
+
+    def fit(self, X: Any, y: Any) -> SoftNeighborsClassifier:
+        """Keep the rows that vote.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+        y : array of shape (n,)
+            Class labels, at least two classes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X or y is malformed, or bandwidth is out of bounds.
+        """
+        refuse_foreign(X)
+        self.classes_, codes = (None, None) if y is None else encode_labels(y)
+        X, codes = validate_data(self, X, codes, accept_sparse="csr", dtype=(np.float64, np.float32))
+        self._keep(as_rows(X), np.eye(len(self.classes_))[codes])
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every class, in the order of `classes_`, shape (n, n_classes)."""
+        return self._mean_vote(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of every row."""
+        votes = self.predict_proba(X)
+        return self.classes_[votes.argmax(axis=1)]
+
+
+class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
+    """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)` (NCA, eq. 1).
+
+    It belongs after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())`.
+
+    Parameters
+    ----------
+    bandwidth : float or "auto", default=1.0
+        As for `SoftNeighborsClassifier`.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        The h in use.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Cost: O(n p) for each new row, in blocks; it never holds all distances.
+
+    References
+    ----------
+    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
+    Information Processing Systems 17 (2004).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from nearkin import NCA, SoftNeighborsRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> Z = NCA(target="continuous").fit_transform(X, y)
+    >>> SoftNeighborsRegressor().fit(Z, y).predict(Z[:2]).shape
+    (2,)
+    """
+
+    def fit(self, X: Any, y: Any) -> SoftNeighborsRegressor:
+        """Keep the rows that vote.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+        y : array of shape (n,) or (n, n_targets)
+            Real numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X or y is malformed, or bandwidth is out of bounds.
+        """
+        refuse_foreign(X)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True, y_numeric=True
+        )
+        self._one_target = y.ndim == 1
+        self._keep(as_rows(X), y.reshape(len(y), -1).astype(np.float64))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the weighted mean target of every row, shape (n,) or (n, n_targets)."""
+        votes = self._mean_vote(X)
+        return votes.ravel() if self._one_target else votes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
