@@ -4,6 +4,7 @@ from .dne import DNE as DNE
 from .lpp import LPP as LPP
 from .nca import NCA as NCA
 from .nmmp import NMMP as NMMP
+from .pair_nca import PairNCA as PairNCA
 from .rca import RCA as RCA
 from .soft_neighbors import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .soft_neighbors import SoftNeighborsRegressor as SoftNeighborsRegressor

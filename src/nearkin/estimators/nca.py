@@ -281,7 +281,11 @@ class NCA(LinearEmbedding):
 
     def _check_parameters(self) -> int:
         """Raise an error that names what is wrong; return the number of iterations allowed."""
-        choices = {"objective": tuple(OBJECTIVES), "structure": ("full", "diagonal"), "target": ("classes", "continuous")}
+        choices: dict[str, tuple[str, ...]] = {
+            "objective": tuple(OBJECTIVES),
+            "structure": ("full", "diagonal"),
+            "target": ("classes", "continuous"),
+        }
         if isinstance(self.init, str):
             choices["init"] = _starts.INITS if self.structure == "full" else ("auto", "identity", "random")
         if isinstance(self.n_candidates, str):
@@ -290,7 +294,9 @@ class NCA(LinearEmbedding):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
         if self.structure == "diagonal" and self.n_components is not None:
-            raise ValueError(f"A diagonal map keeps every feature: n_components must be None, got {self.n_components!r}.")
+            raise ValueError(
+                f"A diagonal map keeps every feature: n_components must be None, got {self.n_components!r}."
+            )
         check_number(self.alpha, "alpha", 0)
         check_number(self.tol, "tol", 0)
         return check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)

@@ -22,9 +22,9 @@ class RCA(LinearEmbedding):
 
         S_w = 1/n sum_c sum_(i in c) (x_i - m_c)(x_i - m_c)'    (n rows in chunklets)
 
-    the learned metric is S_w^-1: directions in which equals differ count little. Fewer dimensions are chosen as Fisher's
-    discriminant does, by the largest eigenvalues of `S_t v = lambda S_w v`, S_t the scatter of all rows, and whitened:
-    V'S_w V = I. With whole classes for chunklets it is LDA whose coordinates are not limited to classes - 1.
+    the learned metric is S_w^-1: directions in which equals differ count little. Fewer dimensions are chosen as
+    Fisher's discriminant does, by the largest eigenvalues of `S_t v = lambda S_w v`, S_t the scatter of all rows, and
+    whitened: V'S_w V = I. With whole classes for chunklets it is LDA whose coordinates are not limited to classes - 1.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class RCA(LinearEmbedding):
     -----
     Indifferent to the units of the features, and to any invertible mixing of them.
 
-    Cost: O(n p^2 + p^3) time and O(n p + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p),
-    without a p x p matrix.
+    Cost: O(n p^2 + p^3) time and O(n p + p^2) memory. For p > n the problem is solved in the span of the rows,
+    O(n^2 p), without a p x p matrix.
 
     References
     ----------

@@ -9,7 +9,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._array import as_rows, check_number, encode_labels, refuse_foreign, row_blocks, validate_rows
+from .._array import (
+    as_rows,
+    check_number,
+    encode_labels,
+    refuse_foreign,
+    row_blocks,
+    validate_labelled_rows,
+    validate_rows,
+)
 from ._starts import unit_distance
 
 
@@ -106,10 +114,9 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         ValueError
             If X or y is malformed, or bandwidth is out of bounds.
         """
-        refuse_foreign(X)
-        self.classes_, codes = (None, None) if y is None else encode_labels(y)
-        X, codes = validate_data(self, X, codes, accept_sparse="csr", dtype=(np.float64, np.float32))
-        self._keep(as_rows(X), np.eye(len(self.classes_))[codes])
+        X, codes = validate_labelled_rows(self, X, y)
+        self.classes_ = encode_labels(y)[0]
+        self._keep(X, np.eye(len(self.classes_))[codes])
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

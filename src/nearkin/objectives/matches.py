@@ -8,6 +8,7 @@ columns: classes one after another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,7 +61,7 @@ class Classes:
         for end in ends:
             if end - start >= height or end == ends[-1]:
                 cuts = np.linspace(start, end, -(-(end - start) // height) + 1).astype(int)
-                tiles += [(slice(*rows), slice(start, int(end))) for rows in zip(cuts[:-1], cuts[1:], strict=True)]
+                tiles += [(slice(*rows), slice(start, int(end))) for rows in pairwise(cuts)]
                 start = int(end)
         return [tile for tile in tiles if tile[0].start < tile[0].stop]
 

@@ -1,8 +1,8 @@
 """Neighbourhood Components Analysis (Goldberger et al., NIPS 2004) as functions of the map A and the rows X.
 
 Each returns its value and the gradient with respect to A: (m, p), or (p,) for the diagonal of a diagonal map. The
-gradient with respect to the embedding `Z = X A'` comes from `stochastic.py`; the chain rule then costs one product more,
-`G'X`: O(n^2 m + n p m) in all, where the outer products of eqs. 5 and 7 would cost O(n^2 p^2).
+gradient with respect to the embedding `Z = X A'` comes from `stochastic.py`; the chain rule then costs one product
+more, `G'X`: O(n^2 m + n p m) in all, where the outer products of eqs. 5 and 7 would cost O(n^2 p^2).
 
     f(A) = sum_i q_i  (eq. 3)      g(A) = sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij
 

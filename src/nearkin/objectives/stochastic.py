@@ -215,7 +215,8 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
             logits = np.hstack([_near_logits(with_ones, operand, near, rows), z @ far_operand])
             logits[:, :k][near == i] = -np.inf
             _weigh_far(logits[:, k:], np.hstack([place[near], place[i]]), n - 1 - np.sum(near != i, axis=1))
-            log_w = matches.log_weights(i, np.hstack([near, np.broadcast_to(candidates.far, (len(i), far_operand.shape[1]))]), Z)
+            everybody = np.hstack([near, np.broadcast_to(candidates.far, (len(i), len(candidates.far)))])
+            log_w = matches.log_weights(i, everybody, Z)
             term, G, factor = _weights(logits, log_w, terms)
             value += term
             near_weights[rows] = factor * G[:, :k]

@@ -1,0 +1,254 @@
+"""NCA from pairs of rows that are similar, without labels (Goldberger et al., NIPS 2004, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array
+
+from .._array import check_integer, check_number, refuse_foreign, validate_rows
+from .._callbacks import FitTask, with_callbacks
+from ..descent import DescentResult
+from ..objectives.nca import pair_cost
+from ..spectral import ratio_trace
+from . import _starts
+from ._descending import UnitRows, best_descent, descend, penalized, report
+from .base import LinearEmbedding
+
+
+class PairNCA(LinearEmbedding):
+    """NCA from weighted pairs: the map in which similar rows are close, as pairs go.
+
+    With weights w_ab of the pairs (a, b), the map A minimizes
+
+        -sum_(a,b) w_ab log( exp(-||A x_a - A x_b||^2) / sum_{c != d} exp(-||A x_c - A x_d||^2) ) / sum w     (eq. 8)
+
+    plus `alpha / sqrt(n) ||A||^2 u^2`: the given pairs are to be likely among all ordered pairs of rows. u is the
+    typical distance of neighbours, so that alpha means the same for any scale of the features.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+    alpha : float, default=0.15
+        Weight of the penalty; 0 for none.
+    init : {"auto", "identity", "pca", "random"}, default="auto"
+        Where the descent begins: "auto" takes the identity if all dimensions are kept, else the directions in which
+        pairs differ least beside all rows (PCA for sparse X); scaled as for `NCA`.
+    n_init : int, default=1
+        Descents: from `init`, the others from random directions. The lowest loss is kept.
+    max_iter : int, default=200
+        Iterations allowed to a descent.
+    tol : float, default=1e-5
+        A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1).
+    random_state : int, RandomState or None, default=None
+        Seed of the random directions.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (m, p)
+        A.
+    n_components_ : int
+        m.
+    objective_ : float
+        Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are as close as any.
+    n_iter_ : int
+        Iterations of the descent that was kept.
+    loss_curve_ : ndarray of shape (n_iter_ + 1,)
+        Cost plus penalty before and after every iteration.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If max_iter ended the descent, or it has not moved from its start.
+
+    Notes
+    -----
+    The scale of the features matters: standardize first unless the units are comparable.
+
+    Cost: an iteration takes O(n^2 m + n p m) time and O(n (p + m)) memory, never n x n. Up to 2,000 rows everything is
+    computed in float64, beyond in float32 with float64 sums.
+
+    KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
+
+    References
+    ----------
+    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
+    Information Processing Systems 17 (2004).
+
+    Examples
+    --------
+    A slow signal under fast noise; neighbours in time are alike:
+
+    >>> import numpy as np
+    >>> from nearkin import PairNCA
+    >>> time = np.linspace(0, 10, 200)
+    >>> X = np.column_stack([np.sin(time), np.random.default_rng(0).normal(size=200)])
+    >>> slow, noise = np.abs(PairNCA(1).fit(X).components_[0])
+    >>> bool(slow > 10 * noise)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        alpha: float = 0.15,
+        init: str = "auto",
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    @classmethod
+    def from_stacked_pairs(cls, pairs: Any, weights: Any = None, **parameters: Any) -> PairNCA:
+        """Return an estimator fitted to pairs that are given as rows, as metric-learn's are.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p)
+            The two rows of each similar pair. Rows that are equal count as one.
+        weights : array of shape (n_pairs,), default=None
+            As for `fit`.
+        **parameters
+            Of the constructor.
+
+        Returns
+        -------
+        PairNCA
+            Fitted; the competing pairs are those of all rows that occur.
+        """
+        refuse_foreign(pairs, "pairs")
+        pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=[np.float64, np.float32], input_name="pairs")
+        if pairs.ndim != 3 or pairs.shape[1] != 2:
+            raise ValueError(f"pairs must have the shape (n_pairs, 2, p), got {pairs.shape}: see np.stack.")
+        X, numbers = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0, return_inverse=True)
+        return cls(**parameters).fit(X, pairs=numbers.reshape(-1, 2), weights=weights)
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, *, pairs: Any = None, weights: Any = None) -> PairNCA:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : ignored
+        pairs : array of shape (n_pairs, 2), default=None
+            Numbers of two rows each, counted from 0, that are similar. None pairs each row with the next one: rows in
+            the order of time.
+        weights : array of shape (n_pairs,), default=None
+            How much each pair counts, at least 0; None for 1 each.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
+        ValueError
+            If X, pairs or weights are not as above, or a parameter is out of bounds.
+        KeyboardInterrupt
+            After the best map so far has been kept.
+        """
+        task = FitTask(self, X, y, n_steps=self._check_parameters())
+        X = validate_rows(self, X, reset=True)
+        n, p = X.shape
+        pairs = _check_pairs(pairs, n)
+        weights = _check_weights(weights, len(pairs))
+        m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
+        rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
+        m = min(m, rows.X.shape[1])
+
+        def loss(B: np.ndarray, _: None) -> tuple[float, np.ndarray]:
+            return penalized(*pair_cost(B, rows.X, pairs, weights / weights.sum()), B, self.alpha, n)
+
+        def iterated(B: np.ndarray) -> bool:
+            return task.iteration(lambda: {"components_": rows.components(B, X.dtype)})
+
+        starts = self._starts(rows, pairs, weights, m)
+        one = partial(descend, loss, look_up=None, max_iter=self.max_iter, tol=self.tol, on_iteration=iterated)
+        best, last = best_descent(starts, one)
+        self._keep(best, rows, n, X.dtype)
+        report(best, last, self.max_iter)
+        task.end()
+        return self
+
+    def _starts(self, rows: UnitRows, pairs: np.ndarray, weights: np.ndarray, m: int) -> Iterator[np.ndarray]:
+        """Yield `n_init` maps to begin with: `init`, then random ones."""
+        X, rng = rows.X, check_random_state(self.random_state)
+        name = "identity" if self.init == "auto" and m == X.shape[1] else self.init
+        if name == "auto" and not issparse(X):
+            yield _starts.scaled(_steady_directions(X, pairs, weights, m), X)
+        else:
+            yield _starts.scaled(_starts.directions("pca" if name == "auto" else name, X, m, None, rng), X)
+        for _ in range(self.n_init - 1):
+            yield _starts.scaled(_starts.directions("random", X, m, None, rng), X)
+
+    def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:
+        self.components_ = rows.components(best.x, dtype)
+        self.n_components_ = len(self.components_)
+        self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
+        self.objective_ = -penalized(-best.value, best.x, best.x, self.alpha, n)[0]
+
+    def _check_parameters(self) -> int:
+        """Raise an error that names what is wrong; return the number of iterations allowed."""
+        allowed = [name for name in _starts.INITS if name != "lda"]
+        if self.init not in allowed:
+            raise ValueError(f"init must be one of {', '.join(allowed)}, got {self.init!r}.")
+        check_number(self.alpha, "alpha", 0)
+        check_number(self.tol, "tol", 0)
+        return check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
+
+
+def _steady_directions(X: np.ndarray, pairs: np.ndarray, weights: np.ndarray, m: int) -> np.ndarray:
+    """Return the directions (m, p) in which pairs differ least, beside all rows."""
+    apart = X[pairs[:, 0]] - X[pairs[:, 1]]
+    V = ratio_trace((apart.T * weights) @ apart, X.T @ X, m).vectors.T
+    return V if len(V) == m else _starts.directions("pca", X, m, None, None)
+
+
+def _check_pairs(pairs: Any, n: int) -> np.ndarray:
+    if pairs is None:
+        return np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    pairs = np.asarray(pairs)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
+        remedy = "; rows themselves go to PairNCA.from_stacked_pairs" if pairs.ndim == 3 else ""
+        raise ValueError(f"pairs must be integers of shape (n_pairs, 2), got {pairs.dtype} of {pairs.shape}{remedy}.")
+    if pairs.min() < 0 or pairs.max() >= n:
+        raise ValueError(f"pairs must hold numbers of rows, 0 to {n - 1}, got {pairs.min()} to {pairs.max()}.")
+    same = pairs[:, 0] == pairs[:, 1]
+    if same.any():
+        raise ValueError(
+            f"pairs must be of two different rows, pair {same.argmax()} has row {pairs[same][0, 0]} twice."
+        )
+    return pairs
+
+
+def _check_weights(weights: Any, n_pairs: int) -> np.ndarray:
+    if weights is None:
+        return np.ones(n_pairs)
+    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
+    if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
+        raise ValueError(
+            f"weights must be {n_pairs} numbers of at least 0, not all 0; got shape {weights.shape} with the minimum "
+            f"{weights.min():g}."
+        )
+    return weights
