@@ -158,12 +158,16 @@ def _in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *
     if one or work < FEW_ENTRIES or len(items) < 2:
         return part(items)
     controller = ThreadpoolController()
-    threads = max([1, *(library["num_threads"] for library in controller.select(user_api="blas").info())])
+    threads = _n_threads(controller)
     if threads == 1:
         return part(items)
     with controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as executor:
         values, gradients = zip(*executor.map(part, [items[start::threads] for start in range(threads)]), strict=True)
     return sum(values), sum(gradients)
+
+
+def _n_threads(controller: ThreadpoolController) -> int:
+    return max([1, *(library["num_threads"] for library in controller.select(user_api="blas").info())])
 
 
 @dataclass(frozen=True, eq=False)

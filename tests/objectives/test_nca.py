@@ -1,0 +1,264 @@
+"""The objectives against their definitions by double loops, and their gradients against finite differences."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+from nearkin.objectives import stochastic
+from nearkin.objectives.matches import Classes, SoftMatches
+from nearkin.objectives.nca import expected_accuracy, log_likelihood, pair_cost
+from nearkin.objectives.stochastic import Candidates
+
+
+def neighbor_probabilities(Z):
+    """Eq. 1."""
+    n = len(Z)
+    p = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            p[i, j] = 0.0 if i == j else np.exp(-np.sum((Z[i] - Z[j]) ** 2))
+        p[i] /= p[i].sum()
+    return p
+
+
+def by_loops(objective, A, X, weights):
+    """Eqs. 2, 3 and 6."""
+    p = neighbor_probabilities(X * A if A.ndim == 1 else X @ A.T)
+    q = [sum(weights[i, j] * p[i, j] for j in range(len(X)) if j != i) for i in range(len(X))]
+    return sum(q) if objective is expected_accuracy else sum(np.log(q_i) for q_i in q if q_i > 0)
+
+
+def rows(n=40, p=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    return X - X.mean(axis=0), rng
+
+
+def classes():
+    codes = np.random.default_rng(1).integers(0, 4, 40)
+    codes[7] = 4  # alone in its class
+    return Classes(codes), (codes[:, None] == codes) * 1.0
+
+
+def targets():
+    y = np.random.default_rng(2).normal(size=40)
+    return SoftMatches(y, 0.4), np.exp(-((y[:, None] - y) ** 2) / (2 * 0.4**2))
+
+
+every_objective = pytest.mark.parametrize("objective", [expected_accuracy, log_likelihood])
+every_structure = pytest.mark.parametrize("shape", [(5, 5), (2, 5), (5,)], ids=["full", "low rank", "diagonal"])
+every_target = pytest.mark.parametrize("target", [classes, targets])
+
+
+def finite_differences(function, A):
+    numeric = np.empty_like(A)
+    for at in np.ndindex(A.shape):
+        step = np.zeros_like(A)
+        step[at] = 1e-5
+        numeric[at] = (function(A + step)[0] - function(A - step)[0]) / 2e-5
+    return numeric
+
+
+@every_objective
+@every_structure
+@every_target
+class TestAgainstTheDefinition:
+    def test_value(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, weights) = rng.normal(size=shape), target()
+        assert objective(A, X, matches)[0] == pytest.approx(by_loops(objective, A, X, weights), rel=1e-10)
+
+    def test_gradient(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        _, gradient = objective(A, X, matches)
+        np.testing.assert_allclose(
+            gradient, finite_differences(lambda A: objective(A, X, matches), A), rtol=1e-6, atol=1e-7
+        )
+
+    def test_gradient_is_the_sum_of_outer_products(self, objective, shape, target):
+        """Eqs. 5 and 7, derived: 2 A sum_ij c_i (r_ij - p_ij) x_ij x_ij' with c_i = q_i for f and 1 for g, negated."""
+        X, rng = rows()
+        A, (matches, weights) = rng.normal(size=shape), target()
+        p = neighbor_probabilities(X * A if A.ndim == 1 else X @ A.T)
+        expected = np.zeros(shape)
+        for i in range(40):
+            q = sum(weights[i, j] * p[i, j] for j in range(40) if j != i)
+            for j in range(40):
+                if i != j and q > 0:
+                    factor = (q if objective is expected_accuracy else 1.0) * (p[i, j] - weights[i, j] * p[i, j] / q)
+                    x = X[i] - X[j]
+                    expected += 2 * factor * (A * x * x if A.ndim == 1 else np.outer(A @ x, x))
+        np.testing.assert_allclose(objective(A, X, matches)[1], expected, rtol=1e-10, atol=1e-10)
+
+    def test_sparse_rows(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        sparse_value, sparse_gradient = objective(A, csr_array(X), matches)
+        assert sparse_value == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(sparse_gradient, gradient, atol=1e-10)
+
+    def test_float32_tiles(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        single_value, single_gradient = objective(A.astype(np.float32), X.astype(np.float32), matches)
+        assert single_value == pytest.approx(value, rel=1e-5)
+        assert single_gradient.dtype == np.float64
+        np.testing.assert_allclose(single_gradient, gradient, atol=1e-4 * np.abs(gradient).max())
+
+    def test_many_tiles_and_threads(self, objective, shape, target, monkeypatch):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        monkeypatch.setattr(stochastic, "TILE_ROWS", 3)
+        monkeypatch.setattr(stochastic, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(stochastic, "_n_threads", lambda controller: 3)
+        again, gradient_again = objective(A, X, matches)
+        assert again == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
+
+    def test_torch(self, objective, shape, target):
+        torch = pytest.importorskip("torch", reason="torch is optional")
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        tensor_value, tensor_gradient = objective(torch.asarray(A), torch.asarray(X), matches)
+        assert tensor_value == pytest.approx(value, rel=1e-10)
+        assert isinstance(tensor_gradient, torch.Tensor)
+        np.testing.assert_allclose(tensor_gradient.numpy(), gradient, atol=1e-10)
+
+    def test_candidates_that_are_everybody(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        near = np.array([rng.permutation(np.delete(np.arange(40), i))[:9] for i in range(40)])
+        near[:, -1] = np.arange(40)  # itself: nobody
+        estimate, gradient_of_estimate = objective(A, X, matches, Candidates(near, np.arange(40)))
+        assert estimate == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(gradient_of_estimate, gradient, atol=1e-10)
+
+    def test_gradient_with_candidates(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        near = np.array([rng.permutation(np.delete(np.arange(40), i))[:9] for i in range(40)])
+        candidates = Candidates(near, np.arange(0, 40, 3))
+        _, gradient = objective(A, X, matches, candidates)
+        numeric = finite_differences(lambda A: objective(A, X, matches, candidates), A)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7)
+
+    def test_moved_rotated_and_permuted(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        assert objective(A, X + 100.0, matches)[0] == pytest.approx(value, rel=1e-9)
+        order = rng.permutation(40)
+        permuted = (
+            Classes(matches.codes[order])
+            if target is classes
+            else SoftMatches(matches.targets[order], matches.bandwidth)
+        )
+        again, gradient_again = objective(A, X[order], permuted)
+        assert again == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
+        if A.ndim == 2:
+            Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+            assert objective(A @ Q.T, X @ Q.T, matches)[0] == pytest.approx(value, rel=1e-10)
+
+
+def test_is_the_objective_of_scikit_learn():
+    X, rng = rows()
+    A, (matches, weights) = rng.normal(size=(3, 5)), classes()
+    nca = NeighborhoodComponentsAnalysis()
+    nca.n_iter_ = 1
+    value, gradient = nca._loss_grad_lbfgs(A.ravel(), X, weights.astype(bool), -1.0)
+    ours, our_gradient = expected_accuracy(A, X, matches)
+    assert ours == pytest.approx(-value, rel=1e-10)
+    np.testing.assert_allclose(our_gradient.ravel(), -gradient, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e3, 1e6])
+@every_objective
+def test_nothing_under_or_overflows(objective, scale):
+    X, rng = rows()
+    matches, _ = classes()
+    value, gradient = objective(scale * rng.normal(size=(3, 5)), X, matches)
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_a_far_row_still_pulls_in_g():
+    """Its kin is so far that p underflows: f has given it up, g has not."""
+    X = np.array([[0.0], [1.0], [100.0], [101.0]])
+    matches = Classes(np.array([0, 1, 0, 1]))
+    _, gradient_f = expected_accuracy(np.eye(1), X - X.mean(), matches)
+    value, gradient_g = log_likelihood(np.eye(1), X - X.mean(), matches)
+    assert abs(gradient_f[0, 0]) < 1e-30
+    assert value == pytest.approx(2 * (1 - 100**2) + 2 * (1 - 100**2), rel=1e-12)
+    assert gradient_g[0, 0] == pytest.approx(2 * value, rel=1e-9)
+
+
+def test_rows_alone_in_their_class_count_nothing():
+    X, rng = rows()
+    A = rng.normal(size=(2, 5))
+    nobody = Classes(np.arange(40))
+    for objective in (expected_accuracy, log_likelihood):
+        value, gradient = objective(A, X, nobody)
+        assert value == 0
+        np.testing.assert_array_equal(gradient, 0.0)
+
+
+@pytest.mark.parametrize("sizes", [[1] * 30, [100], [3, 200, 1, 1, 50], [40] * 3])
+@pytest.mark.parametrize("height", [1, 7, 64, 1000])
+def test_tiles_cover_every_row_once_with_all_its_kin(sizes, height):
+    codes = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    matches = Classes(codes)
+    ordered = codes[matches.order]
+    seen = np.concatenate([np.arange(rows.start, rows.stop) for rows, _ in matches.tiles(height)])
+    np.testing.assert_array_equal(seen, np.arange(len(codes)))
+    for rows_of_tile, columns in matches.tiles(height):
+        assert rows_of_tile.stop - rows_of_tile.start <= max(height, 1)
+        kin = np.flatnonzero(np.isin(ordered, ordered[rows_of_tile]))
+        assert columns.start <= kin.min()
+        assert kin.max() < columns.stop
+
+
+class TestPairCost:
+    @every_structure
+    def test_value_and_gradient(self, shape, monkeypatch):
+        X, rng = rows()
+        A = rng.normal(size=shape) / 2
+        pairs, weights = rng.integers(0, 40, (15, 2)), rng.random(15)
+        Z = X * A if A.ndim == 1 else X @ A.T
+        total = sum(np.exp(-np.sum((Z[c] - Z[d]) ** 2)) for c in range(40) for d in range(40) if c != d)
+        cost = -sum(
+            w * np.log(np.exp(-np.sum((Z[a] - Z[b]) ** 2)) / total) for (a, b), w in zip(pairs, weights, strict=True)
+        )
+        monkeypatch.setattr(stochastic, "TILE_ROWS", 7)
+        value, gradient = pair_cost(A, X, pairs, weights)
+        assert value == pytest.approx(cost, rel=1e-10)
+        numeric = finite_differences(lambda A: pair_cost(A, X, pairs, weights), A)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+
+    def test_torch(self):
+        torch = pytest.importorskip("torch", reason="torch is optional")
+        X, rng = rows()
+        A, pairs, weights = rng.normal(size=(2, 5)), rng.integers(0, 40, (15, 2)), rng.random(15)
+        value, gradient = pair_cost(A, X, pairs, weights)
+        tensor_value, tensor_gradient = pair_cost(torch.asarray(A), torch.asarray(X), pairs, weights)
+        assert tensor_value == pytest.approx(value, rel=1e-10)
+        np.testing.assert_allclose(tensor_gradient.numpy(), gradient, atol=1e-9)
+
+
+def test_memory_is_that_of_a_tile():
+    """3,000 rows: all distances would be 72 MB, scikit-learn's four arrays 250."""
+    tracemalloc = pytest.importorskip("tracemalloc")
+    X, rng = rows(3000, 10)
+    A, matches = rng.normal(size=(5, 10)), Classes(rng.integers(0, 3, 3000))
+    tracemalloc.start()
+    expected_accuracy(A, X, matches)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16e6
