@@ -10,12 +10,12 @@ import sklearn
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import NearestNeighbors, NeighborhoodComponentsAnalysis
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
-from ..estimators import DNE, LPP, NMMP
+from ..estimators import DNE, LPP, NCA, NMMP, RCA
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
@@ -38,7 +38,8 @@ KEPT: dict[type, tuple[str, ...]] = {
         "_max_components",
         "explained_variance_ratio_",
     ),
-    NeighborhoodComponentsAnalysis: ("n_features_in_", "components_"),
+    NCA: ("n_features_in_", "components_"),
+    RCA: ("n_features_in_", "components_", "eigenvalues_"),
     LPP: ("n_features_in_", "components_", "eigenvalues_"),
     DNE: ("n_features_in_", "components_", "eigenvalues_"),
     NMMP: ("n_features_in_", "components_", "eigenvalues_"),

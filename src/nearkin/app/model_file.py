@@ -38,14 +38,15 @@ TRUSTED = [
     "nearkin.app.encoder.ColumnEncoder",
     "nearkin.estimators.dne.DNE",
     "nearkin.estimators.lpp.LPP",
+    "nearkin.estimators.nca.NCA",
     "nearkin.estimators.nmmp.NMMP",
+    "nearkin.estimators.rca.RCA",
 ]
 CLASSES = [
     *TRUSTED,
     "sklearn.preprocessing._data.StandardScaler",
     "sklearn.decomposition._pca.PCA",
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
-    "sklearn.neighbors._nca.NeighborhoodComponentsAnalysis",
 ]
 NODES = {
     "ObjectNode": CLASSES,

@@ -65,7 +65,7 @@ def compare(
     memory_budget : float, default=None
         Bytes a fit may need; None takes half of what is free.
     random_state : int, default=0
-        Seed of the folds and of the methods that draw.
+        Seed of the folds.
     progress : callable, default=None
         Called as `progress(method name, folds done, folds)`.
 
@@ -90,7 +90,7 @@ def compare(
     check_integer(n_splits, "n_splits", 2)
     check_integer(n_repeats, "n_repeats", 1)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    contestants = list(methods) if methods is not None else asked.methods(random_state)
+    contestants = list(methods) if methods is not None else asked.methods()
     contestants = [raw_features(), *(method for method in contestants if method.name != RAW)]
     notes: list[str] = []
     protocol = Protocol(X, y, groups, k, scale, random_state, asked)

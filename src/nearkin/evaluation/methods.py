@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from ..estimators import DNE, LPP, NMMP
+from ..estimators import DNE, LPP, NCA, NMMP, RCA
 from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
@@ -75,16 +74,28 @@ def pca() -> Method:
     )
 
 
-def regression_methods(random_state: int | None = 0) -> list[Method]:
-    """Return the contestants for a target of numbers: the raw features and PCA, the quick ones first.
+def regression_methods() -> list[Method]:
+    """Return the contestants for a target of numbers: the raw features, PCA and NCA, the quick ones first.
 
-    A method whose `fit` takes y is given the numbers. `random_state` is for methods that draw.
+    A method whose `fit` takes y is given the numbers.
     """
-    return [raw_features(), pca()]
+    return [raw_features(), pca(), nca("continuous")]
 
 
-def default_methods(random_state: int | None = 0) -> list[Method]:
-    """Return the raw features, PCA, LDA, every nearkin method and scikit-learn's NCA, the quick ones first."""
+def nca(target: str = "classes") -> Method:
+    """Return NCA for labels or for numbers."""
+    return Method(
+        "NCA",
+        NCA(target=target),
+        lambda p: [{"n_components": m} for m in sorted({min(p, 10), min(p, 50)})],
+        nested=False,
+        summary="Raises how often a row agrees with a near neighbour drawn at random (Neighbourhood "
+        "Components Analysis), by descent, with a penalty against learning the rows by heart.",
+    )
+
+
+def default_methods() -> list[Method]:
+    """Return the raw features, PCA, LDA and every nearkin method for labels, the quick ones first."""
     return [
         raw_features(),
         pca(),
@@ -95,6 +106,13 @@ def default_methods(random_state: int | None = 0) -> list[Method]:
             most=lambda p, n_classes: min(p, n_classes - 1),
             summary="Pulls every class to its mean and the means apart (Linear Discriminant Analysis). Right where "
             "each class is one cloud; at most one dimension fewer than there are classes.",
+        ),
+        Method(
+            "RCA",
+            RCA(),
+            growth=1,
+            summary="Whitens what varies within the classes (Relevant Component Analysis): LDA that is not limited to "
+            "classes - 1 dimensions.",
         ),
         Method(
             "LPP",
@@ -125,14 +143,14 @@ def default_methods(random_state: int | None = 0) -> list[Method]:
             summary="Pulls mutual kin together and pushes mutual strangers apart (Neighborhood MinMax Projections), by "
             "the exact trace ratio: turns the space and leaves out what does not help.",
         ),
+        nca(),
         Method(
-            "NCA (sklearn)",
-            NeighborhoodComponentsAnalysis(random_state=random_state),
-            lambda p: _dimensions(p, (2, 10)),
+            "NCA log",
+            NCA(objective="log_likelihood"),
+            lambda p: [{"n_components": min(p, 50)}],
             nested=False,
-            memory=lambda sizes: 40.0 * sizes.sum() ** 2,  # five n x n arrays of float64
-            summary="Raises the expected share of rows that a randomly drawn near neighbour labels right "
-            "(Neighbourhood Components Analysis, scikit-learn's), by descent. Slow, and needs n x n memory.",
+            summary="NCA that raises the probability that all rows are labelled right: it gives up no row, and suits "
+            "clean labels.",
         ),
     ]
 

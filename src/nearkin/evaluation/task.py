@@ -105,7 +105,7 @@ class Task(ABC):
         """Return what one of `n_test` held-out rows changes in a score, where the raw features have these scores."""
 
     @abstractmethod
-    def methods(self, random_state: int) -> list[Method]:
+    def methods(self) -> list[Method]:
         """Return the contestants."""
 
     @abstractmethod
@@ -210,9 +210,9 @@ class Classification(Task):
         """Return 1 / n_test: a row is right or wrong."""
         return 1 / n_test
 
-    def methods(self, random_state: int) -> list[Method]:
+    def methods(self) -> list[Method]:
         """Return `default_methods`."""
-        return default_methods(random_state)
+        return default_methods()
 
     def second_mean_std(self, values: np.ndarray) -> str:
         """Return both in percent."""
@@ -287,9 +287,9 @@ class Regression(Task):
         """Return a row's mean part in what the raw features leave unexplained; at least what rounding does."""
         return max((1 - float(raw.mean())) / n_test, 1e-9)
 
-    def methods(self, random_state: int) -> list[Method]:
+    def methods(self) -> list[Method]:
         """Return `regression_methods`."""
-        return regression_methods(random_state)
+        return regression_methods()
 
     def second_mean_std(self, values: np.ndarray) -> str:
         """Return both in the unit of the target, with as many decimals as give the mean three digits."""
