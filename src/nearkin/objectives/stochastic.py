@@ -136,12 +136,12 @@ def _exclude_self(logits: Any, rows: slice) -> None:
 def _exponentiate(logits: Any) -> Any:
     """Turn every row of logits into E = exp(logits - top), in place, and return top, shape (b, 1).
 
-    Nothing falls below exp(-80): numbers near the smallest there are make the products ten times slower.
+    Nothing falls below exp(-60), 1e-26: numbers near the smallest there are make the products ten times slower.
     """
     xp = namespace(logits)
     top = xp.amax(logits, axis=1, keepdims=True)
     xp.subtract(logits, xp.where(xp.isfinite(top), top, 0.0), out=logits)
-    xp.clip(logits, -80.0, None, out=logits)
+    xp.clip(logits, -60.0, None, out=logits)
     xp.exp(logits, out=logits)
     return top
 
