@@ -68,9 +68,9 @@ def evaluation() -> None:
     ours, (value, _) = timed(lambda: expected_accuracy(*single, matches), 5)
     exact = expected_accuracy(A, X, matches)[0]
     print(
-        f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, nearkin {ours:.3f} s (float32,"
+        f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, ours {ours:.3f} s in float32"
     )
-    print(f"value off by {abs(value / exact - 1):.0e}): {theirs / ours:.0f} times faster.")
+    print(f"(value off by {abs(value / exact - 1):.0e}): {theirs / ours:.0f} times faster.")
 
 
 def fits() -> None:
@@ -86,9 +86,7 @@ def fits() -> None:
     half = problem(10_000)
     evaluation_seconds = 4 * their_evaluation(PCA(12).fit(half[0]).components_, *half, repeats=3)
     seconds = evaluation_seconds * evaluations
-    print(
-        f"\nn = 20,000: scikit-learn {seconds:.0f} s, estimated: {evaluations} evaluations of {evaluation_seconds:.1f} s."
-    )
+    print(f"\nn = 20,000: scikit-learn {seconds:.0f} s, estimated ({evaluations} x {evaluation_seconds:.1f} s).")
     report(X, y, seconds, None)
 
 
@@ -118,7 +116,8 @@ def memory() -> None:
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *sys.path])
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path}
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": path},
     )  # fmt: skip
     before, peak = done.stdout.split()
     print(f"\nn = 60,000 x 50: peak memory {peak} MB, {before} MB of it before the fit.")

@@ -130,6 +130,15 @@ def penalized(value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n
     return value + weight * float(np.sum(B * B)), gradient + 2 * weight * B
 
 
+def affordable(B: np.ndarray, alpha: float, n: int) -> np.ndarray:
+    """Return a start, drawn in until its penalty is at most 1, the range of f.
+
+    From where the penalty is all that counts a descent leaps to the map 0, and stays there.
+    """
+    cost = penalized(0.0, B, B, alpha, n)[0]
+    return B / max(1.0, cost**0.5)
+
+
 def best_descent(
     starts: Iterable[np.ndarray], one: Callable[[np.ndarray], DescentResult]
 ) -> tuple[DescentResult, Status]:

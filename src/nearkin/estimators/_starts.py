@@ -29,20 +29,22 @@ def scaled(A: np.ndarray, X: Any) -> np.ndarray:
 def unit_distance(X: Any) -> float:
     """Return the distance u at which the neighbourhoods `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` are sane.
 
-    Their mean perplexity is then 10 rows, or half of all rows where these are fewer than 20. Of more than 1,000 rows,
-    1,000 are asked, drawn evenly by their distance from the centre, and each looks at its 100 nearest.
+    Their mean perplexity is then 10 rows; half of all rows where these are fewer than 20, and twice the duplicates that
+    a row has where these are more than 5. Of more than 1,000 rows, 1,000 are asked, drawn evenly by their distance from
+    the centre, and each looks at its 100 nearest.
     """
     squares = near_squares(X)
     if not squares.any():
         return 1.0
     typical = squares[squares > 0].mean()
-    wanted = min(PERPLEXITY, X.shape[0] / 2)
+    low, high = -8.0, 8.0  # u^2 from 1/3000 of the typical square to 3000 times it
 
-    def excess(log_u2: float) -> float:
-        return perplexity(squares / (typical * np.exp(log_u2))) - wanted
+    def at(log_u2: float) -> float:
+        return perplexity(squares / (typical * np.exp(log_u2)))
 
-    low, high = -20.0, 20.0
-    log_u2 = brentq(excess, low, high, xtol=1e-6) if excess(low) < 0 < excess(high) else 0.0
+    fewest, most = at(low), at(high)  # 1 and all neighbours, but for duplicates and few rows
+    wanted = min(max(PERPLEXITY, 2 * fewest), (fewest + most) / 2)
+    log_u2 = brentq(lambda log_u2: at(log_u2) - wanted, low, high, xtol=1e-6) if fewest < most else 0.0
     return float(np.sqrt(typical * np.exp(log_u2)))
 
 

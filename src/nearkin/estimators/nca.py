@@ -20,7 +20,7 @@ from ..objectives.matches import Classes, Matches, SoftMatches
 from ..objectives.nca import embed, expected_accuracy, log_likelihood
 from ..objectives.stochastic import Candidates
 from . import _starts
-from ._descending import UnitRows, best_descent, descend, penalized, report
+from ._descending import UnitRows, affordable, best_descent, descend, penalized, report
 from .base import LinearEmbedding
 
 OBJECTIVES = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}
@@ -64,7 +64,8 @@ class NCA(LinearEmbedding):
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
         Where the descent begins. "auto" takes the identity if all dimensions are kept, and otherwise PCA or, for fewer
         dimensions than classes and dense X, LDA, whichever has the lower loss. Directions are scaled until the mean
-        perplexity of the p_ij is 10 (half the rows, for fewer than 20), so no start is flat. An array is taken as it
+        perplexity of the p_ij is 10 (half the rows, for fewer than 20), larger where the penalty would exceed 1: no start is
+        flat. An array is taken as it
         is; for a diagonal map, of shape (p,).
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
@@ -247,7 +248,7 @@ class NCA(LinearEmbedding):
                 V = np.abs(rng.standard_normal(X.shape[1])) if name == "random" else np.ones(X.shape[1])
             else:
                 V = _starts.directions(name, X, m, codes, rng)
-            return _starts.scaled(V, X)
+            return affordable(_starts.scaled(V, X), self.alpha, X.shape[0])
 
         def start_loss(B: np.ndarray) -> float:
             return loss(B, None if look_up is None else look_up(B))[0]
@@ -294,9 +295,7 @@ class NCA(LinearEmbedding):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
         if self.structure == "diagonal" and self.n_components is not None:
-            raise ValueError(
-                f"A diagonal map keeps every feature: n_components must be None, got {self.n_components!r}."
-            )
+            raise ValueError(f"n_components must be None for a diagonal map (p features), got {self.n_components!r}.")
         check_number(self.alpha, "alpha", 0)
         check_number(self.tol, "tol", 0)
         return check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)

@@ -17,7 +17,7 @@ from ..descent import DescentResult
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
 from . import _starts
-from ._descending import UnitRows, best_descent, descend, penalized, report
+from ._descending import UnitRows, affordable, best_descent, descend, penalized, report
 from .base import LinearEmbedding
 
 
@@ -194,13 +194,12 @@ class PairNCA(LinearEmbedding):
     def _starts(self, rows: UnitRows, pairs: np.ndarray, weights: np.ndarray, m: int) -> Iterator[np.ndarray]:
         """Yield `n_init` maps to begin with: `init`, then random ones."""
         X, rng = rows.X, check_random_state(self.random_state)
-        name = "identity" if self.init == "auto" and m == X.shape[1] else self.init
-        if name == "auto" and not issparse(X):
-            yield _starts.scaled(_steady_directions(X, pairs, weights, m), X)
-        else:
-            yield _starts.scaled(_starts.directions("pca" if name == "auto" else name, X, m, None, rng), X)
-        for _ in range(self.n_init - 1):
-            yield _starts.scaled(_starts.directions("random", X, m, None, rng), X)
+        steady = self.init == "auto" and m < X.shape[1] and not issparse(X)
+        first = {"auto": "identity" if m == X.shape[1] else "pca"}.get(self.init, self.init)
+        for name in [first] + ["random"] * (self.n_init - 1):
+            V = _steady_directions(X, pairs, weights, m) if steady else _starts.directions(name, X, m, None, rng)
+            yield affordable(_starts.scaled(V, X), self.alpha, X.shape[0])
+            steady = False
 
     def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:
         self.components_ = rows.components(best.x, dtype)
