@@ -17,15 +17,16 @@ from sklearn.preprocessing import StandardScaler
 
 import nearkin
 
-from .test_contract import VARIANTS, data
+from .test_contract import LINEAR, data
 
 STEPS = {
     nearkin.DNE: ["graph", "scatter", "eigenproblem"],
     nearkin.LPP: ["graph", "scatter", "eigenproblem"],
     nearkin.NMMP: ["within scatter", "between scatter", "eigenproblem"],
+    nearkin.RCA: ["total scatter", "within scatter", "eigenproblem"],
 }
 listening = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on")
-every_variant = pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
+every_variant = pytest.mark.parametrize("estimator", LINEAR, ids=repr)
 
 
 class Recorder:
@@ -225,13 +226,13 @@ with threadpool_limits(1, user_api="blas"):
 sys.stdout.buffer.write(pickle.dumps((maps, hasattr(nearkin.DNE(), "set_callbacks"))))
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps((*data(), VARIANTS)), capture_output=True, check=True
+        [sys.executable, "-c", code], input=pickle.dumps((*data(), LINEAR)), capture_output=True, check=True
     )
     return pickle.loads(done.stdout)
 
 
 def assert_our_fits(maps):
-    for variant, components in zip(VARIANTS, maps, strict=True):
+    for variant, components in zip(LINEAR, maps, strict=True):
         np.testing.assert_array_equal(components, clone(variant).fit(*data()).components_)
 
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 import nearkin
 from nearkin.evaluation import Method, accuracy_by_dimension, compare, confusion
 
-from .test_contract import SUPERVISED, VARIANTS, data
+from .test_contract import LINEAR, SUPERVISED, data
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -48,7 +48,7 @@ HOLES = {
     "polars int": pl.Series([0, None, 1, 0]),
     "polars categorical": pl.Series(["ant", None, "bee", "ant"], dtype=pl.Categorical),
 }
-every_variant = pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
+every_variant = pytest.mark.parametrize("estimator", LINEAR, ids=repr)
 every_frame = pytest.mark.parametrize("library", FRAMES)
 every_kind = pytest.mark.parametrize("kind", LABELS)
 every_hole = pytest.mark.parametrize("labels", HOLES.values(), ids=HOLES)

@@ -29,7 +29,7 @@ def test_ranking_verdict_and_picture(here, capsys):
     out, err = capsys.readouterr()
     assert "table: 40 rows, 2 features, 2 classes of 20 to 20 rows" in out
     assert "ignored, constant: unit" in out
-    for name in ("raw k-NN", "PCA", "LDA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "NCA (sklearn)"):
+    for name in ("raw k-NN", "PCA", "LDA", "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "NCA (sklearn)"):
         assert name in out
     assert "baseline" in out
     assert "held-out rows" in out
@@ -162,6 +162,6 @@ def test_control_c_prints_what_is_finished(here):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "raw k-NN" in out
-    assert "Interrupted: 1 of 8 methods were finished, no winner was fitted." in out
+    assert "Interrupted: 1 of 9 methods were finished, no winner was fitted." in out
     assert "Traceback" not in err
     assert [path.name for path in here.iterdir()] == ["table.csv"]

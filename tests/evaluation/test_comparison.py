@@ -118,7 +118,7 @@ class TestProtocol:
         X = np.random.default_rng(0).normal(size=(12, 4))
         comparison = compare(X, np.arange(12) // 2, n_neighbors=1)
         skipped = {note.partition(" skipped")[0] for note in comparison.notes if "skipped" in note}
-        assert skipped == {"LDA", "NCA (sklearn)"}  # they need more rows than classes
+        assert skipped == {"LDA", "RCA", "NCA (sklearn)"}  # they need more rows than classes
         assert comparison["DNE"].params[0] == {"n_neighbors": 1}
 
     def test_small_classes_with_groups(self):
@@ -156,7 +156,7 @@ class TestProtocol:
     def test_all_default_methods_finish(self):
         X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
         comparison = compare(X, y, n_splits=2, n_repeats=1)
-        assert len(comparison.results) == len(default_methods()) == 8
+        assert len(comparison.results) == len(default_methods()) == 9
         assert comparison.notes == ()
         means = [result.accuracy.mean() for result in comparison.results]
         assert means == sorted(means, reverse=True)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
-from ..estimators import DNE, LPP, NMMP
+from ..estimators import DNE, LPP, NMMP, RCA
 from ..evaluation import RAW, Comparison
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
@@ -42,6 +42,7 @@ KEPT: dict[type, tuple[str, ...]] = {
     LPP: ("n_features_in_", "components_", "eigenvalues_"),
     DNE: ("n_features_in_", "components_", "eigenvalues_"),
     NMMP: ("n_features_in_", "components_", "eigenvalues_"),
+    RCA: ("n_features_in_", "components_", "eigenvalues_"),
 }
 
 

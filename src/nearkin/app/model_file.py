@@ -38,6 +38,7 @@ TRUSTED = [
     "nearkin.estimators.dne.DNE",
     "nearkin.estimators.lpp.LPP",
     "nearkin.estimators.nmmp.NMMP",
+    "nearkin.estimators.rca.RCA",
 ]
 CLASSES = [
     *TRUSTED,

@@ -3,3 +3,4 @@
 from .dne import DNE as DNE
 from .lpp import LPP as LPP
 from .nmmp import NMMP as NMMP
+from .rca import RCA as RCA

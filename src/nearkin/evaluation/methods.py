@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from ..estimators import DNE, LPP, NMMP
+from ..estimators import DNE, LPP, NMMP, RCA
 from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
@@ -80,6 +80,13 @@ def default_methods(random_state: int | None = 0) -> list[Method]:
             most=lambda p, n_classes: min(p, n_classes - 1),
             summary="Pulls every class to its mean and the means apart (Linear Discriminant Analysis). Right where "
             "each class is one cloud; at most one dimension fewer than there are classes.",
+        ),
+        Method(
+            "RCA",
+            RCA(),
+            growth=1,
+            summary="Makes rows of one class vary equally in every direction (Relevant Component Analysis): LDA's "
+            "directions and all the others, each in units of the spread within classes.",
         ),
         Method(
             "LPP",
