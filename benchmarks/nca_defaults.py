@@ -76,10 +76,10 @@ def study() -> None:
         held_out.append([pipeline(*m).fit(X_train, y_train).score(X_test, y_test) for m in ((), (NCA(),), (theirs,))])
         print(f"{name} {X_train.shape}: raw {raw:.3f} in training folds; on the rows put aside raw, NCA, scikit-learn's "
               f"NCA: {np.round(held_out[-1], 3)}", flush=True)  # fmt: skip
-    print("\nGain over raw 3-NN in points, in training folds: mean over the sets, worst set")
+    print("\nGain over raw 3-NN in training folds, points: mean over the sets, worst set")
     for setting, gain in gains.items():
         print(f"  {setting}: {100 * np.mean(gain):+.2f}, {100 * np.min(gain):+.1f}")
-    print("Mean on the rows put aside, raw, NCA, scikit-learn's NCA:", np.round(100 * np.mean(held_out, axis=0), 2))
+    print("On the rows put aside, raw, NCA, scikit-learn's NCA:", np.round(100 * np.mean(held_out, axis=0), 2))
 
 
 if __name__ == "__main__":

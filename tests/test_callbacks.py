@@ -22,7 +22,7 @@ from .test_contract import DESCENTS, VARIANTS, data
 STEPS = {
     nearkin.DNE: ["graph", "scatter", "eigenproblem"],
     nearkin.LPP: ["graph", "scatter", "eigenproblem"],
-    nearkin.RCA: ["scatter", "eigenproblem"],
+    nearkin.RCA: ["total scatter", "within scatter", "eigenproblem"],
     nearkin.NMMP: ["within scatter", "between scatter", "eigenproblem"],
 }
 listening = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on")

@@ -166,3 +166,13 @@ class TestRowSpace:
         monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**6)
         with pytest.raises(MemoryError, match=r"100 rows with 1000 features needs about 3\.2 MB.*1 MB.*TruncatedSVD"):
             row_space(csr_array((100, 1000)))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_a_feature_that_is_constant_in_every_class_has_exactly_no_within_scatter(X, container):
+    y = np.arange(30) % 3
+    told = np.hstack([X, np.array([0.1, 1e8, -3e-7])[y][:, None], np.full((30, 1), 0.1)])
+    S_w = within_scatter(container(told), y)
+    assert not S_w[4:].any()
+    assert not S_w[:, 4:].any()
+    np.testing.assert_allclose(S_w[:4, :4], within_scatter(X, y))

@@ -108,6 +108,14 @@ class TestRatioTrace:
         with pytest.warns(UserWarning, match="n_components=8 were asked for, but the data vary in 5 directions"):
             result.warn()
 
+    def test_what_a_does_where_b_vanishes_is_left_out_too(self):
+        A, B = symmetric(9, 0, rank=9), symmetric(9, 1, rank=5)
+        A += 1e6 * (np.eye(9) - range_basis(B) @ range_basis(B).T)
+        result, T = ratio_trace(A, B), range_basis(B)
+        assert result.status is Status.OPTIMAL
+        np.testing.assert_allclose(T @ (T.T @ result.vectors), result.vectors, atol=1e-10)
+        np.testing.assert_allclose(result.values, eigh(T.T @ A @ T, T.T @ B @ T, eigvals_only=True), atol=1e-8)
+
     def test_indefinite_and_zero_b(self):
         with pytest.raises(ValueError, match="positive semi-definite; its eigenvalues lie between"):
             ratio_trace(np.eye(4), symmetric(4, 0), 2)

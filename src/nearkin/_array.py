@@ -6,6 +6,7 @@ A leaf of the import graph: it knows scikit-learn's validators and nothing of ne
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,16 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
-def validate_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ..."""
+def validate_labelled_rows(
+    estimator: Any, X: Any, y: Any, encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None
+) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ...
+
+    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none.
+    """
     refuse_foreign(X)
-    codes = None if y is None else encode_labels(y)[1]  # before validate_data, which trips over pandas' NA
+    encode = encode or encode_labels
+    codes = None if y is None else encode(y)[1]  # before validate_data, which trips over pandas' NA
     X, codes = validate_data(estimator, X, codes, ensure_min_samples=2, **_ROWS)
     X = canonical(X)
     check_spread(X)
@@ -110,17 +117,36 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     missing = is_missing(y)
     if missing.any():
         raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
+    classes, codes = _distinct(y)
+    if len(classes) < 2:
+        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
+        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
+    return classes, codes
+
+
+def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `encode_labels` does, with position -1 for rows without a label: the number -1, None or NaN.
+
+    The string "-1" is a class. A single class will do, or none at all.
+    """
+    y = column_or_1d(y, warn=True)
+    known = ~is_missing(y)
+    known[known] = y[known] != -1
+    classes, positions = _distinct(y[known])
+    codes = np.full(len(y), -1)
+    codes[known] = positions
+    return classes, codes
+
+
+def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes of labels, none of them missing, and the position of each; refuse what is no class."""
     if y.dtype == object:
         if len({isinstance(label, str) for label in y}) > 1:
             raise ValueError("y mixes strings with other labels: give all labels one type, e.g. y.astype(str).")
         y = np.array(y.tolist())
     with np.errstate(invalid="ignore"):  # infinite labels are refused; no word about their cast besides
         check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
-        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
-    return classes, codes
+    return np.unique(y, return_inverse=True)
 
 
 def is_missing(labels: np.ndarray) -> np.ndarray:

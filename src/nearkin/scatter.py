@@ -30,7 +30,7 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 
     Costs O(nnz(L) p + n p^2) for dense X; works in blocks of rows.
     """
-    X = X.astype(np.float64) if issparse(X) else _anchored(X, L)
+    X = X.astype(np.float64) if issparse(X) else _anchored(X, connected_components(L))
     S = np.zeros((X.shape[1], X.shape[1]))
     total = np.zeros(X.shape[1])
     for rows in row_blocks(X.shape[0], X.shape[1]):
@@ -42,20 +42,27 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
     return (S + S.T) / 2
 
 
-def _anchored(X: np.ndarray, L: csr_array) -> np.ndarray:
-    """Return X relative to a typical row of each connected component of the graph, in float64.
+def _anchored(X: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return X relative to a typical row of each group (connected component of the graph, class), in float64.
 
-    Differences along edges stay, and what does not differ along any becomes exactly 0: a feature that only loose rows
+    Differences within groups stay, and what does not differ in any becomes exactly 0: a feature that only loose rows
     have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
     """
-    component = connected_components(L)
-    sizes = np.bincount(component)
-    membership = csr_array((np.ones(len(component)), component, np.arange(len(component) + 1)))
     X = centre(X)
-    to_mean = np.linalg.norm(X - (membership.T @ X / sizes[:, None])[component], axis=1)
-    order = np.lexsort((to_mean, component))  # by component, the row nearest to its mean first
-    anchors = order[np.cumsum(sizes) - sizes]
-    return X - X[anchors[component]]
+    to_mean = np.linalg.norm(X - _group_means(X, group)[group], axis=1)
+    return X - X[_least_of_group(to_mean, group)[group]]
+
+
+def _group_means(X: Any, group: np.ndarray) -> Any:
+    """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
+    membership = csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)))
+    return membership.T @ X / np.bincount(group)[:, None]
+
+
+def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the row of the smallest value of every group 0, 1, ..."""
+    sizes = np.bincount(group)
+    return np.lexsort((values, group))[np.cumsum(sizes) - sizes]
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
@@ -88,16 +95,23 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
-    sizes = np.bincount(codes)
     X = X.astype(np.float64) if issparse(X) else centre(X)
-    indicators = csr_array((np.ones(len(codes)), codes, np.arange(len(codes) + 1)))
-    means = dense_float64(indicators.T @ X) / sizes[:, None]
-    return total_scatter(means, sizes.astype(np.float64))
+    return total_scatter(dense_float64(_group_means(X, codes)), np.bincount(codes).astype(np.float64))
 
 
 def within_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
-    """Return `sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`, which is total minus between scatter."""
-    return total_scatter(X) - between_scatter(X, codes)
+    """Return `sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`, which is total minus between scatter.
+
+    A feature that is constant in every class is exactly 0 in it, which no difference of two sums would be.
+    """
+    if issparse(X):  # anchored at the row of fewest and smallest entries: stays sparse
+        X = X.astype(np.float64)
+        X = X - X[_least_of_group(X.power(2).sum(axis=1), codes)[codes]]
+        means = _group_means(X, codes)
+        return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
+    X = _anchored(X, codes)
+    X -= _group_means(X, codes)[codes]
+    return X.T @ X
 
 
 @dataclass(frozen=True)

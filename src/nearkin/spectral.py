@@ -142,9 +142,9 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     A : array of shape (d, d)
         Symmetric.
     B : array of shape (d, d)
-        Positive semi-definite. Where B vanishes the quotient is infinite or 0/0, so its null space is left out; its
-        rank is decided (relative 1e-10) after scaling B to unit diagonal, so that the units of the features, to which
-        the problem is indifferent, do not decide it.
+        Positive semi-definite. Where B vanishes the quotient is infinite or 0/0, so its null space is left out: V lies
+        in the range of B. The rank of B is decided (relative 1e-10) after scaling B to unit diagonal, so that the
+        units of the features, to which the problem is indifferent, do not decide it.
     n_components : int or None
         m; None takes the rank of B.
 
@@ -173,7 +173,9 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     m = min(asked, rank)
     values, E = _extreme(whitening.T @ A @ whitening, m, largest=False)
     V = whitening @ E
-    residual = _residual(A @ V - B @ V * values, V, norm(A) + np.abs(values).max() * norm(B))
+    R = A @ V - B @ V * values
+    R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
+    residual = _residual(R, V, norm(A) + np.abs(values).max() * norm(B))
     status = Status.RANK_DEFICIENT if asked > rank else _judge(residual)
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, asked)
 

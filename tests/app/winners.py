@@ -11,7 +11,7 @@ from nearkin.app.model import learned_model
 from nearkin.evaluation import RAW, compare, default_methods
 
 METHODS = {method.name: method for method in default_methods()}
-FOR_SPARSE_ROWS = [RAW, "LPP", "DNE", "NMMP", "NMMP ratio trace"]
+FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace"]
 N_ROWS = 40
 
 

@@ -64,9 +64,8 @@ class NCA(LinearEmbedding):
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
         Where the descent begins. "auto" takes the identity if all dimensions are kept, and otherwise PCA or, for fewer
         dimensions than classes and dense X, LDA, whichever has the lower loss. Directions are scaled until the mean
-        perplexity of the p_ij is 10 (half the rows, for fewer than 20), larger where the penalty would exceed 1: no start is
-        flat. An array is taken as it
-        is; for a diagonal map, of shape (p,).
+        perplexity of the p_ij is 10 (half the rows, for fewer than 20), larger where the penalty would exceed 1: no
+        start is flat. An array is taken as it is; for a diagonal map, of shape (p,).
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
     max_iter : int, default=200

@@ -2,65 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import svd
 
-from .._array import check_integer, validate_labelled_rows, validate_rows
+from .._array import check_integer, encode_labels, encode_partial_labels, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
-from ..scatter import row_space, total_scatter, within_scatter
-from ..spectral import ZERO, SpectralResult, Status, ratio_trace
+from .._warn import warn_user
+from ..scatter import RANK_TOLERANCE, row_space, total_scatter, within_scatter
+from ..spectral import ratio_trace
 from .base import LinearEmbedding
+
+TIE = 1e-6  # relative: eigenvalues closer than this are equal
+LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
 
 class RCA(LinearEmbedding):
-    """Relevant Component Analysis: whiten what varies among rows that belong together.
+    """Relevant Component Analysis: shrink the directions in which rows that belong together vary, to one unit each.
 
-    Chunklets are small sets of rows known to be of one class, whichever it is. With the covariance within them,
+    Chunklets are small sets of rows that are known to belong together, be it because they share a class label or only
+    because somebody says so. With m_c their means, n the number of rows in them and all rows in S_t,
 
-        S_w = 1/n sum_c sum_(i in c) (x_i - m_c)(x_i - m_c)'    (n rows in chunklets)
+        S_w = sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)',    S_t = sum_i (x_i - m)(x_i - m)',
 
-    the learned metric is S_w^-1: directions in which equals differ count little. Fewer dimensions are chosen as
-    Fisher's discriminant does, by the largest eigenvalues of `S_t v = lambda S_w v`, S_t the scatter of all rows, and
-    whitened: V'S_w V = I. With whole classes for chunklets it is LDA whose coordinates are not limited to classes - 1.
+    RCA is the whitening by the covariance within chunklets, the metric n S_w^-1. With fewer components it is taken
+    after the constrained Fisher discriminant, and both at once are
+
+        max tr((V'S_w V)^-1 V'S_t V)   subject to   V'S_w V = n I:
+
+    the largest eigenvalues of S_t v = lambda S_w v. For c classes the first c - 1 are LDA's directions. All others tell
+    the classes equally little apart (lambda = 1); of such ties, the direction in which rows vary most comes first, so
+    that a single chunklet of all rows gives whitened PCA.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p; None takes `rank_`.
+        m, at most p; None takes the rank of S_w: the whole metric.
     target : {"classes", "chunklets"}, default="classes"
-        What y holds: labels, each class a chunklet; or numbers of chunklets, -1 for rows that are in none.
+        What y says. "classes": every row has a label. "chunklets": rows of one label belong together, and those of -1
+        (None or NaN, too) are in no chunklet. Rows of two chunklets may belong together as well, nothing follows from
+        that they are two.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        V', largest eigenvalue first, of equal ones the direction in which the rows vary most. With m = p their product
-        V V' is S_w^-1.
+        Rows v_i: in these coordinates the covariance within chunklets is the identity.
     eigenvalues_ : ndarray of shape (m,)
-        lambda, descending, at least 1 without lone rows: how many times more all rows vary than chunklets do.
+        Descending: the scatter of all rows in units of the scatter within chunklets, 1 and more.
     n_components_ : int
         m.
     objective_ : float
         Sum of the eigenvalues.
     rank_ : int
-        Number of directions in which the rows vary and chunklets do, too. Those in which chunklets do not vary would
-        be stretched without end; they are left out.
+        Rank of S_w.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     UserWarning
-        If fewer than n_components directions exist.
+        If rows of one chunklet vary in fewer directions than were asked for.
 
     Notes
     -----
-    Indifferent to the units of the features, and to any invertible mixing of them.
+    No metric is finite in a direction in which rows of one chunklet do not vary at all, so the null space of S_w is
+    left out; the metric is n times the pseudo-inverse of S_w. Whatever tells the rows apart in that null space is
+    lost. `rank_`, at most n - c for n rows in c chunklets, says what is left: where it is less than the rank of X,
+    reduce the features first, e.g. with PCA.
 
-    Cost: O(n p^2 + p^3) time and O(n p + p^2) memory. For p > n the problem is solved in the span of the rows,
-    O(n^2 p), without a p x p matrix.
+    A chunklet of one row carries nothing: it does not count for n either. The metric is indifferent to the units of
+    the features, and to any other invertible linear change of them (but not which of tied directions comes first).
+
+    Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p),
+    without a p x p matrix.
 
     References
     ----------
@@ -72,7 +87,7 @@ class RCA(LinearEmbedding):
     >>> from sklearn.datasets import load_wine
     >>> from nearkin import RCA
     >>> X, y = load_wine(return_X_y=True)
-    >>> RCA(2).fit_transform(X, y).shape
+    >>> RCA(n_components=2).fit_transform(X, y).shape
     (178, 2)
     """
 
@@ -89,7 +104,7 @@ class RCA(LinearEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes; or integers, -1 for rows in no chunklet.
+            Class labels, at least two classes and -1 a class like any other; or chunklets, see `target`.
 
         Returns
         -------
@@ -100,37 +115,41 @@ class RCA(LinearEmbedding):
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or no two rows that differ are in a
-            chunklet.
+            If X or y is not as above or not finite, no two rows of one chunklet differ, or a parameter is out of
+            bounds.
         """
-        task = FitTask(self, X, y, n_steps=2)
-        if self.target == "classes":
-            X, chunklets = validate_labelled_rows(self, X, y)
-        elif self.target == "chunklets":
-            X, chunklets = validate_rows(self, X, reset=True), _chunklets(y)
-        else:
+        task = FitTask(self, X, y, n_steps=3)
+        if self.target not in LABELS:
             raise ValueError(f"target must be 'classes' or 'chunklets', got {self.target!r}.")
+        X, codes = validate_labelled_rows(self, X, y, LABELS[self.target])
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
-        if len(chunklets) != X.shape[0]:
-            raise ValueError(f"y has {len(chunklets)} chunklets for the {X.shape[0]} rows of X.")
 
         rows = row_space(X)
-        inside = chunklets >= 0
-        n = inside.sum()
-        with task.step("scatter"):
-            S_t = total_scatter(rows.coordinates)
-            S_w = within_scatter(rows.coordinates[inside], np.unique(chunklets[inside], return_inverse=True)[1])
+        Z = rows.coordinates
+        with task.step("total scatter"):
+            S_t = total_scatter(Z)
+        with task.step("within scatter"):
+            S_w, n = _within_chunklets(Z, codes, S_t)
         with task.step("eigenproblem"):
-            result = _finite(ratio_trace(S_w, S_t), m)  # the reciprocal quotient: finite where S_w vanishes
+            result = ratio_trace(-S_t, S_w)
         result.warn()
 
-        self.components_ = rows.lift(result.vectors * np.sqrt(n / result.values)).astype(X.dtype, copy=False)
-        self.eigenvalues_ = 1 / result.values
-        self.n_components_ = self.components_.shape[0]
-        self.objective_ = float(self.eigenvalues_.sum())
         self.rank_ = result.rank
+        self.n_components_ = self._n_kept(m)
+        self.eigenvalues_ = -result.values[: self.n_components_]
+        self.objective_ = float(self.eigenvalues_.sum())
+        V = _longest_spread_first(result.vectors, -result.values)[:, : self.n_components_]
+        self.components_ = (np.sqrt(n) * rows.lift(V)).astype(X.dtype, copy=False)
         task.end()
         return self
+
+    def _n_kept(self, m: int | None) -> int:
+        if m is not None and m > self.rank_:
+            warn_user(
+                f"n_components={m} were asked for, but rows that belong together vary in {self.rank_} directions only, "
+                "which were kept: lower n_components, or give more rows that belong together."
+            )
+        return min(m or self.rank_, self.rank_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -138,27 +157,33 @@ class RCA(LinearEmbedding):
         return tags
 
 
-def _finite(result: SpectralResult, m: int | None) -> SpectralResult:
-    """Return the m smallest eigenvalues that are not 0, and their vectors."""
-    kept = np.flatnonzero(result.values > ZERO)
-    if not len(kept):
-        raise ValueError("y puts no two rows that differ together: no chunklet, or class, varies.")
-    values, vectors = result.values[kept], result.vectors[:, kept]
-    equal = values > 1 - 1e-8  # the means of chunklets do not differ: all but classes - 1 directions
-    vectors[:, equal] @= eigh(vectors[:, equal].T @ vectors[:, equal])[1]  # the shortest, of largest variance, first
-    status = Status.RANK_DEFICIENT if m is not None and m > len(kept) else result.status
-    return replace(
-        result, values=values[:m], vectors=vectors[:, :m], rank=len(kept), asked=m or len(kept), status=status
-    )
+def _within_chunklets(Z: Any, codes: np.ndarray, S_t: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return S_w and the number of rows that share a chunklet; code -1 is in none.
 
-
-def _chunklets(y: Any) -> np.ndarray:
-    """Return the number of every row's chunklet, -1 for none."""
-    y = np.asarray(y)
-    if y.ndim != 1 or y.dtype.kind not in "iu":
+    A coordinate whose deviation within chunklets is 1e-10 of that of all rows, or less, is set to exactly 0 in S_w: it
+    is the rounding of what differs only between chunklets, and the whitening would divide by it.
+    """
+    _, number, size = np.unique(codes, return_inverse=True, return_counts=True)
+    shared = np.flatnonzero((codes >= 0) & (size[number] > 1))
+    S_w = np.zeros_like(S_t)
+    if len(shared):
+        S_w = within_scatter(Z[shared], np.unique(codes[shared], return_inverse=True)[1])
+    varies = np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)
+    if not varies.any():
         raise ValueError(
-            f"y must hold integers, the number of each row's chunklet or -1 for none; got {y.dtype} of shape {y.shape}."
+            "No two rows of one label differ, so there is no scatter to whiten: give rows that belong together the "
+            "same label in y."
         )
-    if len(np.unique(y[y >= 0])) == np.sum(y >= 0):
-        raise ValueError("y puts no two rows into one chunklet: there is nothing that belongs together.")
-    return y
+    return S_w * np.outer(varies, varies), len(shared)
+
+
+def _longest_spread_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return V with the columns of equal eigenvalues turned so that they are orthogonal, the shortest first.
+
+    v'S_w v is the same for all of them, so the shortest is the direction of most scatter for its length.
+    """
+    V = V.copy()
+    ends = np.flatnonzero(values[:-1] - values[1:] > TIE * values[1:]) + 1
+    for tied in np.split(np.arange(len(values)), ends):
+        V[:, tied] = V[:, tied] @ svd(V[:, tied], full_matrices=False)[2][::-1].T
+    return V
