@@ -177,7 +177,7 @@ def draw(path: str) -> None:
             score = one_nearest(fitted.transform(X_train), Z, y_train, y_test)[1]
             for c, colour in zip(np.unique(y_test), plt.get_cmap("tab10").colors, strict=False):
                 ax.scatter(*Z[y_test == c].T, s=6, color=colour, label=str(c))
-            ax.set(title=f"{name}, {m}: 1-NN {score:.1f} % of test rows", xticks=[], yticks=[])
+            ax.set(title=f"{name}, {m}\n1-NN {score:.1f} % of test rows", xticks=[], yticks=[])
     figure.savefig(path, dpi=110)
 
 

@@ -1,0 +1,104 @@
+"""The stochastic rule: every training row votes."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import scale
+
+from nearkin import NCA, SoftNeighborsClassifier, SoftNeighborsRegressor
+from nearkin.estimators import _starts, soft_neighbors
+
+
+def problem():
+    X, y = load_iris(return_X_y=True)
+    return scale(X)[::2], y[::2], scale(X)[1::2]
+
+
+def votes(X, rows, h=1.0):
+    """Eq. 1 for new rows, by loops."""
+    P = np.array([[np.exp(-np.sum((x - row) ** 2) / h**2) for row in rows] for x in X])
+    return P / P.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("h", [0.5, 1.0, 3.0])
+def test_definition(h):
+    X, y, new = problem()
+    P = votes(new, X, h)
+    expected = np.column_stack([P[:, y == c].sum(axis=1) for c in range(3)])
+    classifier = SoftNeighborsClassifier(bandwidth=h).fit(X, np.array(["ant", "bee", "cat"])[y])
+    np.testing.assert_allclose(classifier.predict_proba(new), expected, rtol=1e-9, atol=1e-12)
+    assert classifier.predict(new).tolist() == np.array(["ant", "bee", "cat"])[expected.argmax(axis=1)].tolist()
+    targets = np.column_stack([y, X[:, 0]])
+    np.testing.assert_allclose(SoftNeighborsRegressor(bandwidth=h).fit(X, targets).predict(new), P @ targets, rtol=1e-8)
+    np.testing.assert_allclose(SoftNeighborsRegressor(bandwidth=h).fit(X, X[:, 1]).predict(new), P @ X[:, 1], rtol=1e-8)
+
+
+def test_many_blocks_are_one(monkeypatch):
+    X, y, new = problem()
+    whole = SoftNeighborsClassifier().fit(X, y).predict_proba(new)
+    monkeypatch.setattr(soft_neighbors, "row_blocks", lambda n, _: [slice(i, i + 7) for i in range(0, n, 7)])
+    np.testing.assert_allclose(SoftNeighborsClassifier().fit(X, y).predict_proba(new), whole, rtol=1e-12)
+
+
+def test_limits():
+    X, y, new = problem()
+    nearest = y[((new[:, None] - X) ** 2).sum(axis=-1).argmin(axis=1)]
+    np.testing.assert_array_equal(SoftNeighborsClassifier(bandwidth=1e-3).fit(X, y).predict(new), nearest)
+    shares = SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).predict_proba(new)
+    np.testing.assert_allclose(shares, np.tile(np.bincount(y) / len(y), (len(new), 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
+def test_a_far_row_listens_to_the_nearest(far):
+    X, y = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), ["a", "b", "c"]
+    assert SoftNeighborsClassifier().fit(X, y).predict_proba([[far, 0.0]])[0, 2] > 0.3
+    assert np.isfinite(SoftNeighborsRegressor().fit(X, [1.0, 2.0, 3.0]).predict([[far, 0.0]])).all()
+
+
+def test_sparse_and_single_precision():
+    X, y, new = problem()
+    dense = SoftNeighborsClassifier().fit(X, y).predict_proba(new)
+    sparse = SoftNeighborsClassifier().fit(csr_array(X), y).predict_proba(csr_array(new))
+    np.testing.assert_allclose(sparse, dense, atol=1e-9)
+    single = SoftNeighborsClassifier().fit(X.astype(np.float32), y).predict_proba(new.astype(np.float32))
+    np.testing.assert_allclose(single, dense, atol=1e-4)
+
+
+def test_auto_listens_to_ten_rows_in_any_unit():
+    X, y, new = problem()
+    for unit in (1e-4, 1.0, 1e4):
+        auto = SoftNeighborsClassifier(bandwidth="auto").fit(X * unit, y)
+        near = _starts.near_squares(X * unit / auto.bandwidth_)
+        assert _starts.perplexity(near) == pytest.approx(10, rel=1e-3)
+        plain = SoftNeighborsClassifier(bandwidth="auto").fit(X, y)
+        np.testing.assert_allclose(auto.predict_proba(new * unit), plain.predict_proba(new), atol=1e-6)
+
+
+def test_is_what_nca_maximizes():
+    X, y, _ = problem()
+    nca = NCA(2).fit(X, y)
+    Z = nca.transform(X)
+    own = [
+        SoftNeighborsClassifier().fit(np.delete(Z, i, axis=0), np.delete(y, i)).predict_proba(Z[i : i + 1])[0, y[i]]
+        for i in range(len(Z))
+    ]
+    assert nca.objective_ == pytest.approx(np.mean(own), rel=1e-8)
+
+
+@pytest.mark.parametrize("estimator", [SoftNeighborsClassifier, SoftNeighborsRegressor])
+@pytest.mark.parametrize(
+    ("bandwidth", "error", "message"),
+    [
+        (0, ValueError, "bandwidth must be larger than 0, got 0"),
+        (-1.0, ValueError, "bandwidth must be a finite number of at least 0, got -1.0"),
+        (np.nan, ValueError, "bandwidth must be a finite number"),
+        ("wide", ValueError, "bandwidth must be a number or 'auto', got 'wide'"),
+        (True, TypeError, "bandwidth must be a number, got True"),
+        (None, TypeError, "bandwidth must be a number, got None"),
+    ],
+)
+def test_bad_bandwidths_are_named(estimator, bandwidth, error, message):
+    X, y, _ = problem()
+    with pytest.raises(error, match=message):
+        estimator(bandwidth=bandwidth).fit(X, y)
