@@ -11,16 +11,17 @@ To be maximized; `pair_cost` (eq. 8) is to be minimized.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .._array import namespace
+from .._array import namespace, row_blocks
 from . import stochastic
 from .matches import Matches
 from .stochastic import Candidates, Terms, Value, among_all, among_candidates
+from .threads import in_threads
 
 
 def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: Candidates | None = None) -> Value:
@@ -73,8 +74,25 @@ def pair_cost(A: Any, X: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
 
 def embed(A: Any, X: Any) -> Any:
     """Return Z = X A', shape (n, m), about its mean."""
-    Z = (X.multiply(A).toarray() if issparse(X) else X * A) if A.ndim == 1 else X @ A.T
+    if A.ndim == 1:
+        Z = X.multiply(A).toarray() if issparse(X) else X * A
+    elif issparse(X) or namespace(X) is not np:
+        Z = X @ A.T
+    else:
+        Z = _embed_blocks(np.asarray(A, dtype=X.dtype), X)
     return Z - namespace(Z).mean(Z, axis=0)
+
+
+def _embed_blocks(A: np.ndarray, X: np.ndarray) -> np.ndarray:
+    Z = np.empty((len(X), len(A)), X.dtype)
+
+    def part(blocks: Sequence[slice]) -> Value:
+        for rows in blocks:
+            np.matmul(X[rows], A.T, out=Z[rows])
+        return 0.0, 0.0
+
+    in_threads(part, row_blocks(len(X), X.shape[1]), X.size)
+    return Z
 
 
 def through(A: Any, X: Any, of_embedding: Callable[[Any], Value]) -> Value:
@@ -83,9 +101,20 @@ def through(A: Any, X: Any, of_embedding: Callable[[Any], Value]) -> Value:
     gradient = namespace(gradient).asarray(gradient, dtype=X.dtype)
     if A.ndim == 1:
         product = X.multiply(gradient).sum(axis=0) if issparse(X) else namespace(X).sum(X * gradient, axis=0)
-    else:
+    elif issparse(X) or namespace(X) is not np:
         product = (X.T @ gradient).T
+    else:
+        product = _sum_of_products(gradient, X)
     return value, namespace(product).asarray(product, dtype=namespace(product).float64)
+
+
+def _sum_of_products(G: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return G'X, added over blocks of rows in float64."""
+
+    def part(blocks: Sequence[slice]) -> Value:
+        return 0.0, sum((G[rows].T @ X[rows]).astype(np.float64) for rows in blocks)
+
+    return in_threads(part, row_blocks(len(X), X.shape[1]), X.size)[1]
 
 
 def _objective(A: Any, X: Any, matches: Matches, candidates: Candidates | None, terms: Terms) -> Value:

@@ -19,21 +19,19 @@ same code runs on NumPy arrays and on torch tensors, on their device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from threadpoolctl import ThreadpoolController
 
 from .._array import namespace
 from .matches import Matches
+from .threads import in_threads
 
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
 TILE_ROWS = 256
-FEW_ENTRIES = 2**18  # below, one thread is quicker than two
 
 Value = tuple[float, Any]
 
@@ -84,7 +82,7 @@ def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
     def part(tiles: Sequence[tuple[slice, slice]]) -> Value:
         return _sum_of_tiles(Z, order, matches, terms, tiles)
 
-    value, gradient = _in_threads(part, tiles, len(Z) ** 2, one=xp is not np)
+    value, gradient = in_threads(part, tiles, len(Z) ** 2, one=xp is not np)
     back = xp.empty_like(gradient)
     back[order] = gradient
     return value, back
@@ -153,23 +151,6 @@ def _softmax_sums(logits: Any, with_ones: Any) -> tuple[Any, Any, Any]:
     return top, EZ[:, -1:], EZ
 
 
-def _in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *, one: bool = False) -> Value:
-    """Return the sum of `part` over the items, cut among as many threads as BLAS may use; BLAS itself uses one then."""
-    if one or work < FEW_ENTRIES or len(items) < 2:
-        return part(items)
-    controller = ThreadpoolController()
-    threads = _n_threads(controller)
-    if threads == 1:
-        return part(items)
-    with controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as executor:
-        values, gradients = zip(*executor.map(part, [items[start::threads] for start in range(threads)]), strict=True)
-    return sum(values), sum(gradients)
-
-
-def _n_threads(controller: ThreadpoolController) -> int:
-    return max([1, *(library["num_threads"] for library in controller.select(user_api="blas").info())])
-
-
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """The possible neighbours of every row: the nearest, and some rows that stand for all the others.
@@ -232,9 +213,9 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
 
     height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1])))
     blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]
-    value, gradient = _in_threads(part, blocks, n * k)
+    value, gradient = in_threads(part, blocks, n * k)
     graph = csr_array((near_weights.ravel(), candidates.near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    _, products = _in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
+    _, products = in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
     degrees = np.bincount(candidates.near.ravel(), near_weights.ravel(), minlength=n) + near_weights.sum(axis=1)
     return value, 2 * (gradient + degrees[:, None] * Z - products)
 
@@ -297,7 +278,7 @@ def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
             mean[rows] = (EZ / total)[:, :-1]
         return 0.0, 0.0
 
-    _in_threads(part, [slice(start, min(start + height, n)) for start in range(0, n, height)], n * n, one=xp is not np)
+    in_threads(part, [slice(start, min(start + height, n)) for start in range(0, n, height)], n * n, one=xp is not np)
     top = xp.amax(log_mass)
     mass = xp.exp(log_mass - top)
     log_sum = top + xp.log(xp.sum(mass))
