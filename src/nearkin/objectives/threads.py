@@ -19,14 +19,19 @@ Value = tuple[float, Any]
 
 
 def in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *, one: bool = False) -> Value:
-    """Return the sum of `part` over the items, cut among as many threads as BLAS may use; BLAS itself uses one then."""
-    if one or work < FEW_ENTRIES or len(items) < 2:
+    """Return the sum of `part` over the items, cut among as many threads as BLAS may use, which itself uses one then.
+
+    `one` leaves the threads to a library that is not NumPy.
+    """
+    if one:
         return part(items)
-    threads = n_threads()
-    if threads == 1:
-        return part(items)
-    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as executor:
-        values, gradients = zip(*executor.map(part, [items[start::threads] for start in range(threads)]), strict=True)
+    threads = 1 if work < FEW_ENTRIES or len(items) < 2 else n_threads()
+    with _controller().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            return part(items)
+        with ThreadPoolExecutor(threads) as executor:
+            shares = [items[start::threads] for start in range(threads)]
+            values, gradients = zip(*executor.map(part, shares), strict=True)
     return sum(values), sum(gradients)
 
 
