@@ -115,6 +115,7 @@ class _Watch:
 
     def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.function(x.reshape(self.shape))
+        value = float(value)
         self.n_evaluations += 1
         if value < self.lowest:
             self.best, self.lowest = x.copy(), value

@@ -65,6 +65,12 @@ def test_sparse_and_single_precision():
     np.testing.assert_allclose(single, dense, atol=1e-4)
 
 
+def test_the_origin_does_not_matter():
+    X, y, new = problem()
+    plain = SoftNeighborsClassifier().fit(X, y).predict_proba(new)
+    np.testing.assert_allclose(SoftNeighborsClassifier().fit(X + 1e6, y).predict_proba(new + 1e6), plain, atol=1e-6)
+
+
 def test_auto_listens_to_ten_rows_in_any_unit():
     X, y, new = problem()
     for unit in (1e-4, 1.0, 1e4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -36,7 +37,14 @@ class _SoftNeighbors(BaseEstimator):
         if self.bandwidth != "auto" and check_number(self.bandwidth, "bandwidth", 0) == 0:
             raise ValueError("bandwidth must be larger than 0, got 0.")
         self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else float(self.bandwidth)
-        self._rows, self._values = X, values
+        self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+        self._rows, self._values = self._about_origin(X), values
+
+    def _about_origin(self, X: Any) -> Any:
+        """Return rows relative to the mean of those that vote: far from the origin distances lose their digits."""
+        if self._origin is None:
+            return X
+        return (X.toarray() if issparse(X) else X) - self._origin
 
     def _mean_vote(self, X: Any) -> np.ndarray:
         """Return `sum_j p_j v_j` for every row of X."""
@@ -44,7 +52,7 @@ class _SoftNeighbors(BaseEstimator):
         X = validate_rows(self, X, reset=False)
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._rows.shape[0]):
-            logits = euclidean_distances(X[rows], self._rows, squared=True).astype(np.float64)
+            logits = euclidean_distances(self._about_origin(X[rows]), self._rows, squared=True).astype(np.float64)
             logits /= -(self.bandwidth_**2)
             logits -= logits.max(axis=1, keepdims=True)  # a row far from all listens to its nearest
             P = np.exp(logits, out=logits)

@@ -87,7 +87,7 @@ def nca(target: str = "classes") -> Method:
     return Method(
         "NCA",
         NCA(target=target),
-        lambda p: [{"n_components": m} for m in sorted({min(p, 10), min(p, 50)})],
+        lambda p: [{"n_components": min(p, 50)}],
         nested=False,
         summary="Raises how often a row agrees with a near neighbour drawn at random (Neighbourhood "
         "Components Analysis), by descent, with a penalty against learning the rows by heart.",
