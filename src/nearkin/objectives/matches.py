@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._array import namespace
+from .._array import namespace, row_blocks
 
 
 class Matches(Protocol):
@@ -95,7 +95,7 @@ class SoftMatches:
     def tiles(self, height: int) -> list[tuple[slice, slice]]:
         """Return blocks of rows, each with all columns."""
         n = len(self.targets)
-        return [(slice(start, min(start + height, n)), slice(0, n)) for start in range(0, n, height)]
+        return [(rows, slice(0, n)) for rows in row_blocks(n, 1, height)]
 
     def log_weights(self, i: Any, j: Any, like: Any) -> Any:
         """Return -(y_i - y_j)^2 / (2 h^2)."""

@@ -25,15 +25,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._array import namespace
+from .._array import namespace, row_blocks
 from .matches import Matches
-from .threads import in_threads
+from .threads import Value, in_threads
 
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
 TILE_ROWS = 256
-
-Value = tuple[float, Any]
 
 
 def expected_matches(log_q: Any) -> tuple[Any, Any]:
@@ -197,7 +195,7 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
         gradient, towards = np.zeros(Z.shape), np.zeros(far_ones.shape)
         for rows in blocks:
             i, near, z = np.arange(rows.start, rows.stop)[:, None], candidates.near[rows], with_ones[rows]
-            logits = np.hstack([_near_logits(with_ones, operand, near, rows), z @ far_operand])
+            logits = np.hstack([_near_logits(z, operand, near), z @ far_operand])
             logits[:, :k][near == i] = -np.inf
             _weigh_far(logits[:, k:], np.hstack([place[near], place[i]]), n - 1 - np.sum(near != i, axis=1))
             everybody = np.hstack([near, np.broadcast_to(candidates.far, (len(i), len(candidates.far)))])
@@ -212,16 +210,15 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
         return value, gradient
 
     height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1])))
-    blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]
-    value, gradient = in_threads(part, blocks, n * k)
+    value, gradient = in_threads(part, row_blocks(n, 1, height), n * k)
     graph = csr_array((near_weights.ravel(), candidates.near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
     _, products = in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
     degrees = np.bincount(candidates.near.ravel(), near_weights.ravel(), minlength=n) + near_weights.sum(axis=1)
     return value, 2 * (gradient + degrees[:, None] * Z - products)
 
 
-def _near_logits(with_ones: np.ndarray, operand: np.ndarray, near: np.ndarray, rows: slice) -> np.ndarray:
-    return np.matmul(operand.T[near], with_ones[rows, :, None])[..., 0]
+def _near_logits(z: np.ndarray, operand: np.ndarray, near: np.ndarray) -> np.ndarray:
+    return np.matmul(operand.T[near], z[:, :, None])[..., 0]
 
 
 def _weigh_far(logits: np.ndarray, places: np.ndarray, n_others: np.ndarray) -> None:
@@ -278,7 +275,7 @@ def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
             mean[rows] = (EZ / total)[:, :-1]
         return 0.0, 0.0
 
-    in_threads(part, [slice(start, min(start + height, n)) for start in range(0, n, height)], n * n, one=xp is not np)
+    in_threads(part, row_blocks(n, 1, height), n * n, one=xp is not np)
     top = xp.amax(log_mass)
     mass = xp.exp(log_mass - top)
     log_sum = top + xp.log(xp.sum(mass))
