@@ -77,6 +77,34 @@ def as_rows(X: Any) -> Any:
         return canonical(check_array(X, **_ROWS))
 
 
+def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: bool = False) -> csr_array:
+    """Return a graph given by the user as a canonical float64 csr_array without its diagonal.
+
+    Raises
+    ------
+    TypeError
+        If it is a Dask collection or a torch tensor.
+    ValueError
+        If it is not a finite symmetric n x n matrix, or has negative weights though not `signed`.
+    """
+    refuse_foreign(affinity, name)
+    W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name=name)
+    if W.shape != (n, n):
+        raise ValueError(f"{name} must be of shape ({n}, {n}), a weight for every pair of rows of X; got {W.shape}.")
+    W = canonical(csr_array(W, copy=True))
+    W.setdiag(0.0)
+    W.eliminate_zeros()
+    if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
+        raise ValueError(
+            f"{name} must be symmetric: take nearkin.graphs.either({name}), or the mean with its transpose."
+        )
+    if W.nnz and not signed and W.min() < 0:
+        raise ValueError(
+            f"{name} must not be negative (smallest weight: {W.min():.3g}): weights say how alike rows are."
+        )
+    return W
+
+
 def canonical(X: Any) -> Any:
     """Return sparse X as a csr_array whose entries are stored once, in order; dense X as it is."""
     if not issparse(X):

@@ -50,6 +50,10 @@ class Method:
     most: Callable[[int, int], int] = lambda p, n_classes: p
     summary: str = ""
 
+    def leaves_choice(self, p: int) -> bool:
+        """Say whether there is anything to choose among for p features: settings, or the leading dimensions of one."""
+        return self.estimator is not None and (self.nested or len(self.settings(p)) > 1)
+
 
 RAW = "raw k-NN"
 

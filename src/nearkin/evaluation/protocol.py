@@ -110,7 +110,7 @@ class Protocol:
         """Return the parameters with the highest mean score on inner folds of the rows; of equals the smallest."""
         settings = method.settings(self.X.shape[1])
         folds = self.inner_folds(rows)
-        if method.estimator is None or (len(settings) == 1 and not method.nested) or not folds:
+        if not method.leaves_choice(self.X.shape[1]) or not folds:
             return settings[0]
         scores: dict[tuple[int, int | None], list[float]] = {}
         for train, test in folds:
@@ -201,8 +201,9 @@ def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget:
     n_bytes = method.memory(protocol.task.sizes(protocol.y[train]))
     if n_bytes > budget.n_bytes:
         raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
-    settings = method.settings(protocol.X.shape[1])
-    fits = len(folds) * (1 + INNER_SPLITS * len(settings))
+    p = protocol.X.shape[1]
+    settings = method.settings(p)
+    fits = len(folds) * (1 + INNER_SPLITS * len(settings) * method.leaves_choice(p))
     pilot = protocol.task.pilot_rows(protocol.y, train)
     growth = (len(train) / len(pilot)) ** method.growth
     budget.check_seconds(fits * _pilot_seconds(protocol.pipeline(method, settings[-1]), protocol, pilot) * growth)
