@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -91,8 +91,8 @@ def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: 
     W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name=name)
     if W.shape != (n, n):
         raise ValueError(f"{name} must be of shape ({n}, {n}), a weight for every pair of rows of X; got {W.shape}.")
-    W = canonical(csr_array(W, copy=True))
-    W.setdiag(0.0)
+    W = csr_array(W)
+    W = canonical(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
     if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
         raise ValueError(
