@@ -108,3 +108,17 @@ def test_bad_bandwidths_are_named(estimator, bandwidth, error, message):
     X, y, _ = problem()
     with pytest.raises(error, match=message):
         estimator(bandwidth=bandwidth).fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e-80, 1e80])
+def test_units_are_free(unit):
+    X, y, queries = problem()
+    here = SoftNeighborsClassifier().fit(X, y).predict_proba(queries)
+    there = SoftNeighborsRegressor(bandwidth=unit).fit(X * unit, np.eye(3)[y]).predict(queries * unit)
+    np.testing.assert_allclose(there, here, atol=1e-10)
+
+
+def test_rows_beyond_all_distance_are_refused():
+    X, y, _ = problem()
+    with pytest.raises(ValueError, match="bandwidths"):
+        SoftNeighborsClassifier().fit(X, y).predict([[1e160] * 4])

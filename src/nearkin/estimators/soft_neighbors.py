@@ -38,13 +38,13 @@ class _SoftNeighbors(BaseEstimator):
             raise ValueError("bandwidth must be larger than 0, got 0.")
         self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else float(self.bandwidth)
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
-        self._rows, self._values = self._about_origin(X), values
+        self._rows, self._values = self._in_bandwidths(X), values
 
-    def _about_origin(self, X: Any) -> Any:
-        """Return rows relative to the mean of those that vote: far from the origin distances lose their digits."""
-        if self._origin is None:
-            return X
-        return (X.toarray() if issparse(X) else X) - self._origin
+    def _in_bandwidths(self, X: Any) -> Any:
+        """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""
+        if self._origin is not None:
+            X = (X.toarray() if issparse(X) else X) - self._origin
+        return X / self.bandwidth_
 
     def _mean_vote(self, X: Any) -> np.ndarray:
         """Return `sum_j p_j v_j` for every row of X."""
@@ -52,8 +52,13 @@ class _SoftNeighbors(BaseEstimator):
         X = validate_rows(self, X, reset=False)
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._rows.shape[0]):
-            logits = euclidean_distances(self._about_origin(X[rows]), self._rows, squared=True).astype(np.float64)
-            logits /= -(self.bandwidth_**2)
+            with np.errstate(over="ignore", invalid="ignore"):
+                logits = -euclidean_distances(self._in_bandwidths(X[rows]), self._rows, squared=True).astype(np.float64)
+            if not np.isfinite(logits).all():
+                raise ValueError(
+                    f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote that their distance "
+                    "is lost: scale its features as those of the training rows."
+                )
             logits -= logits.max(axis=1, keepdims=True)  # a row far from all listens to its nearest
             P = np.exp(logits, out=logits)
             votes[rows] = P @ self._values / P.sum(axis=1, keepdims=True)
