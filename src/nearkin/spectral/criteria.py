@@ -16,92 +16,14 @@ labels and no graph. Every solve returns a frozen `SpectralResult` with a diagno
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, norm, qr
-from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, eigsh
-from sklearn.exceptions import ConvergenceWarning
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from ._memory import require_memory
-from ._warn import warn_user
-
-# |lambda| <= ZERO max |lambda| is rounding, not information.
-ZERO = 1e-10
-
-
-class Status(enum.Enum):
-    """How a solve ended; all but the first two are worth a warning, and say what to do."""
-
-    OPTIMAL = "the optimum was found"
-    UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
-    FLAT = (
-        "the objective is 0 in the directions found (tr V'AV = 0: the graph of pairs to push apart sees no difference "
-        "there): use more neighbours"
-    )
-    RANK_DEFICIENT = (
-        "n_components={asked} were asked for, but the data vary in {found} directions only, which were kept: lower "
-        "n_components, or add rows"
-    )
-    NOT_CONVERGED = (
-        "the iteration stopped after {n_iter} eigen-decompositions with a relative gap of {gap:.1e} and a residual of "
-        "{residual:.1e}: scale the features, or ask for more components"
-    )
-
-
-@dataclass(frozen=True)
-class SpectralResult:
-    """Directions, and how far they may be trusted.
-
-    Attributes
-    ----------
-    vectors : array of shape (d, m)
-        One direction a column, best first.
-    values : array of shape (q,), q >= m
-        Eigenvalues in the order of the columns; all of them where they were computed (`trace_difference`).
-    objective : float
-        Value of the criterion at `vectors`.
-    rank : int
-        Dimension in which the problem has content (trace difference: d; otherwise the rank of B).
-    n_iter : int
-        Eigen-decompositions of the iteration; 1 where there is none.
-    residual : float
-        Largest `||A v - lambda B v|| / ((||A|| + |lambda| ||B||) ||v||)` over the directions.
-    gap : float
-        Relative distance from optimality (trace ratio), else 0.
-    status : Status
-    asked : int
-        The n_components that was asked for.
-    """
-
-    vectors: np.ndarray
-    values: np.ndarray
-    objective: float
-    rank: int
-    n_iter: int
-    residual: float
-    gap: float
-    status: Status
-    asked: int
-
-    def warn(self) -> None:
-        """Issue the warning that the status calls for, if any."""
-        if self.status in (Status.OPTIMAL, Status.UNBOUNDED):
-            return
-        category = ConvergenceWarning if self.status is Status.NOT_CONVERGED else UserWarning
-        text = self.status.value.format(found=self.vectors.shape[1], **vars(self))
-        warn_user(text, category)
-
-
-def choose_solver(d: int, m: int) -> str:
-    """Return which eigensolver finds m extreme pairs of a symmetric d x d matrix.
-
-    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in twenty is wanted;
-    * "lanczos" (ARPACK, checked by a second start) otherwise.
-    """
-    return "lanczos" if d > 1000 and m <= d // 20 else "dense"
+from .lanczos import ZERO, choose_solver, lanczos_largest
+from .result import SpectralResult, Status, backward_error, judge
 
 
 def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
@@ -122,14 +44,14 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
     d = A.shape[0]
     m = d if n_components is None else n_components
     if isinstance(A, LinearOperator) or choose_solver(d, m) == "lanczos":
-        values, V = _lanczos_largest(-aslinearoperator(A), m)
+        values, V = lanczos_largest(-aslinearoperator(A), m)
         values = -values
         size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)  # below the spectral norm
     else:
         values, V = eigh(A)
         V, size = V[:, :m], 0.0
-    residual = _residual(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
-    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, _judge(residual), m)
+    residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
+    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, judge(residual), m)
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
@@ -175,8 +97,8 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     V = whitening @ E
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
-    residual = _residual(R, V, norm(A) + np.abs(values).max() * norm(B))
-    status = Status.RANK_DEFICIENT if asked > rank else _judge(residual)
+    residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
+    status = Status.RANK_DEFICIENT if asked > rank else judge(residual)
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, asked)
 
 
@@ -237,7 +159,7 @@ def trace_ratio(
         if gap <= tol:
             break
         rho = a / b
-    residual = _residual((A - rho * B) @ V - V * values, V, norm(A) + abs(rho) * norm(B))
+    residual = backward_error((A - rho * B) @ V - V * values, V, norm(A) + abs(rho) * norm(B))
     status = Status.NOT_CONVERGED if gap > tol else Status.RANK_DEFICIENT if asked > m else Status.OPTIMAL
     return SpectralResult(V, values, float(rho), rank, n_iter, residual, gap, status, asked)
 
@@ -253,7 +175,7 @@ def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, asked: int) ->
     """Case 2: the m directions of largest tr V'AV among the columns of Z, where B vanishes."""
     m = min(asked, len(A))
     values, E = _extreme(Z.T @ A @ Z, m, largest=True)
-    residual = _residual(Z.T @ (A @ (Z @ E)) - E * values, E, norm(A))
+    residual = backward_error(Z.T @ (A @ (Z @ E)) - E * values, E, norm(A))
     status = Status.UNBOUNDED if values.sum() > ZERO * np.trace(A) else Status.FLAT
     status = Status.RANK_DEFICIENT if asked > m else status
     return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, asked)
@@ -271,50 +193,9 @@ def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.nd
         return -values, V
     d = len(A)
     if choose_solver(d, m) == "lanczos":
-        return _lanczos_largest(aslinearoperator(A), m)
+        return lanczos_largest(aslinearoperator(A), m)
     values, V = eigh(A, subset_by_index=[d - m, d - 1])
     return values[::-1], V[:, ::-1]
-
-
-def _lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m largest eigenvalues of A, descending, with their vectors.
-
-    A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the answer is checked:
-    the found directions are pushed below the rest of the spectrum, and whatever a second start then finds above the
-    smallest of the m is exchanged for it. Where ARPACK gives up, the matrix is formed and solved by LAPACK.
-    """
-    starts = np.random.default_rng(0)
-    d = A.shape[0]
-    try:
-        values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
-        for _ in range(m):
-            floor = 2 * np.abs(values).max()
-
-            def deflated(x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor) -> np.ndarray:
-                x = x.ravel()
-                return A @ x - V @ (shift * (V.T @ x))
-
-            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
-            value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
-            if value[0] <= values.min() + ZERO * floor:
-                break
-            worst = values.argmin()
-            values[worst], V[:, worst] = value[0], v[:, 0]
-    except ArpackError:
-        require_memory(3 * 8 * d * d, f"A matrix of order {d}, on which Lanczos gave up,", "scale the features first")
-        values, V = eigh(A @ np.eye(d), subset_by_index=[d - m, d - 1])
-    order = np.argsort(-values, kind="stable")
-    return values[order], V[:, order]
-
-
-def _residual(R: np.ndarray, V: np.ndarray, norm: float) -> float:
-    """Return the largest `||r|| / (norm ||v||)` over the columns r = A v - lambda B v: the backward error."""
-    size = norm * np.linalg.norm(V, axis=0)
-    return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
-
-
-def _judge(residual: float) -> Status:
-    return Status.OPTIMAL if residual <= 1e-6 else Status.NOT_CONVERGED
 
 
 def _rank_of_psd(eigenvalues: np.ndarray) -> int:

@@ -1,0 +1,19 @@
+"""Matrices in, directions out; this room knows no rows, no labels and no graph.
+
+* `criteria`: trace difference, ratio trace, trace ratio of dense matrices: the criteria of discriminant embedding.
+* `smallest`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant vector.
+* `lanczos`: extreme eigenpairs of an operator, checked by a second start.
+* `result`: what a solve returns, a frozen `SpectralResult` with a diagnosis.
+
+Nothing is regularized silently.
+"""
+
+from .criteria import range_basis, ratio_trace, trace_difference, trace_ratio
+from .lanczos import ZERO, choose_solver
+from .result import SpectralResult, Status
+from .smallest import smallest_eigenpairs
+
+__all__ = [
+    "ZERO", "SpectralResult", "Status", "choose_solver", "range_basis", "ratio_trace", "smallest_eigenpairs",
+    "trace_difference", "trace_ratio",
+]  # fmt: skip

@@ -1,0 +1,134 @@
+"""The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to the constant vector.
+
+A graph Laplacian, with or without a signed cost of labels added, has its information at the low end of the spectrum,
+between eigenvalues that stand close together. Two traps lie there:
+
+* To factorize the matrix at a shift near 0 fills it in (a minute and a gigabyte for 12,000 rows of a 20-NN graph), and
+  finds the wrong end where the matrix is indefinite. Lanczos on the largest end of `s I - M` needs products only.
+* A repeated eigenvalue, above all the 0 of every connected component, is seen once by a Krylov sequence, with a tiny
+  residual. What is known of the null space is therefore written down, not computed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
+
+from .._memory import require_memory
+from .lanczos import lanczos_largest
+from .result import SpectralResult, Status, backward_error, judge
+
+DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
+
+
+def smallest_eigenpairs(
+    M: csr_array,
+    n_pairs: int,
+    null: csr_array | None = None,
+    *,
+    tol: float = 1e-9,
+    start: np.ndarray | None = None,
+) -> SpectralResult:
+    """Minimize tr V'MV subject to V'V = I and V'e = 0, with e the vector of ones: the smallest eigenpairs of PMP.
+
+    P is the projection I - ee'/n. Up to 2,000 rows by LAPACK, beyond by Lanczos without any factorization.
+
+    Parameters
+    ----------
+    M : csr_array of shape (n, n)
+        Symmetric, definite or not.
+    n_pairs : int
+        m; at most n - 1 exist.
+    null : csr_array of shape (n, J), optional
+        Known null vectors of M: orthonormal columns without common rows, such as the scaled indicators of a graph's
+        connected components. Those combinations of them that are orthogonal to e are eigenvectors of value 0; they
+        need no iteration, and no repeated 0 is missed.
+    tol : float
+        Residual that Lanczos aims at, relative to a bound of the largest eigenvalue.
+    start : array of shape (n,), optional
+        Where Lanczos begins: the sum of vectors of a similar problem saves some of its steps.
+
+    Returns
+    -------
+    SpectralResult
+        `values` ascending; `residual` relative to the largest column of M, which is at most its norm; NOT_CONVERGED
+        where it exceeds 1e-6, RANK_DEFICIENT, with n - 1 columns, where more pairs were asked for.
+
+    Notes
+    -----
+    Memory: O(nnz(M) + n m), and O(n^2) up to 2,000 rows or where more than one pair in twenty is wanted.
+    """
+    n = M.shape[0]
+    m = min(n_pairs, n - 1)
+    if n <= DENSE or m > n // 20:
+        values, V = _dense(M, m)
+    else:
+        values, V = _sparse(M, m, csr_array((n, 0)) if null is None else null, tol, start)
+    R = M @ V
+    R -= R.mean(axis=0) + V * values
+    residual = backward_error(R, V, np.sqrt(M.power(2).sum(axis=0).max()))
+    status = Status.RANK_DEFICIENT if n_pairs > m else judge(residual)
+    return SpectralResult(V, values, float(values.sum()), n - 1, 1, residual, 0.0, status, n_pairs)
+
+
+def _dense(M: csr_array, m: int) -> tuple[np.ndarray, np.ndarray]:
+    n = M.shape[0]
+    require_memory(3 * 8 * n * n, f"The dense eigenproblem of {n} rows", "ask for fewer components")
+    A = M.toarray()
+    A -= A.mean(axis=0)
+    A -= A.mean(axis=1)[:, None]
+    A += np.abs(M).sum(axis=1).max() / n  # lifts e above the rest
+    values, V = eigh((A + A.T) / 2, subset_by_index=[0, m - 1])
+    V -= V.mean(axis=0)
+    return values, V / np.linalg.norm(V, axis=0)
+
+
+def _sparse(
+    M: csr_array, m: int, null: csr_array, tol: float, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge the known zeros with what Lanczos finds outside of them."""
+    n = M.shape[0]
+    zeros = _orthogonal_to_ones(null, m)
+    overlap = null.sum(axis=0)  # null'e
+    overlap = overlap / (np.linalg.norm(overlap) or 1.0)
+
+    def project(x: np.ndarray) -> np.ndarray:
+        """Remove e and the part of the null space that is orthogonal to it."""
+        x = x - x.mean()
+        t = null.T @ x
+        x = x - null @ (t - overlap * (overlap @ t))
+        return x - x.mean()
+
+    shift = np.abs(M).sum(axis=1).max()  # at least the largest eigenvalue: what is removed comes last
+
+    def multiply(x: np.ndarray) -> np.ndarray:
+        x = project(x.ravel())
+        return project(shift * x - M @ x)
+
+    start = np.random.default_rng(0).standard_normal(n) if start is None else start
+    A = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
+    outside = min(m, n - 1 - null.shape[1])
+    values, V = (
+        lanczos_largest(A, outside, tol=tol, start=project(start)) if outside > 0 else (np.empty(0), zeros[:, :0])
+    )
+    values, V = np.concatenate([np.zeros(zeros.shape[1]), shift - values]), np.hstack([zeros, V])
+    order = np.argsort(values, kind="stable")[:m]
+    return values[order], V[:, order]
+
+
+def _orthogonal_to_ones(null: csr_array, m: int) -> np.ndarray:
+    """Return up to m orthonormal combinations of the columns of `null` that are orthogonal to e, shape (n, <= m).
+
+    The columns of the reflection that turns null'e into its first axis, but the first.
+    """
+    J = null.shape[1]
+    if J < 2:
+        return np.empty((null.shape[0], 0))
+    w = null.sum(axis=0)
+    w[0] += np.copysign(np.linalg.norm(w), w[0])
+    kept = np.arange(1, min(J, m + 1))
+    reflection = -np.outer(w, w[kept]) * (2 / (w @ w))
+    reflection[kept, kept - 1] += 1.0
+    return null @ reflection
