@@ -5,9 +5,22 @@ from .estimators import LPP as LPP
 from .estimators import NCA as NCA
 from .estimators import NMMP as NMMP
 from .estimators import RCA as RCA
+from .estimators import TDL as TDL
+from .estimators import LaplacianEigenmaps as LaplacianEigenmaps
 from .estimators import PairNCA as PairNCA
 from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .estimators import SoftNeighborsRegressor as SoftNeighborsRegressor
 
 __version__ = "0.1.0"
-__all__ = ["DNE", "LPP", "NCA", "NMMP", "RCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor"]
+__all__ = [
+    "DNE",
+    "LPP",
+    "NCA",
+    "NMMP",
+    "RCA",
+    "TDL",
+    "LaplacianEigenmaps",
+    "PairNCA",
+    "SoftNeighborsClassifier",
+    "SoftNeighborsRegressor",
+]

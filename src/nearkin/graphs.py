@@ -17,16 +17,22 @@ def binary(G: csr_array) -> csr_array:
     return _reweighted(G, np.ones(G.nnz))
 
 
-def heat_kernel(G: csr_array, bandwidth: float | None = None) -> csr_array:
+def heat_kernel(G: csr_array, bandwidth: float | None = None, *, cut: float = 1e-10) -> csr_array:
     """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2.
 
-    Weights below 1e-10 are 0: rounding in the sums of larger ones would drown them, and a row tied by nothing else
-    would count as a direction of its own.
+    An infinite t gives weight 1. Weights below `cut` are 0: in scatters, rounding in the sums of larger ones would
+    drown them, and a row tied by nothing else would count as a direction of its own.
     """
     squared = np.square(G.data, dtype=np.float64)
     t = squared.mean() if bandwidth is None and G.nnz else bandwidth
     weights = np.exp(-squared / t) if t else np.ones(G.nnz)
-    return _reweighted(G, np.where(weights < 1e-10, 0.0, weights))
+    return _reweighted(G, np.where(weights < cut, 0.0, weights))
+
+
+def mean_weights(G: csr_array) -> csr_array:
+    """Return weight 1 / (number of listed neighbours) for every listed neighbour: rows sum to 1, or to 0 if empty."""
+    lengths = np.diff(G.indptr)
+    return _reweighted(G, np.repeat(1.0 / np.maximum(lengths, 1), lengths))
 
 
 def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:
@@ -68,6 +74,28 @@ def signed(pull: csr_array, push: csr_array) -> csr_array:
 def laplacian(W: csr_array) -> csr_array:
     """Return `L = diag(W 1) - W`. For signed weights it is symmetric but indefinite."""
     return csr_array(diags_array(W.sum(axis=1)) - W)
+
+
+def normalized_laplacian(W: csr_array) -> csr_array:
+    """Return `I - D^-1/2 W D^-1/2`; the row and column of a row without ties are 0."""
+    d = W.sum(axis=1)
+    scale = np.where(d > 0, 1.0 / np.sqrt(np.where(d > 0, d, 1.0)), 0.0)
+    S = diags_array(scale)
+    return csr_array(diags_array((d > 0).astype(np.float64)) - S @ W @ S)
+
+
+def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
+    """Return a column of unit length for every component (0, 1, ...): `scale` on its rows, 0 elsewhere.
+
+    With the components of W they span the null space of its Laplacian (scale 1), or of the normalized one (scale
+    `sqrt(d)`, d the degrees, and 1 for a row without ties). Rows of component -1 are in no column.
+    """
+    inside = component >= 0
+    lengths = np.sqrt(np.bincount(component[inside], scale[inside] ** 2))
+    indptr = np.concatenate(([0], np.cumsum(inside)))
+    return csr_array(
+        (scale[inside] / lengths[component[inside]], component[inside], indptr), shape=(len(component), len(lengths))
+    )
 
 
 def connected_components(W: csr_array) -> np.ndarray:

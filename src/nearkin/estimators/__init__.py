@@ -1,6 +1,7 @@
 """One method a file, named after it; each reads as its paper."""
 
 from .dne import DNE as DNE
+from .laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
 from .lpp import LPP as LPP
 from .nca import NCA as NCA
 from .nmmp import NMMP as NMMP
@@ -8,3 +9,4 @@ from .pair_nca import PairNCA as PairNCA
 from .rca import RCA as RCA
 from .soft_neighbors import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .soft_neighbors import SoftNeighborsRegressor as SoftNeighborsRegressor
+from .tdl import TDL as TDL

@@ -11,9 +11,9 @@ Nothing is regularized silently.
 from .criteria import range_basis, ratio_trace, trace_difference, trace_ratio
 from .lanczos import ZERO, choose_solver
 from .result import SpectralResult, Status
-from .smallest import smallest_eigenpairs
+from .smallest import smallest_eigenpairs, smallest_of_dense
 
 __all__ = [
     "ZERO", "SpectralResult", "Status", "choose_solver", "range_basis", "ratio_trace", "smallest_eigenpairs",
-    "trace_difference", "trace_ratio",
+    "smallest_of_dense", "trace_difference", "trace_ratio",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to the constant vector.
+"""The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to a given vector (the constant one).
 
 A graph Laplacian, with or without a signed cost of labels added, has its information at the low end of the spectrum,
 between eigenvalues that stand close together. Two traps lie there:
@@ -28,12 +28,13 @@ def smallest_eigenpairs(
     n_pairs: int,
     null: csr_array | None = None,
     *,
+    excluded: np.ndarray | None = None,
     tol: float = 1e-9,
     start: np.ndarray | None = None,
 ) -> SpectralResult:
-    """Minimize tr V'MV subject to V'V = I and V'e = 0, with e the vector of ones: the smallest eigenpairs of PMP.
+    """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
 
-    P is the projection I - ee'/n. Up to 2,000 rows by LAPACK, beyond by Lanczos without any factorization.
+    Up to 2,000 rows by LAPACK, beyond by Lanczos without any factorization.
 
     Parameters
     ----------
@@ -43,8 +44,10 @@ def smallest_eigenpairs(
         m; at most n - 1 exist.
     null : csr_array of shape (n, J), optional
         Known null vectors of M: orthonormal columns without common rows, such as the scaled indicators of a graph's
-        connected components. Those combinations of them that are orthogonal to e are eigenvectors of value 0; they
+        connected components. Those combinations of them that are orthogonal to q are eigenvectors of value 0; they
         need no iteration, and no repeated 0 is missed.
+    excluded : array of shape (n,), optional
+        q, not 0, of any length; by default all ones.
     tol : float
         Residual that Lanczos aims at, relative to a bound of the largest eigenvalue.
     start : array of shape (n,), optional
@@ -62,44 +65,59 @@ def smallest_eigenpairs(
     """
     n = M.shape[0]
     m = min(n_pairs, n - 1)
+    q = np.ones(n) if excluded is None else excluded
+    q = q / np.linalg.norm(q)
     if n <= DENSE or m > n // 20:
-        values, V = _dense(M, m)
+        values, V = _dense(M, m, q)
     else:
-        values, V = _sparse(M, m, csr_array((n, 0)) if null is None else null, tol, start)
+        values, V = _sparse(M, m, csr_array((n, 0)) if null is None else null, q, tol, start)
+    V -= np.outer(q, q @ V)
+    V /= np.linalg.norm(V, axis=0)
     R = M @ V
-    R -= R.mean(axis=0) + V * values
+    R -= np.outer(q, q @ R) + V * values
     residual = backward_error(R, V, np.sqrt(M.power(2).sum(axis=0).max()))
     status = Status.RANK_DEFICIENT if n_pairs > m else judge(residual)
     return SpectralResult(V, values, float(values.sum()), n - 1, 1, residual, 0.0, status, n_pairs)
 
 
-def _dense(M: csr_array, m: int) -> tuple[np.ndarray, np.ndarray]:
+def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
+    """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the vectors.
+
+    RANK_DEFICIENT, with as many columns as H has, where more pairs were asked for.
+    """
+    m = min(n_pairs, len(H))
+    values, B = eigh(H, subset_by_index=[0, m - 1])
+    residual = backward_error(H @ B - B * values, B, np.sqrt(np.square(H).sum(axis=0).max()))
+    status = Status.RANK_DEFICIENT if n_pairs > m else judge(residual)
+    return SpectralResult(Q @ B, values, float(values.sum()), len(H), 1, residual, 0.0, status, n_pairs)
+
+
+def _dense(M: csr_array, m: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n = M.shape[0]
     require_memory(3 * 8 * n * n, f"The dense eigenproblem of {n} rows", "ask for fewer components")
+    above = 2 * np.abs(M).sum(axis=1).max()  # q goes there, above all eigenvalues
     A = M.toarray()
-    A -= A.mean(axis=0)
-    A -= A.mean(axis=1)[:, None]
-    A += np.abs(M).sum(axis=1).max() / n  # lifts e above the rest
-    values, V = eigh((A + A.T) / 2, subset_by_index=[0, m - 1])
-    V -= V.mean(axis=0)
-    return values, V / np.linalg.norm(V, axis=0)
+    A -= np.outer(q, q @ A)
+    A -= np.outer(A @ q, q)
+    A += above * np.outer(q, q)
+    return eigh((A + A.T) / 2, subset_by_index=[0, m - 1])
 
 
 def _sparse(
-    M: csr_array, m: int, null: csr_array, tol: float, start: np.ndarray | None
+    M: csr_array, m: int, null: csr_array, q: np.ndarray, tol: float, start: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Merge the known zeros with what Lanczos finds outside of them."""
     n = M.shape[0]
-    zeros = _orthogonal_to_ones(null, m)
-    overlap = null.sum(axis=0)  # null'e
+    overlap = null.T @ q
+    zeros = null @ _orthogonal_complement(overlap, m)
     overlap = overlap / (np.linalg.norm(overlap) or 1.0)
 
     def project(x: np.ndarray) -> np.ndarray:
-        """Remove e and the part of the null space that is orthogonal to it."""
-        x = x - x.mean()
+        """Remove q and the part of the null space that is orthogonal to it."""
+        x = x - q * (q @ x)
         t = null.T @ x
         x = x - null @ (t - overlap * (overlap @ t))
-        return x - x.mean()
+        return x - q * (q @ x)
 
     shift = np.abs(M).sum(axis=1).max()  # at least the largest eigenvalue: what is removed comes last
 
@@ -107,28 +125,25 @@ def _sparse(
         x = project(x.ravel())
         return project(shift * x - M @ x)
 
-    start = np.random.default_rng(0).standard_normal(n) if start is None else start
     A = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
+    start = project(np.random.default_rng(0).standard_normal(n) if start is None else start)
     outside = min(m, n - 1 - null.shape[1])
-    values, V = (
-        lanczos_largest(A, outside, tol=tol, start=project(start)) if outside > 0 else (np.empty(0), zeros[:, :0])
-    )
+    values, V = lanczos_largest(A, outside, tol=tol, start=start) if outside > 0 else (np.empty(0), zeros[:, :0])
     values, V = np.concatenate([np.zeros(zeros.shape[1]), shift - values]), np.hstack([zeros, V])
     order = np.argsort(values, kind="stable")[:m]
     return values[order], V[:, order]
 
 
-def _orthogonal_to_ones(null: csr_array, m: int) -> np.ndarray:
-    """Return up to m orthonormal combinations of the columns of `null` that are orthogonal to e, shape (n, <= m).
+def _orthogonal_complement(w: np.ndarray, m: int) -> np.ndarray:
+    """Return up to m orthonormal vectors orthogonal to w, shape (J, <= m).
 
-    The columns of the reflection that turns null'e into its first axis, but the first.
+    The columns of the reflection that turns w into its first axis, but for the first.
     """
-    J = null.shape[1]
-    if J < 2:
-        return np.empty((null.shape[0], 0))
-    w = null.sum(axis=0)
+    if len(w) < 2:
+        return np.empty((len(w), 0))
+    w = w.copy()
     w[0] += np.copysign(np.linalg.norm(w), w[0])
-    kept = np.arange(1, min(J, m + 1))
+    kept = np.arange(1, min(len(w), m + 1))
     reflection = -np.outer(w, w[kept]) * (2 / (w @ w))
     reflection[kept, kept - 1] += 1.0
-    return null @ reflection
+    return reflection

@@ -1,0 +1,93 @@
+"""The space of a kernel as prior knowledge: embeddings that are functions of the row, and so know new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh, svd
+from scipy.sparse import csr_array, issparse
+from sklearn.metrics.pairwise import rbf_kernel
+
+from .._array import row_blocks
+from .._memory import require_memory
+from ..scatter import RANK_TOLERANCE
+from ..spectral import SpectralResult, smallest_of_dense
+from ._graph_prior import GraphPrior
+
+Kernel = Callable[[Any, Any], Any]
+
+
+def kernel_function(kernel: Any, X: Any) -> Kernel:
+    """Return the kernel as a function of two tables; "rbf" is exp(-d^2 / t), t the mean d^2 over all pairs of rows."""
+    if callable(kernel):
+        return kernel
+    if kernel != "rbf":
+        raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
+    squares = X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2 if issparse(X) else X.var(axis=0, dtype=np.float64)
+    return partial(rbf_kernel, gamma=0.5 / float(squares.sum()))
+
+
+class KernelPrior:
+    """The penalty sum_i ||f_i||^2 in the space of a kernel, plus tr V'PV for a graph (TDL's eq. 7 and Theorem 4).
+
+    f depends on a row x by the kernel between x and some anchors: all rows (exact), or a few (Nystroem's landmarks).
+    The functions of mean 0 on the rows have coordinates b with V = Qb, Q'Q = I, Q'e = 0 and ||f||^2 = sum b_i^2 / s_i,
+    in which no kernel is ever inverted. What the anchors do not tell (s_i below 1e-10 of the largest) is left out.
+
+    Attributes
+    ----------
+    Q : array of shape (n, r)
+    norms : array of shape (r,)
+        s_i: eigenvalues of the centred kernel, if all rows are anchors.
+    """
+
+    def __init__(self, X: Any, anchors: Any, kernel: Kernel, graph: GraphPrior | None) -> None:
+        self.anchors, self.kernel, self.graph = anchors, kernel, graph
+        n, n_anchors = X.shape[0], anchors.shape[0]
+        require_memory(
+            4 * 8 * n * n_anchors, f"The kernel of {n} rows and {n_anchors} anchors", "take a smaller n_landmarks"
+        )
+        s, U = eigh(_values(kernel, anchors, anchors))
+        told = s > RANK_TOLERANCE * s[-1]
+        whitening = U[:, told] / np.sqrt(s[told])
+        K = _values(kernel, X, anchors)
+        self.mean = K.mean(axis=0)
+        K -= self.mean
+        Q, roots, Rt = svd(K @ whitening, full_matrices=False, overwrite_a=True)
+        told = roots**2 > RANK_TOLERANCE * roots[0] ** 2
+        self.Q, self.norms = Q[:, told], roots[told] ** 2
+        self.coordinates = whitening @ (Rt[told].T / roots[told])  # of k(x, anchors) - mean
+
+    def solve(self, cost: csr_array, reg: float, m: int, start: np.ndarray | None = None) -> SpectralResult:
+        """Minimize tr V'(C + reg P)V + reg sum_i ||f_i||^2 subject to V'V = I, V'e = 0."""
+        M = cost if self.graph is None else cost + reg * self.graph.penalty
+        H = self.Q.T @ (M @ self.Q)
+        H[np.diag_indices_from(H)] += reg / self.norms
+        return smallest_of_dense((H + H.T) / 2, m, self.Q)
+
+    def rule(self, result: SpectralResult, cost: csr_array, reg: float) -> KernelRule:
+        """Return the functions whose values on the training rows are the embedding of `solve`."""
+        return KernelRule(self.anchors, self.kernel, self.mean, self.coordinates @ (self.Q.T @ result.vectors))
+
+
+@dataclass(frozen=True)
+class KernelRule:
+    """Functions f(x) = (k(x, anchors) - mean) weights."""
+
+    anchors: Any
+    kernel: Kernel
+    mean: np.ndarray
+    weights: np.ndarray
+
+    def __call__(self, X: Any) -> np.ndarray:
+        blocks = row_blocks(X.shape[0], self.anchors.shape[0])
+        return np.vstack([(_values(self.kernel, X[rows], self.anchors) - self.mean) @ self.weights for rows in blocks])
+
+
+def _values(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
+    """Return k(x, anchors) as a float64 array of its own, shape (n, number of anchors)."""
+    return np.array(kernel(X, anchors), dtype=np.float64)
