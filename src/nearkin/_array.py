@@ -105,6 +105,18 @@ def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: 
     return W
 
 
+def validate_ties(affinity: Any, n_new: int, n: int) -> csr_array:
+    """Return the weights that new rows have to training rows, given by the user, as a float64 csr_array."""
+    refuse_foreign(affinity, "affinity")
+    W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
+    if W.shape != (n_new, n):
+        raise ValueError(
+            f"affinity must be of shape ({n_new}, {n}), the weights of {n_new} new rows to {n} training rows; "
+            f"got {W.shape}."
+        )
+    return canonical(csr_array(W))
+
+
 def canonical(X: Any) -> Any:
     """Return sparse X as a csr_array whose entries are stored once, in order; dense X as it is."""
     if not issparse(X):

@@ -7,7 +7,6 @@ eigen-equation puts a row with such ties (`GraphRule`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
-from .._array import row_blocks
+from .._array import row_blocks, validate_ties
 from .._memory import require_memory
 from ..graphs import connected_components, either, heat_kernel, indicators, laplacian, normalized_laplacian
 from ..neighbors import nearest
@@ -179,12 +178,10 @@ class GraphRule:
         return root * U if self.weighted else U
 
 
-def embed_new_rows(
-    rule: Callable[[csr_array], np.ndarray], graph: RowGraph | None, X: Any, affinity: Any
-) -> np.ndarray:
+def embed_new_rows(rule: GraphRule, graph: RowGraph | None, X: Any, affinity: Any) -> np.ndarray:
     """Return the coordinates of rows X by blocks, tied as the `graph` says, or by `affinity` of shape (n_new, n)."""
     if affinity is not None:
-        return rule(csr_array(affinity))
+        return rule(validate_ties(affinity, X.shape[0], rule.sources.shape[0]))
     if graph is None:
         raise ValueError(
             "A map that was fitted with an affinity does not know how new rows are tied: pass transform(X, affinity=W) "

@@ -83,7 +83,7 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     reg_ : float
         The weight in use.
     reg_scores_ : dict of float to float
-        `reg="auto"`: accuracy for the hidden labels, for every weight.
+        `reg="auto"`: accuracy for the hidden labels, for every weight. Otherwise empty.
     residual_ : float
         Largest `||M v - lambda v||`, M the matrix of the eigenproblem, relative to its norm.
     n_features_in_, feature_names_in_
@@ -258,7 +258,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return GraphPrior(W, normalized)
 
     def _choose_reg(self, prior: GraphPrior | KernelPrior, X: Any, codes: np.ndarray, m: int, k_cost: int) -> None:
-        """Set `reg_`, and for "auto" `reg_scores_`."""
+        """Set `reg_` and `reg_scores_`."""
+        self.reg_scores_: dict[float, float] = {}
         if self.reg != "auto":
             self.reg_ = check_number(self.reg, "reg", 0)
             if self.reg_ == 0:

@@ -1,0 +1,281 @@
+"""TDL: its propositions and theorems, limits, new rows, and what labels buy."""
+
+import numpy as np
+import pytest
+from scipy.linalg import pinv, subspace_angles
+from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.decomposition import KernelPCA
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.neighbors import KNeighborsClassifier
+
+from nearkin import TDL, LaplacianEigenmaps
+from nearkin.estimators._kernel_prior import KernelPrior
+from nearkin.estimators._label_cost import label_cost
+from nearkin.graphs import either, heat_kernel, laplacian
+from nearkin.neighbors import nearest
+from nearkin.spectral import smallest
+
+
+def problem(n=150, p=4, labels=30, seed=0):
+    X, y = make_blobs(n, p, centers=3, cluster_std=3.0, random_state=seed)
+    few = np.full(n, -1)
+    few[:labels] = y[:labels]
+    return X, few
+
+
+def gaussian(X, t=20.0):
+    return rbf_kernel(X, gamma=1 / t)
+
+
+def test_the_cost_is_the_sum_of_the_items():
+    """Eq. 6 by loops, and tr(CD) = sum of them; a class of one row has no kin, so no cost."""
+    X, few = problem()
+    few[np.flatnonzero(few == -1)[0]] = 7
+    C = label_cost(X, few, 4).toarray()
+    D = squareform(pdist(np.random.default_rng(1).standard_normal((len(X), 2)), "sqeuclidean"))
+    distances = squareform(pdist(X))
+    total, known = 0.0, np.flatnonzero(few >= 0)
+    for i in known:
+        kin = [j for j in known if few[j] == few[i] and j != i]
+        strangers = [j for j in known if few[j] != few[i]]
+        if not kin:
+            continue
+        for rows, sign in ((kin, 1), (strangers, -1)):
+            rows = sorted(rows, key=lambda j, i=i: distances[i, j])[:4]
+            total += sign * np.mean(D[i, rows])
+    assert np.trace(C @ D) == pytest.approx(total)
+    np.testing.assert_array_equal(C, C.T)
+
+
+def test_proposition_3():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((20, 20))
+    A = csr_array(A + A.T)
+    X = rng.standard_normal((20, 3))
+    X -= X.mean(axis=0)
+    D = squareform(pdist(X, "sqeuclidean"))
+    assert np.trace(A.toarray() @ D) == pytest.approx(np.trace(2 * laplacian(A).toarray() @ X @ X.T))
+
+
+@pytest.mark.parametrize("few_are_dense", [2000, 50])
+@pytest.mark.parametrize("which", ["normalized", "unnormalized"])
+def test_definition(which, few_are_dense, monkeypatch):
+    monkeypatch.setattr(smallest, "DENSE", few_are_dense)
+    X, few = problem(300)
+    W = either(heat_kernel(nearest(X, 20)))
+    tdl = TDL(5, reg=0.3, laplacian=which).fit(X, few)
+    d = W.sum(axis=1)
+    P = laplacian(W).toarray()
+    P = P / np.sqrt(np.outer(d, d)) if which == "normalized" else P
+    M = 2 * laplacian(label_cost(X, few, 20)).toarray() + 0.3 * P
+    H = np.eye(300) - 1 / 300
+    expected = np.linalg.eigvalsh(H @ M @ H + 1e3 / 300)[:5]
+    V = tdl.embedding_
+    np.testing.assert_allclose(tdl.eigenvalues_, expected, atol=1e-9)
+    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-9)
+    np.testing.assert_allclose(V.sum(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(H @ M @ V, V * tdl.eigenvalues_, atol=1e-7)
+    assert tdl.objective_ == pytest.approx(np.trace(V.T @ M @ V))
+    assert tdl.residual_ < 1e-8
+    if which == "unnormalized":  # half a sum over pairs is what P stands for
+        D = squareform(pdist(V, "sqeuclidean"))
+        assert tdl.objective_ == pytest.approx(np.sum((label_cost(X, few, 20) + 0.15 * W) * D))
+
+
+def test_a_weak_prior_leaves_negative_eigenvalues():
+    X, few = problem()
+    tdl = TDL(2, reg=1e-3).fit(X, few)
+    assert (tdl.eigenvalues_ < 0).all()
+
+
+class TestKernels:
+    def test_the_inverse_of_a_kernel_as_penalty_is_kernel_pca(self):
+        X = np.random.default_rng(0).standard_normal((40, 50))
+        H = np.eye(40) - 1 / 40
+        P = pinv(H @ linear_kernel(X) @ H)
+        tdl = TDL(4, reg=1.0).fit(X, affinity=np.diag(np.diag(P)) - P)  # the graph whose Laplacian is P
+        theirs = KernelPCA(4).fit(X)
+        np.testing.assert_allclose(1 / tdl.eigenvalues_, theirs.eigenvalues_, rtol=1e-8)
+        assert subspace_angles(tdl.embedding_, theirs.fit_transform(X)).max() < 1e-7
+
+    @pytest.mark.parametrize("M", ["unnormalized", "normalized", None])
+    def test_theorem_4(self, M):
+        """Functions of the kernel (eq. 7), on the rows, are the vectors of eq. 3 with the penalty K^+ + HMH."""
+        X, few = problem(60, p=30)
+        n = len(X)
+        H = np.eye(n) - 1 / n
+        kernel = lambda A, B: rbf_kernel(A, B, gamma=1 / 500)  # noqa: E731
+        tdl = TDL(3, reg=0.5, laplacian=M, kernel=kernel).fit(X, few)
+        P = pinv(H @ kernel(X, X) @ H)
+        if M is not None:
+            W = either(heat_kernel(nearest(X, 20)))
+            L, d = laplacian(W).toarray(), W.sum(axis=1)
+            P += H @ (L / np.sqrt(np.outer(d, d)) if M == "normalized" else L) @ H
+        S = H @ (2 * laplacian(label_cost(X, few, 20)).toarray() + 0.5 * P) @ H
+        values, V = np.linalg.eigh(S + 1e6 / n)
+        np.testing.assert_allclose(tdl.eigenvalues_, values[:3], rtol=1e-6)
+        assert subspace_angles(tdl.embedding_, V[:, :3]).max() < 1e-6
+
+    @pytest.mark.parametrize(
+        "settings", [{"kernel": "rbf"}, {"kernel": linear_kernel}, {"kernel": "rbf", "n_landmarks": 25}]
+    )
+    def test_new_rows_that_are_training_rows_get_their_coordinates(self, settings):
+        X, few = problem()
+        tdl = TDL(2, random_state=0, **settings).fit(X, few)
+        np.testing.assert_allclose(tdl.transform(X), tdl.embedding_, atol=1e-9)
+        np.testing.assert_allclose(tdl.embedding_.sum(axis=0), 0, atol=1e-9)
+        np.testing.assert_allclose(tdl.embedding_.T @ tdl.embedding_, np.eye(2), atol=1e-9)
+        np.testing.assert_allclose(
+            TDL(2, random_state=0, **settings).fit_transform(X, few), tdl.transform(X), atol=1e-9
+        )
+
+    def test_all_rows_as_landmarks_are_the_exact_kernel(self):
+        X, few = problem(60, p=30)
+        kernel = lambda A, B: rbf_kernel(A, B, gamma=1 / 500)  # noqa: E731
+        exact = TDL(3, kernel=kernel).fit(X, few)
+        all_of_them = TDL(3, kernel=kernel, n_landmarks=1000, random_state=0).fit(X, few)
+        np.testing.assert_allclose(all_of_them.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
+        new = np.random.default_rng(5).standard_normal((9, 30))
+        np.testing.assert_allclose(np.abs(all_of_them.transform(new)), np.abs(exact.transform(new)), atol=1e-6)
+
+    def test_norms_are_those_of_the_kernel(self):
+        X, _ = problem(50, p=60)
+        H = np.eye(50) - 1 / 50
+        prior = KernelPrior(X, X, linear_kernel, None)
+        np.testing.assert_allclose(np.sort(prior.norms), np.linalg.eigvalsh(H @ linear_kernel(X) @ H)[1:], rtol=1e-8)
+
+    def test_fewer_directions_than_asked_for_are_said(self):
+        X, few = problem(p=2)
+        with pytest.warns(UserWarning, match="were asked for"):
+            tdl = TDL(5, kernel=linear_kernel, laplacian=None).fit(X, few)
+        assert tdl.embedding_.shape[1] == 2
+
+
+class TestNewRows:
+    def test_halves_of_digits(self):
+        X, y = load_digits(return_X_y=True)
+        train = np.arange(len(X)) % 2 == 0
+        few = np.where(np.arange(train.sum()) % 5, -1, y[train])
+        for settings in ({}, {"laplacian": "normalized"}, {"kernel": "rbf", "n_landmarks": 300}):
+            tdl = TDL(20, n_neighbors=10, reg=64.0, random_state=0, **settings).fit(X[train], few)
+            vote = KNeighborsClassifier(3).fit(tdl.embedding_[few >= 0], few[few >= 0])
+            transductive = vote.score(tdl.embedding_[few < 0], y[train][few < 0])
+            assert vote.score(tdl.transform(X[~train]), y[~train]) > transductive - 0.02, settings
+
+    def test_the_ties_of_training_rows(self):
+        X, few = problem()
+        W = either(heat_kernel(nearest(X, 20)))
+        for which in ("normalized", "unnormalized"):
+            tdl = TDL(2, laplacian=which).fit(X, few, affinity=W)
+            hidden = few < 0  # labelled rows are pulled by their cost, too
+            smooth = tdl.eigenvalues_.max() / 1024 < (1.0 if which == "normalized" else W.sum(axis=1)) / 2
+            rows = np.flatnonzero(hidden & smooth)
+            assert len(rows) > 100
+            np.testing.assert_allclose(tdl.transform(X, affinity=W)[rows], tdl.embedding_[rows], atol=1e-9)
+
+
+class TestAuto:
+    def test_takes_the_weight_that_hidden_labels_prefer(self):
+        X, few = problem(labels=60)
+        tdl = TDL(3, reg="auto", random_state=0).fit(X, few)
+        best = max(tdl.reg_scores_.values())
+        assert tdl.reg_scores_[tdl.reg_] == best
+        assert tdl.reg_ == max(reg for reg, score in tdl.reg_scores_.items() if score == best)
+        again = TDL(3, reg=tdl.reg_).fit(X, few)
+        np.testing.assert_allclose(again.eigenvalues_, tdl.eigenvalues_)
+        assert again.reg_scores_ == {}
+
+    def test_labels_at_random_are_not_found(self):
+        """The leave-one-out of labels that shaped the embedding would say 100 % here."""
+        rng = np.random.default_rng(0)
+        X, few = rng.standard_normal((200, 3)), np.full(200, -1)
+        few[:100] = rng.integers(0, 2, 100)
+        assert max(TDL(reg="auto", random_state=0).fit(X, few).reg_scores_.values()) < 0.65
+
+    def test_too_few_labels_are_refused(self):
+        X, few = problem(labels=1)
+        with pytest.raises(ValueError, match="reg='auto' hides a third"), pytest.warns(UserWarning, match="one class"):
+            TDL(reg="auto").fit(X, few)
+
+
+def test_labels_of_any_kind_and_none():
+    X, few = problem()
+    expected = TDL(3).fit(X, few)
+    words = np.array(["a", "b", "c"], dtype=object)[few]
+    words[few < 0] = None
+    for y, classes in ((words, ["a", "b", "c"]), (np.where(few < 0, np.nan, few), [0, 1, 2]), (few + 0, [0, 1, 2])):
+        tdl = TDL(3).fit(X, y)
+        np.testing.assert_allclose(tdl.eigenvalues_, expected.eigenvalues_)
+        assert list(tdl.classes_) == classes
+    for nothing in (None, np.full(len(X), -1)):
+        np.testing.assert_allclose(
+            TDL(3, reg=1.0).fit(X, nothing).eigenvalues_,
+            LaplacianEigenmaps(3, n_neighbors=20, laplacian="unnormalized").fit(X).eigenvalues_, atol=1e-10,
+        )  # fmt: skip
+    with pytest.warns(UserWarning, match="one class"):
+        TDL().fit(X, np.where(few == 0, 0, -1))
+
+
+def test_a_cost_of_ones_own():
+    X, few = problem()
+    C = label_cost(X, few, 20)
+    np.testing.assert_allclose(TDL(3).fit(X, cost=C).eigenvalues_, TDL(3).fit(X, few).eigenvalues_)
+    with pytest.raises(ValueError, match="cost must be symmetric"):
+        TDL().fit(X, cost=np.triu(np.ones((150, 150))))
+    with pytest.raises(ValueError, match="cost must be of shape"):
+        TDL().fit(X, cost=np.ones((3, 3)))
+
+
+def test_invariances():
+    X, few = problem()
+    base = TDL(3, reg=10.0).fit(X, few)
+    order = np.random.default_rng(1).permutation(len(X))
+    turn = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    renamed = np.where(few < 0, -1, 5 - few)
+    for rows, y in ((X[order], few[order]), (X @ turn + 1e3, few), (3 * X, few), (X, renamed)):
+        np.testing.assert_allclose(TDL(3, reg=10.0).fit(rows, y).eigenvalues_, base.eigenvalues_, atol=1e-8)
+    single = TDL(3, reg=10.0).fit(X.astype(np.float32), few)
+    assert single.embedding_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.eigenvalues_, base.eigenvalues_, atol=1e-3)
+    thin = TDL(3, reg=10.0).fit(csr_array(X), few)
+    np.testing.assert_allclose(thin.eigenvalues_, base.eigenvalues_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"reg": 0.0}, ValueError, "reg must be larger than 0"),
+        ({"reg": "best"}, TypeError, "reg must be a number"),
+        ({"laplacian": None}, ValueError, "laplacian=None leaves no prior"),
+        ({"laplacian": "both"}, ValueError, "laplacian must be"),
+        ({"kernel": "poly"}, ValueError, "kernel must be None, 'rbf' or a function"),
+        ({"kernel": "rbf", "n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
+        ({"n_cost_neighbors": 0}, ValueError, "n_cost_neighbors must be at least 1"),
+        ({"n_components": 1.5}, TypeError, "n_components must be an integer"),
+    ],
+)
+def test_bad_parameters_are_named(settings, error, message):
+    with pytest.raises(error, match=message):
+        TDL(**settings).fit(*problem())
+
+
+def test_moons():
+    """The paper's figure 1: the labels of ten rows a class tell the moons apart, the graph alone does not."""
+    ours, alone = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        a, b = rng.uniform(0, np.pi, (2, 100))
+        X = np.vstack([np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])])
+        X, y = 2 * (X + 0.05 * rng.standard_normal(X.shape)), np.repeat([0, 1], 100)
+        few = np.where(np.arange(200) % 100 < 10, y, -1)
+        settings = {"affinity": "full", "bandwidth": 0.25, "laplacian": "normalized"}
+        for model, scores in (
+            (TDL(1, reg=16.0, n_cost_neighbors=3, **settings), ours),
+            (LaplacianEigenmaps(1, **settings), alone),
+        ):
+            Z = model.fit(X, few).embedding_
+            scores.append(KNeighborsClassifier(1).fit(Z[few >= 0], y[few >= 0]).score(Z[few < 0], y[few < 0]))
+    assert np.mean(ours) >= 0.95
+    assert np.mean(alone) < 0.9
