@@ -10,6 +10,7 @@ from .estimators import LaplacianEigenmaps as LaplacianEigenmaps
 from .estimators import PairNCA as PairNCA
 from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .estimators import SoftNeighborsRegressor as SoftNeighborsRegressor
+from .estimators import TDLClassifier as TDLClassifier
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "PairNCA",
     "SoftNeighborsClassifier",
     "SoftNeighborsRegressor",
+    "TDLClassifier",
 ]

@@ -10,3 +10,4 @@ from .rca import RCA as RCA
 from .soft_neighbors import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .soft_neighbors import SoftNeighborsRegressor as SoftNeighborsRegressor
 from .tdl import TDL as TDL
+from .tdl_classifier import TDLClassifier as TDLClassifier

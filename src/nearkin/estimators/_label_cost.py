@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from sklearn.neighbors import KNeighborsClassifier
 
 from ..graphs import laplacian, mean_weights
 from ..neighbors import nearest_other_class, nearest_same_class
 from ._graph_prior import GraphPrior
 from ._kernel_prior import KernelPrior
+from .soft_neighbors import SoftNeighborsClassifier
 
 REGS = tuple(8.0**power for power in range(6))
 FOLDS = 3
-VOTES = 5
 
 
 def label_cost(X: Any, codes: np.ndarray, n_neighbors: int) -> csr_array:
@@ -47,15 +46,17 @@ def choose_reg(
     right = dict.fromkeys(REGS, 0)
     for fold in range(FOLDS):
         hidden, shown = labelled[fold_of == fold], labelled[fold_of != fold]
-        if len(hidden) == 0 or len(shown) == 0:
-            raise ValueError(f"reg='auto' hides a third of the labels, but y has {len(labelled)}: give a number.")
+        if len(hidden) == 0 or len(np.unique(codes[shown])) < 2:
+            raise ValueError(
+                f"reg='auto' hides a third of the labels; the {len(labelled)} of y are too few for that: give a number."
+            )
         visible = np.full_like(codes, -1)
         visible[shown] = codes[shown]
         cost = csr_array(2 * laplacian(label_cost(X, visible, n_neighbors)))
         start = None
         for reg in REGS:
             V = prior.solve(cost, reg, m, start).vectors
-            vote = KNeighborsClassifier(min(VOTES, len(shown)), algorithm="brute").fit(V[shown], codes[shown])
+            vote = SoftNeighborsClassifier(bandwidth="auto").fit(V[shown], codes[shown])
             right[reg] += int(np.sum(vote.predict(V[hidden]) == codes[hidden]))
             start = V.sum(axis=1)  # where the next search begins
     return {reg: count / len(labelled) for reg, count in right.items()}

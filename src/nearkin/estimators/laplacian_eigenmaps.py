@@ -143,10 +143,11 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
         normalized = check_laplacian(self.laplacian)
 
         with task.step("graph"):
+            self._graph: RowGraph | None = None
             if affinity is None:
                 self._graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth)
             else:
-                self._graph, W = None, validate_affinity(affinity, X.shape[0])
+                W = validate_affinity(affinity, X.shape[0])
             prior = GraphPrior(W, normalized)
         with task.step("eigenproblem"):
             null = indicators(connected_components(W), prior.scale)

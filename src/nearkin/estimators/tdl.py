@@ -23,7 +23,7 @@ from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._warn import warn_user
 from ..graphs import laplacian
 from ._graph_prior import GraphPrior, RowGraph, check_laplacian, embed_new_rows
-from ._kernel_prior import KernelPrior, kernel_function
+from ._kernel_prior import KernelPrior, KernelRule, kernel_function
 from ._label_cost import choose_reg, label_cost
 
 
@@ -47,7 +47,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         m, at most n - 1.
     reg : float or "auto", default=1024.0
         Weight of the penalty, larger than 0. "auto" hides a third of the labels at a time and takes, of the powers of 8
-        from 1 to 32,768, that with which 5-NN votes of the others find them best (of equals, the largest).
+        from 1 to 32,768, that with which the others find them best by `SoftNeighborsClassifier(bandwidth="auto")` (of
+        equals, the largest).
     n_cost_neighbors : int, default=20
         k of the cost.
     n_neighbors : int, default=20
@@ -247,7 +248,7 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return KernelPrior(X, anchors, kernel_function(self.kernel, X), graph)
 
     def _graph_prior(self, X: Any, affinity: Any) -> GraphPrior | None:
-        self._graph = None
+        self._graph: RowGraph | None = None
         if self.laplacian is None:
             return None
         normalized, k = check_laplacian(self.laplacian), check_n_neighbors(self.n_neighbors)
@@ -289,7 +290,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         check_is_fitted(self, "embedding_")
         X = validate_rows(self, X, reset=False)
-        Z = self._rule(X) if self.kernel is not None else embed_new_rows(self._rule, self._graph, X, affinity)
+        rule = self._rule
+        Z = rule(X) if isinstance(rule, KernelRule) else embed_new_rows(rule, self._graph, X, affinity)
         return Z.astype(X.dtype, copy=False)
 
     @property
