@@ -30,14 +30,15 @@ def lanczos_largest(
     the found directions are pushed below the rest of the spectrum, and whatever a second start then finds above the
     smallest of the m is exchanged for it. Where ARPACK gives up, the matrix is formed and solved by LAPACK.
 
-    `tol` bounds the residuals relative to the eigenvalues (0: to rounding), `start` is where the search begins.
+    `tol` bounds the residuals relative to the eigenvalues (0: to rounding), `start` is where the search begins. A needs
+    to be symmetric in its range only, if the start lies there.
     """
     starts = np.random.default_rng(0)
     d = A.shape[0]
     try:
         values, V = eigsh(A, m, which="LA", tol=tol, v0=starts.standard_normal(d) if start is None else start)
         for _ in range(m):
-            missed = _missed(A, values, V, starts.standard_normal(d), tol)
+            missed = _missed(A, values, V, A @ starts.standard_normal(d), tol)
             if missed is None:
                 break
             worst = values.argmin()
