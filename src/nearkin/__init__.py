@@ -5,9 +5,24 @@ from .estimators import LPP as LPP
 from .estimators import NCA as NCA
 from .estimators import NMMP as NMMP
 from .estimators import RCA as RCA
+from .estimators import DiscriminativeProjections as DiscriminativeProjections
+from .estimators import DiscriminativeProjectionsClassifier as DiscriminativeProjectionsClassifier
+from .estimators import DiscriminativeProjectionsRegressor as DiscriminativeProjectionsRegressor
 from .estimators import PairNCA as PairNCA
 from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .estimators import SoftNeighborsRegressor as SoftNeighborsRegressor
 
 __version__ = "0.1.0"
-__all__ = ["DNE", "LPP", "NCA", "NMMP", "RCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor"]
+__all__ = [
+    "DNE",
+    "LPP",
+    "NCA",
+    "NMMP",
+    "RCA",
+    "DiscriminativeProjections",
+    "DiscriminativeProjectionsClassifier",
+    "DiscriminativeProjectionsRegressor",
+    "PairNCA",
+    "SoftNeighborsClassifier",
+    "SoftNeighborsRegressor",
+]

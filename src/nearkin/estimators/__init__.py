@@ -1,5 +1,8 @@
 """One method a file, named after it; each reads as its paper."""
 
+from .discriminative_predictors import DiscriminativeProjectionsClassifier as DiscriminativeProjectionsClassifier
+from .discriminative_predictors import DiscriminativeProjectionsRegressor as DiscriminativeProjectionsRegressor
+from .discriminative_projections import DiscriminativeProjections as DiscriminativeProjections
 from .dne import DNE as DNE
 from .lpp import LPP as LPP
 from .nca import NCA as NCA
