@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array import dense_float64, encode_partial_labels, has_target, validate_partial_target_rows, validate_rows
 from .._memory import require_memory
+from ..spectral import ZERO
 from .discriminative_projections import DiscriminativeProjections
 
 
@@ -118,11 +119,12 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, BaseEstimator):
 
 
 class DiscriminativeProjectionsRegressor(RegressorMixin, BaseEstimator):
-    """Predict the value whose place in the common space of `DiscriminativeProjections` is nearest to the row.
+    """Predict the value whose place in the common space of `DiscriminativeProjections` is nearest to that of the row.
 
-    That is least squares on the label map: the y that minimizes ||f'x - g'y||. Where f'x does not tell the value well,
-    the nearest place overshoots (it takes all of f'x for signal); so it is multiplied by the number, for q targets the
-    q x q matrix, that is best on the labelled rows.
+    That is least squares on the label map: the y that minimizes sum_j (f_j'x - g_j'y)^2 / lambda_j, since the cost of
+    direction j is lambda_j and costs of two directions are uncorrelated, V'(A + C)V = diag(lambda). Where f'x does not
+    tell the value well, the nearest place overshoots (it takes all of f'x for signal); so it is multiplied by the
+    number, for q targets the q x q matrix, that is best on the labelled rows.
 
     Parameters
     ----------
@@ -243,8 +245,13 @@ def _distances(projections: DiscriminativeProjections, X: Any) -> np.ndarray:
 
 
 def _read_off(projections: DiscriminativeProjections, X: Any) -> np.ndarray:
-    """Return for every row the y (q,) whose place g'y is nearest, the shortest of several."""
-    return projections.transform(X) @ np.linalg.pinv(projections.label_components_).T
+    """Return for every row the y (q,) whose place is nearest, each direction in units of its cost.
+
+    A cost of 0 is taken for 1e-10 of the largest; of several y the shortest is returned.
+    """
+    cost = projections.eigenvalues_
+    unit = np.sqrt(np.maximum(cost, max(ZERO * cost.max(), np.finfo(float).tiny)))
+    return (projections.transform(X) / unit) @ np.linalg.pinv(projections.label_components_ / unit[:, None]).T
 
 
 def _moved(X: Any, origin: np.ndarray) -> Any:

@@ -58,8 +58,8 @@ class DiscriminativeProjections(LinearEmbedding):
         What y says.
     mu : float or None, default=None
         Weight of the graph, 0 or more. None is the paper's rule, l / s for classes and 0.1 l / s for numbers, s the sum
-        of W. Larger keeps neighbours, smaller separates classes. For mu -> infinity numbers give LPP's directions (after
-        those in which X f vanishes), but classes do not: where all rows hang together, the first c directions then
+        of W. Larger keeps neighbours, smaller separates classes. For mu -> infinity numbers give the directions of LPP
+        (after those in which X f vanishes), classes do not: where all rows hang together, the first c directions then
         send all of them to one point.
     n_neighbors : int, default=10
         k of the graph.
