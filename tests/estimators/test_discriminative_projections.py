@@ -307,9 +307,14 @@ class TestBoth:
         coarse = DiscriminativeProjections(3, target=target).fit(X, y, affinity=graph(X, 50)[0])
         assert np.abs(coarse.components_ - expected.components_).max() > 1e-4
 
+    def test_fewer_directions_than_asked_for(self, target):
+        X = np.random.default_rng(0).normal(size=(40, 2)) @ np.ones((2, 6))
+        with pytest.warns(UserWarning, match=r"n_components=6 were asked for, but the data vary in 2 directions only"):
+            model = DiscriminativeProjections(6, target=target).fit(X, np.arange(40) % 2 + 1.0)
+        assert model.rank_ == model.n_components_ == 2
+
     def test_no_graph(self, target):
         X, y = problem(target)
-        X[y != y] += 1e3  # far off, and seen by the graph only
         empty = csr_array((len(X), len(X)))
         with pytest.raises(ValueError, match="affinity has no edge, so mu cannot be chosen from it: set mu=0"):
             DiscriminativeProjections(target=target).fit(X, y, affinity=empty)
@@ -358,7 +363,7 @@ X_BAD = np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 5.0], [3.0, 1.0]])
         ("classes", [0.5, 0.5, 1.0, -1.0], "continuous"),
         ("classes", [0, 1, 1], "inconsistent numbers of samples"),
         ("classes", np.array(["a", 1, None, "b"], dtype=object), "mixes strings"),
-        ("classes", None, "y"),
+        ("classes", None, "requires y"),
         ("continuous", [1.0, np.nan, 1.0, np.nan], r"y does not vary \(all 1.0\)"),
         ("continuous", [[1.0, np.nan], [np.nan, 1.0], [2.0, np.nan], [1.0, np.nan]], "y holds no value"),
         ("continuous", [np.nan] * 4, "y holds no value"),
