@@ -64,6 +64,7 @@ def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
     far = X.copy()
     far[:, 0] += 1e6
     np.testing.assert_allclose(scatter(container(far), L), scatter(X, L), atol=1e-7)
+    np.testing.assert_allclose(total_scatter(container(far)), total_scatter(X), atol=1e-7)
 
 
 def test_a_distance_between_components_cancels_nothing(X):

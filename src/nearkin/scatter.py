@@ -53,6 +53,12 @@ def _anchored(X: np.ndarray, group: np.ndarray) -> np.ndarray:
     return X - X[_least_of_group(to_mean, group)[group]]
 
 
+def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
+    """Return sparse X relative to the row of fewest and smallest entries of each group: stays sparse."""
+    X = X.astype(np.float64)
+    return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
+
+
 def group_means(X: Any, group: np.ndarray) -> Any:
     """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
     membership = csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)))
@@ -83,7 +89,9 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     """
     w = np.ones(X.shape[0]) if weights is None else weights
     if issparse(X):
-        mean = w @ X.astype(np.float64) / w.sum()
+        X, w = X[w > 0], w[w > 0]
+        X = _sparsely_anchored(X, np.zeros(len(w), dtype=int))
+        mean = w @ X / w.sum()
         return second_moment(X, w) - w.sum() * np.outer(mean, mean)
     X = centre(X)[w > 0]
     w = w[w > 0]
@@ -112,9 +120,8 @@ def within_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
 
     A feature that is constant in every class is exactly 0 in it, which no difference of two sums would be.
     """
-    if issparse(X):  # anchored at the row of fewest and smallest entries: stays sparse
-        X = X.astype(np.float64)
-        X = X - X[_least_of_group(X.power(2).sum(axis=1), codes)[codes]]
+    if issparse(X):
+        X = _sparsely_anchored(X, codes)
         means = group_means(X, codes)
         return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
     X = _anchored(X, codes)

@@ -116,6 +116,17 @@ class TestClasses:
         np.testing.assert_allclose(far.label_prototypes_ - shift, near.label_prototypes_, atol=1e-6)
         np.testing.assert_array_equal(near.label_prototypes_, near.label_components_.T)
 
+    def test_sparse_rows_far_from_the_origin(self):
+        """They cannot be centred; the direction of no row is found even so."""
+        X, _, y = wine((9, 9, 9))
+        affinity = graph(X)[0]
+        X = np.where(np.random.default_rng(1).random(X.shape) < 0.02, X, 0)
+        X[:, 0] = np.linspace(0, 1, 178) + 1e6
+        assert np.count_nonzero(X) < 0.1 * X.size
+        dense, sparse = (DiscriminativeProjections(3).fit(c(X), y, affinity=affinity) for c in (np.asarray, csr_array))
+        np.testing.assert_array_equal(sparse.constant_eigenvalues_, dense.constant_eigenvalues_)
+        np.testing.assert_allclose(sparse.eigenvalues_, dense.eigenvalues_, rtol=1e-6)
+
     def test_labelled_rows_may_be_anywhere(self):
         X, _, y = wine()
         order = np.argsort(y < 0, kind="stable")  # as in the paper, the labelled ones first

@@ -29,6 +29,7 @@ from ..spectral import ratio_trace
 from .base import LinearEmbedding
 
 LARGEST_ORDER = 10_000  # of a dense pencil
+SEEN = 1e-8  # a label is seen above this; what rounding leaves of a mean that cancels is less, also far from the origin
 SHARE = {"classes": 1.0, "continuous": 0.1}  # mu by the paper's rule, in units of l / s
 
 
@@ -301,7 +302,7 @@ def _number_pencil(X: Any, y: np.ndarray, labelled: np.ndarray, degrees: np.ndar
 def _split(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return orthonormal bases of the g with K'g other than 0 and of those with K'g = 0; K has entries of about 1."""
     U, s, _ = svd(K, full_matrices=K.shape[0] > K.shape[1])
-    rank = int(np.sum(s > RANK_TOLERANCE))
+    rank = int(np.sum(s > SEEN))
     return U[:, :rank], U[:, rank:]
 
 
