@@ -10,11 +10,14 @@ exactly, so that no p x p matrix is ever formed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, svd
+from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
@@ -137,12 +140,18 @@ class RowSpace:
     ----------
     coordinates : array or sparse matrix of shape (n, r)
         For p <= n the rows themselves; for p > n the rows, centred or not, in an orthonormal basis of their span.
-    basis : array of shape (r, p), or None
-        That basis; None where the coordinates are the features.
+    to_features : function from (r, m) to (p, m), or None
+        Writes columns in these coordinates as columns of features; None where the coordinates are the features.
     """
 
     coordinates: Any
-    basis: np.ndarray | None
+    to_features: Callable[[np.ndarray], np.ndarray] | None
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """The orthonormal basis of the span, shape (r, p), for p > n."""
+        assert self.to_features is not None
+        return self.to_features(np.eye(self.coordinates.shape[1])).T
 
     def lift(self, V: np.ndarray) -> np.ndarray:
         """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive."""
@@ -150,14 +159,13 @@ class RowSpace:
 
     def lift_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return `lift(V)` and, as rows of the same signs, the columns of G (c, m) that belong to those of V."""
-        components = V.T if self.basis is None else V.T @ self.basis
+        components = V.T if self.to_features is None else self.to_features(V).T
         largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
         sign = np.where(largest < 0, -1.0, 1.0)
         return components * sign, G.T * sign
 
     def outside(self, m: int) -> np.ndarray:
         """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not vary at all."""
-        assert self.basis is not None
         r, p = self.basis.shape
         start = np.random.default_rng(0).standard_normal((p, m))
         return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
@@ -179,11 +187,21 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
         require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first, e.g. with PCA")
         return RowSpace(densified(X), None)
     require_memory(
-        4 * 8 * n * p,  # X, its left and right factors and the work space of the decomposition
+        2 * 8 * n * p + 8 * 8 * n * n,  # X dense and once more; square factors and the work space of the decomposition
         f"The span of {n} rows with {p} features",
         "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
     )
     rows = centre(dense_float64(X)) if centred else dense_float64(X)
-    U, s, Vt = svd(rows, full_matrices=False, overwrite_a=rows is not X, check_finite=False)
+    (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
+    U, s, Vt = svd(R.T, full_matrices=False, overwrite_a=True, check_finite=False)
     r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
-    return RowSpace(U[:, :r] * s[:r], Vt[:r])
+    # X = R'Q' = U s (QV)': with Q as its reflectors, only the directions that are asked for are ever written out.
+    return RowSpace(U[:, :r] * s[:r], lambda E: _reflected(reflectors, tau, Vt[:r].T @ E))
+
+
+def _reflected(reflectors: np.ndarray, tau: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Return Q E (p, m), where Q (p, n) has orthonormal columns and is a product of Householder reflections."""
+    QE = np.zeros((len(reflectors), E.shape[1]), order="F")
+    QE[: len(E)] = E
+    size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
+    return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
