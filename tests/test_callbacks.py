@@ -20,6 +20,7 @@ import nearkin
 from .test_contract import DESCENTS, VARIANTS, data
 
 STEPS = {
+    nearkin.DiscriminativeProjections: ["graph", "scatter", "eigenproblem"],
     nearkin.DNE: ["graph", "scatter", "eigenproblem"],
     nearkin.LPP: ["graph", "scatter", "eigenproblem"],
     nearkin.RCA: ["total scatter", "within scatter", "eigenproblem"],

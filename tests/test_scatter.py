@@ -12,6 +12,7 @@ from nearkin.scatter import (
     row_space,
     scatter,
     scatter_operator,
+    second_moment,
     total_scatter,
     within_scatter,
 )
@@ -63,6 +64,7 @@ def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
     far = X.copy()
     far[:, 0] += 1e6
     np.testing.assert_allclose(scatter(container(far), L), scatter(X, L), atol=1e-7)
+    np.testing.assert_allclose(total_scatter(container(far)), total_scatter(X), atol=1e-7)
 
 
 def test_a_distance_between_components_cancels_nothing(X):
@@ -113,6 +115,13 @@ def test_rows_without_weight_leave_no_trace(X):
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_second_moment_is_about_the_origin(X, container):
+    w = np.random.default_rng(1).random(30)
+    expected = sum(weight * np.outer(x, x) for weight, x in zip(w, X + 3, strict=True))
+    np.testing.assert_allclose(second_moment(container(X + 3), w), expected)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_total_is_within_plus_between(container):
     X, y = load_iris(return_X_y=True)
     within = sum(50 * np.cov(X[y == c].T, bias=True) for c in range(3))
@@ -132,7 +141,7 @@ class TestRowSpace:
     def test_tall_rows_are_left_alone(self, X):
         rows = row_space(X)
         assert rows.coordinates is X
-        assert rows.basis is None
+        assert rows.to_features is None
 
     def test_far_from_the_origin(self):
         X = np.random.default_rng(0).normal(size=(60, 300))
@@ -151,9 +160,20 @@ class TestRowSpace:
         X = np.random.default_rng(0).normal(size=(5, 20)) * np.logspace(0, -9, 20)
         assert row_space(X).coordinates.shape[1] == 4
 
+    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    def test_the_span_of_the_rows_as_they_are(self, container):
+        X = np.random.default_rng(0).normal(size=(12, 50)) + 2
+        kept = X.copy()
+        rows = row_space(container(X), centred=False)
+        assert rows.coordinates.shape == (12, 12)
+        np.testing.assert_allclose(rows.coordinates @ rows.basis, X, atol=1e-12)
+        np.testing.assert_array_equal(X, kept)
+
     def test_lift_fixes_signs(self):
-        lifted = RowSpace(np.eye(2), None).lift(np.array([[0.6, -0.8], [-0.8, -0.6]]))
-        np.testing.assert_array_equal(lifted, [[-0.6, 0.8], [0.8, 0.6]])
+        V = np.array([[0.6, -0.8], [-0.8, -0.6]])
+        np.testing.assert_array_equal(RowSpace(np.eye(2), None).lift(V), [[-0.6, 0.8], [0.8, 0.6]])
+        pairs = RowSpace(np.eye(2), None).lift_pairs(V, np.array([[1.0, 2.0], [3.0, 0.0], [0.0, -4.0]]))
+        np.testing.assert_array_equal(pairs[1], [[-1, -3, 0], [-2, 0, 4]])
 
     def test_outside_is_orthonormal_and_sees_nothing(self):
         X = np.random.default_rng(0).normal(size=(6, 20))
@@ -164,7 +184,7 @@ class TestRowSpace:
 
     def test_a_span_that_does_not_fit_is_refused(self, monkeypatch):
         monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**6)
-        with pytest.raises(MemoryError, match=r"100 rows with 1000 features needs about 3\.2 MB.*1 MB.*TruncatedSVD"):
+        with pytest.raises(MemoryError, match=r"100 rows with 1000 features needs about 2\.24 MB.*1 MB.*TruncatedSVD"):
             row_space(csr_array((100, 1000)))
 
 

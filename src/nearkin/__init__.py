@@ -6,6 +6,9 @@ from .estimators import NCA as NCA
 from .estimators import NMMP as NMMP
 from .estimators import RCA as RCA
 from .estimators import TDL as TDL
+from .estimators import DiscriminativeProjections as DiscriminativeProjections
+from .estimators import DiscriminativeProjectionsClassifier as DiscriminativeProjectionsClassifier
+from .estimators import DiscriminativeProjectionsRegressor as DiscriminativeProjectionsRegressor
 from .estimators import LaplacianEigenmaps as LaplacianEigenmaps
 from .estimators import PairNCA as PairNCA
 from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
@@ -20,6 +23,9 @@ __all__ = [
     "NMMP",
     "RCA",
     "TDL",
+    "DiscriminativeProjections",
+    "DiscriminativeProjectionsClassifier",
+    "DiscriminativeProjectionsRegressor",
     "LaplacianEigenmaps",
     "PairNCA",
     "SoftNeighborsClassifier",

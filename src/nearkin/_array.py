@@ -70,6 +70,30 @@ def validate_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarra
     return X, y
 
 
+def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, and real-valued targets as float64 of shape (n,) or (n, q).
+
+    NaN says that there is none. Some of the values that there are must vary.
+    """
+    refuse_foreign(X)
+    refuse_foreign(y, "y")
+    if y is not None:
+        y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
+    places = None if y is None else np.arange(len(y))  # stand for y, which may not be finite
+    X = canonical(validate_data(estimator, X, places, ensure_min_samples=2, **_ROWS)[0])
+    check_spread(X)
+    known = y[has_target(y)]
+    if not len(known) or (known == known[0]).all():
+        held = f"does not vary (all {known[0]!s})" if len(known) else "holds no value"
+        raise ValueError(f"y {held}: learning whose targets agree needs some that do not.")
+    return X, y
+
+
+def has_target(y: np.ndarray) -> np.ndarray:
+    """Say for every row whether it has a target; of several targets, all."""
+    return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+
+
 def as_rows(X: Any) -> Any:
     """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
     refuse_foreign(X)
@@ -158,9 +182,7 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     if missing.any():
         raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
     classes, codes = _distinct(y)
-    if len(classes) < 2:
-        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
-        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
+    require_two_classes(classes)
     return classes, codes
 
 
@@ -176,6 +198,13 @@ def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     codes = np.full(len(y), -1)
     codes[known] = positions
     return classes, codes
+
+
+def require_two_classes(classes: np.ndarray) -> None:
+    """Raise a ValueError when there is one class, or none."""
+    if len(classes) < 2:
+        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
+        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
 
 
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,11 +10,14 @@ exactly, so that no p x p matrix is ever formed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, svd
+from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
@@ -49,11 +52,17 @@ def _anchored(X: np.ndarray, group: np.ndarray) -> np.ndarray:
     have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
     """
     X = centre(X)
-    to_mean = np.linalg.norm(X - _group_means(X, group)[group], axis=1)
+    to_mean = np.linalg.norm(X - group_means(X, group)[group], axis=1)
     return X - X[_least_of_group(to_mean, group)[group]]
 
 
-def _group_means(X: Any, group: np.ndarray) -> Any:
+def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
+    """Return sparse X relative to the row of fewest and smallest entries of each group: stays sparse."""
+    X = X.astype(np.float64)
+    return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
+
+
+def group_means(X: Any, group: np.ndarray) -> Any:
     """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
     membership = csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)))
     return membership.T @ X / np.bincount(group)[:, None]
@@ -83,20 +92,30 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     """
     w = np.ones(X.shape[0]) if weights is None else weights
     if issparse(X):
-        X = X.astype(np.float64)
+        X, w = X[w > 0], w[w > 0]
+        X = _sparsely_anchored(X, np.zeros(len(w), dtype=int))
         mean = w @ X / w.sum()
-        return (X.T @ X.multiply(w[:, None])).toarray() - w.sum() * np.outer(mean, mean)
+        return second_moment(X, w) - w.sum() * np.outer(mean, mean)
     X = centre(X)[w > 0]
     w = w[w > 0]
     X = X - X[np.linalg.norm(X - w @ X / w.sum(), axis=1).argmin()]  # see `_anchored`
     X -= w @ X / w.sum()
-    return (X.T * w) @ X
+    return second_moment(X, w)
+
+
+def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
+    """Return `sum_i w_i x_i x_i'`, shape (p, p), float64: about the origin, wherever the mean is."""
+    if issparse(X):
+        X = X.astype(np.float64)
+        return (X.T @ X.multiply(weights[:, None])).toarray()
+    X = np.asarray(X, dtype=np.float64)
+    return (X.T * weights) @ X
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
     X = X.astype(np.float64) if issparse(X) else centre(X)
-    return total_scatter(dense_float64(_group_means(X, codes)), np.bincount(codes).astype(np.float64))
+    return total_scatter(dense_float64(group_means(X, codes)), np.bincount(codes).astype(np.float64))
 
 
 def within_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
@@ -104,13 +123,12 @@ def within_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
 
     A feature that is constant in every class is exactly 0 in it, which no difference of two sums would be.
     """
-    if issparse(X):  # anchored at the row of fewest and smallest entries: stays sparse
-        X = X.astype(np.float64)
-        X = X - X[_least_of_group(X.power(2).sum(axis=1), codes)[codes]]
-        means = _group_means(X, codes)
+    if issparse(X):
+        X = _sparsely_anchored(X, codes)
+        means = group_means(X, codes)
         return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
     X = _anchored(X, codes)
-    X -= _group_means(X, codes)[codes]
+    X -= group_means(X, codes)[codes]
     return X.T @ X
 
 
@@ -121,32 +139,43 @@ class RowSpace:
     Attributes
     ----------
     coordinates : array or sparse matrix of shape (n, r)
-        For p <= n the rows themselves; for p > n the centred rows in an orthonormal basis of their span.
-    basis : array of shape (r, p), or None
-        That basis; None where the coordinates are the features.
+        For p <= n the rows themselves; for p > n the rows, centred or not, in an orthonormal basis of their span.
+    to_features : function from (r, m) to (p, m), or None
+        Writes columns in these coordinates as columns of features; None where the coordinates are the features.
     """
 
     coordinates: Any
-    basis: np.ndarray | None
+    to_features: Callable[[np.ndarray], np.ndarray] | None
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """The orthonormal basis of the span, shape (r, p), for p > n."""
+        assert self.to_features is not None
+        return self.to_features(np.eye(self.coordinates.shape[1])).T
 
     def lift(self, V: np.ndarray) -> np.ndarray:
         """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive."""
-        components = V.T if self.basis is None else V.T @ self.basis
+        return self.lift_pairs(V, V[:0])[0]
+
+    def lift_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `lift(V)` and, as rows of the same signs, the columns of G (c, m) that belong to those of V."""
+        components = V.T if self.to_features is None else self.to_features(V).T
         largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
-        return components * np.where(largest < 0, -1.0, 1.0)
+        sign = np.where(largest < 0, -1.0, 1.0)
+        return components * sign, G.T * sign
 
     def outside(self, m: int) -> np.ndarray:
         """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not vary at all."""
-        assert self.basis is not None
         r, p = self.basis.shape
         start = np.random.default_rng(0).standard_normal((p, m))
         return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
 
 
-def row_space(X: Any) -> RowSpace:
+def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
 
     Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular value count as none.
+    `centred=False`, for criteria that depend on the origin, takes the span of the rows as they are.
 
     Raises
     ------
@@ -158,10 +187,21 @@ def row_space(X: Any) -> RowSpace:
         require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first, e.g. with PCA")
         return RowSpace(densified(X), None)
     require_memory(
-        4 * 8 * n * p,  # X, its left and right factors and the work space of the decomposition
+        2 * 8 * n * p + 8 * 8 * n * n,  # X dense and once more; square factors and the work space of the decomposition
         f"The span of {n} rows with {p} features",
         "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
     )
-    U, s, Vt = svd(centre(dense_float64(X)), full_matrices=False, overwrite_a=True, check_finite=False)
-    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - 1)
-    return RowSpace(U[:, :r] * s[:r], Vt[:r])
+    rows = centre(dense_float64(X)) if centred else dense_float64(X)
+    (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
+    U, s, Vt = svd(R.T, full_matrices=False, overwrite_a=True, check_finite=False)
+    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
+    # X = R'Q' = U s (QV)': with Q as its reflectors, only the directions that are asked for are ever written out.
+    return RowSpace(U[:, :r] * s[:r], lambda E: _reflected(reflectors, tau, Vt[:r].T @ E))
+
+
+def _reflected(reflectors: np.ndarray, tau: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Return Q E (p, m), where Q (p, n) has orthonormal columns and is a product of Householder reflections."""
+    QE = np.zeros((len(reflectors), E.shape[1]), order="F")
+    QE[: len(E)] = E
+    size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
+    return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]

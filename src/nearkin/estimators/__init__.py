@@ -1,5 +1,8 @@
 """One method a file, named after it; each reads as its paper."""
 
+from .discriminative_predictors import DiscriminativeProjectionsClassifier as DiscriminativeProjectionsClassifier
+from .discriminative_predictors import DiscriminativeProjectionsRegressor as DiscriminativeProjectionsRegressor
+from .discriminative_projections import DiscriminativeProjections as DiscriminativeProjections
 from .dne import DNE as DNE
 from .laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
 from .lpp import LPP as LPP

@@ -55,7 +55,7 @@ class UnitRows:
 
     def coordinates_of(self, A: np.ndarray) -> np.ndarray:
         """Return a map (m, p) of the features as a map of these rows."""
-        return A * self.unit if self.space.basis is None else A @ self.space.basis.T * self.unit
+        return A * self.unit if self.space.to_features is None else A @ self.space.basis.T * self.unit
 
 
 def _centred(X: Any, dtype: Any) -> Any:

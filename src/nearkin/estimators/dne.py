@@ -171,7 +171,7 @@ def _with_unseen_directions(rows: RowSpace, result: SpectralResult, m: int) -> t
     """
     components, eigenvalues = rows.lift(result.vectors), result.values
     d = _n_negative(eigenvalues)
-    if rows.basis is None or m <= d:
+    if rows.to_features is None or m <= d:
         return components, eigenvalues
     unseen = rows.outside(min(m - d, rows.basis.shape[1] - rows.basis.shape[0]))
     return np.insert(components, [d] * len(unseen), unseen, axis=0), np.insert(eigenvalues, [d] * len(unseen), 0.0)
