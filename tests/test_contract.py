@@ -57,7 +57,7 @@ def data(n=60, p=8, dtype=np.float64):
     ],
     expected_failed_checks=lambda estimator: (
         {"check_classifiers_classes": "trains on labels -1 and 1, and -1 is no label here"}
-        if isinstance(estimator, nearkin.DiscriminativeProjectionsClassifier)
+        if isinstance(estimator, (nearkin.DiscriminativeProjectionsClassifier, nearkin.TDLClassifier))
         else {}
     ),
 )

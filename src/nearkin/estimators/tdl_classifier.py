@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import encode_partial_labels, validate_labelled_rows, validate_rows
+from .._array import encode_partial_labels, require_two_classes, validate_labelled_rows, validate_rows
 from .soft_neighbors import SoftNeighborsClassifier
 from .tdl import TDL
 
@@ -117,9 +117,7 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
         """
         X, codes = validate_labelled_rows(self, X, y, encode_partial_labels)
         self.classes_ = encode_partial_labels(y)[0]
-        if len(self.classes_) < 2:
-            held = f"one class ({self.classes_[0]!r})" if len(self.classes_) else "no label"
-            raise ValueError(f"y holds {held}: to tell classes apart takes labels of at least two classes.")
+        require_two_classes(self.classes_)
         self.tdl_ = TDL(**self.get_params(deep=False)).fit(X, codes, affinity=affinity)
 
         known = codes >= 0
