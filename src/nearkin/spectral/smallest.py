@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
+from threadpoolctl import threadpool_limits
 
 from .._memory import require_memory
 from .lanczos import lanczos_largest
@@ -31,7 +32,7 @@ def smallest_eigenpairs(
     null: csr_array | None = None,
     *,
     excluded: np.ndarray | None = None,
-    tol: float = 1e-8,
+    tol: float = 1e-10,
     start: np.ndarray | None = None,
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
@@ -72,7 +73,8 @@ def smallest_eigenpairs(
     if n <= DENSE or m > n // 20:
         values, V = _dense(M, m, q)
     else:
-        values, V = _sparse(M, m, csr_array((n, 0)) if null is None else null, q, tol, start)
+        with threadpool_limits(1, user_api="blas"):  # to wake threads for each vector costs more than it saves
+            values, V = _sparse(M, m, csr_array((n, 0)) if null is None else null, q, tol, start)
     V -= np.outer(q, q @ V)
     V /= np.linalg.norm(V, axis=0)
     R = M @ V
