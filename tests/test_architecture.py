@@ -17,6 +17,7 @@ ALLOWED = {
     **{leaf: set() for leaf in LEAVES},
     "neighbors": LEAVES,
     "graphs": LEAVES,
+    "tangent": LEAVES | {"neighbors"},
     "scatter": LEAVES | {"graphs"},
     "spectral": LEAVES,
     "objectives": LEAVES,
