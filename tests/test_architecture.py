@@ -24,7 +24,7 @@ ALLOWED = {
     "descent": LEAVES,
     "estimators": LEAVES | {"neighbors", "graphs", "scatter", "spectral", "objectives", "descent"},
     "datasets": LEAVES,
-    "evaluation": LEAVES | {"estimators"},
+    "evaluation": LEAVES | {"estimators", "neighbors"},
     "plotting": LEAVES | {"estimators", "evaluation"},
     "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "__init__"},
     "__init__": {"estimators"},

@@ -171,7 +171,7 @@ def _tangents(X: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     f = X - X.mean(axis=1, keepdims=True)  # an image of any brightness and contrast has the same plane
     size, level = (np.abs(values).max(axis=1, keepdims=True) for values in (f, X))
     f = np.where(size > 1e-10 * level, f / np.where(size, size, 1), 0).reshape(-1, *shape)
-    f_v, f_u = np.gradient(f, axis=(1, 2))
+    f_v, f_u = np.stack(np.gradient(f, axis=(1, 2)))
     v, u = (np.arange(length) - (length - 1) / 2 for length in shape)
     v, u = v[:, None] / max(shape), u / max(shape)
     T = (f_u, f_v, u * f_u + v * f_v, v * f_u - u * f_v, u * f_u - v * f_v, v * f_u + u * f_v, f_u**2 + f_v**2)
