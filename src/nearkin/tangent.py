@@ -114,7 +114,9 @@ def tangent_graph(X: Any, shape: tuple[int, int], n_neighbors: int, *, n_candida
 
     Notes
     -----
-    Cost: that of `neighbors.nearest`, and about 64 n n_candidates height * width multiplications.
+    Cost: that of `neighbors.nearest`, and about 64 n n_candidates height * width multiplications. More rows need more
+    candidates: of the 20 nearest of 10,000 MNIST digits, 200 candidates held 0.95, 400 held 0.985
+    (`benchmarks/tangent.py`).
     """
     X = _images(X, shape, "X")
     k, n_candidates = check_n_neighbors(n_neighbors), check_integer(n_candidates, "n_candidates", 1)

@@ -1,9 +1,9 @@
 """Is an embedding good, and for whom? Neighbours kept, kin among the neighbours, held-out votes.
 
 A semi-supervised embedding places labelled rows where their labels want them. To leave such a row out and to ask
-whether its neighbours are of its class measures the obedience of the method, not the embedding: random labels pass, too.
-So whatever is judged by labels here is told apart for the rows whose labels were used and for those whose labels were
-not; only the second is a figure about new rows. Who was labelled is therefore an argument without a default.
+whether its neighbours are of its class measures the obedience of the method, not the embedding: random labels pass,
+too. So whatever is judged by labels here is told apart for the rows whose labels were used and for those whose labels
+were not; only the second is a figure about new rows. Who was labelled is therefore an argument without a default.
 """
 
 from __future__ import annotations
