@@ -8,6 +8,10 @@ of methods.
 """
 
 from .comparison import compare as compare
+from .embeddings import Shares as Shares
+from .embeddings import held_out_accuracy as held_out_accuracy
+from .embeddings import neighborhood_preservation as neighborhood_preservation
+from .embeddings import same_class_among as same_class_among
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import default_methods as default_methods

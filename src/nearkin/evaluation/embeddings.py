@@ -1,0 +1,210 @@
+"""Is an embedding good, and for whom? Neighbours kept, kin among the neighbours, held-out votes.
+
+A semi-supervised embedding places labelled rows where their labels want them. To leave such a row out and to ask
+whether its neighbours are of its class measures the obedience of the method, not the embedding: random labels pass,
+too. So whatever is judged by labels here is told apart for the rows whose labels were used and for those whose labels
+were not; only the second is a figure about new rows. Who was labelled is therefore an argument without a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._array import as_rows, check_integer, encode_labels, row_blocks
+from ..neighbors import nearest
+from .task import CLASSIFICATION
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of rows for K = 1, 2, ...; rows whose labels made the embedding are never mixed with the others.
+
+    Attributes
+    ----------
+    used, unused : ndarray of shape (n_neighbors,)
+        Shares, between 0 and 1, of the rows whose labels were used, and of those whose labels were not; NaN if there
+        are none.
+    n_used, n_unused : int
+        How many rows there are of each.
+    """
+
+    used: np.ndarray
+    unused: np.ndarray
+    n_used: int
+    n_unused: int
+
+
+def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None) -> np.ndarray:
+    """Return for K = 1, 2, ... the share of rows that keep their nearest neighbour among their K nearest.
+
+    Figure 6 of Discriminative Projections. It asks for no labels.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+        Rows in their original space.
+    Z : array or sparse matrix of shape (n, m)
+        The same rows, embedded.
+    n_neighbors : int, default=10
+        Largest K, at most n - 1.
+    rows : boolean mask of shape (n,) or array of row numbers, default=None
+        The rows to be judged, by their neighbours among all; None judges all.
+
+    Returns
+    -------
+    ndarray of shape (n_neighbors,)
+        Shares between 0 and 1, never falling with K. Where several rows of X are equally near (to ten digits), each of
+        them is the nearest neighbour. Of tied rows of Z, some are taken.
+
+    Raises
+    ------
+    TypeError
+        If X or Z is a Dask collection or a torch tensor, or `n_neighbors` no integer.
+    ValueError
+        If X and Z have different numbers of rows, no row is judged, or `n_neighbors` is out of bounds.
+
+    Notes
+    -----
+    Cost: two exact searches, n^2 (p + m), in n n_neighbors memory.
+    """
+    X, Z = as_rows(X), as_rows(Z)
+    n = Z.shape[0]
+    if X.shape[0] != n:
+        raise ValueError(f"X has {X.shape[0]} rows and Z has {n}: give the same rows, in the same order.")
+    judged = np.arange(n) if rows is None else np.arange(n)[rows]
+    if not len(judged):
+        raise ValueError("rows selects no row: there is nothing to judge.")
+    J = _neighbors(Z, n_neighbors)[judged]
+    smallest = _distances(X, judged, nearest(X, 1).indices[judged, None])
+    return _share_by_k(_distances(X, judged, J) <= smallest * (1 + 1e-10))
+
+
+def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
+    """Return for K = 1, 2, ... the share of rows with at least one row of their class among their K nearest.
+
+    Figures 3 and 7 of Discriminative Projections, where both kinds of rows are mixed.
+
+    Parameters
+    ----------
+    Z : array or sparse matrix of shape (n, m)
+        Embedded rows.
+    y : array of shape (n,)
+        The true class of every row, also of those that the embedding was made without.
+    n_neighbors : int, default=10
+        Largest K, at most n - 1.
+    labelled : boolean array of shape (n,)
+        The rows whose labels were used to make Z; `np.zeros(n, dtype=bool)` if none were.
+
+    Returns
+    -------
+    Shares
+        Neighbours are sought among all rows, whatever was known of them. A row alone in its class counts as one without
+        kin.
+
+    Raises
+    ------
+    TypeError
+        If Z is a Dask collection or a torch tensor, `labelled` is not boolean, or `n_neighbors` no integer.
+    ValueError
+        If labels are missing or are -1 exactly where they were not used, lengths differ, or `n_neighbors` is out of
+        bounds.
+
+    Notes
+    -----
+    Cost: one exact search, n^2 m, in n n_neighbors memory.
+    """
+    Z = as_rows(Z)
+    codes, labelled = _truth(y, labelled, Z.shape[0])
+    kin = codes[_neighbors(Z, n_neighbors)] == codes[:, None]
+    used, unused = (_share_by_k(kin[rows]) for rows in (labelled, ~labelled))
+    return Shares(used, unused, int(labelled.sum()), int((~labelled).sum()))
+
+
+def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] = (1, 3, 5, 10)) -> dict[int, float]:
+    """Return for several k how often the k nearest labelled rows vote right for a row whose label was not used.
+
+    Parameters
+    ----------
+    Z : array or sparse matrix of shape (n, m)
+        Embedded rows.
+    y : array of shape (n,)
+        The true class of every row, also of those that the embedding was made without.
+    labelled : boolean array of shape (n,)
+        The rows that vote: those whose labels were used to make Z. All others are judged.
+    n_neighbors : sequence of int, default=(1, 3, 5, 10)
+        Each k, at most the number of labelled rows.
+
+    Returns
+    -------
+    dict of k to accuracy, between 0 and 1
+
+    Raises
+    ------
+    TypeError
+        If Z is a Dask collection or a torch tensor, `labelled` is not boolean, or a k no integer.
+    ValueError
+        If labels are missing or are -1 exactly where they were not used, lengths differ, all rows are labelled or none
+        is, or a k is out of bounds.
+
+    Notes
+    -----
+    Cost: an exact search for each k, n_labelled n_unlabelled m.
+    """
+    Z = as_rows(Z)
+    codes, labelled = _truth(y, labelled, Z.shape[0])
+    n_voters = int(labelled.sum())
+    if not 0 < n_voters < len(codes):
+        raise ValueError(
+            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be judged, hide some labels "
+            "before the embedding is made."
+        )
+    for k in n_neighbors:
+        check_integer(k, "n_neighbors", 1, n_voters)
+    votes = {k: CLASSIFICATION.vote(k).fit(Z[labelled], codes[labelled]) for k in n_neighbors}
+    return {k: float(vote.score(Z[~labelled], codes[~labelled])) for k, vote in votes.items()}
+
+
+def _truth(y: Any, labelled: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the class of every row as a number, and whose labels were used; refuse the labels of a training."""
+    labelled = np.asarray(labelled)
+    if labelled.dtype != bool:
+        raise TypeError(
+            f"labelled must be a boolean array, True where a label was used to make Z; got {labelled.dtype}: from "
+            "labels with -1 for none it is y != -1."
+        )
+    classes, codes = encode_labels(y)
+    if labelled.shape != (n,) or codes.shape != (n,):
+        raise ValueError(f"y has {len(codes)} labels and labelled the shape {labelled.shape} for the {n} rows of Z.")
+    unlabelled = classes == -1  # all False for strings
+    if unlabelled.any() and np.array_equal(unlabelled[codes], ~labelled):
+        raise ValueError(
+            f"y is -1 in all {(~labelled).sum()} rows whose labels were not used: give their true labels, which is "
+            "what they are judged by."
+        )
+    return codes, labelled
+
+
+def _neighbors(Z: Any, n_neighbors: int) -> np.ndarray:
+    """Return the K nearest rows of every row: (n, K)."""
+    n = Z.shape[0]
+    return nearest(Z, check_integer(n_neighbors, "n_neighbors", 1, n - 1)).indices.reshape(n, -1)
+
+
+def _distances(X: Any, rows: np.ndarray, J: np.ndarray) -> np.ndarray:
+    """Return the distances from rows (m,) of X to others (m, K), by differences: those of duplicates are 0."""
+    D = np.empty(J.shape)
+    for block in row_blocks(len(rows), J.shape[1] * X.shape[1]):
+        difference = X[np.repeat(rows[block], J.shape[1])] - X[J[block].ravel()]
+        squares = difference.multiply(difference) if issparse(X) else np.square(difference, dtype=np.float64)
+        D[block] = np.sqrt(squares.sum(axis=1)).reshape(-1, J.shape[1])
+    return D
+
+
+def _share_by_k(hits: np.ndarray) -> np.ndarray:
+    """Return the share of rows with a hit among their first 1, 2, ... entries; NaN without rows."""
+    return np.logical_or.accumulate(hits, axis=1).mean(axis=0) if len(hits) else np.full(hits.shape[1], np.nan)
