@@ -25,9 +25,12 @@ STEPS = {
     nearkin.LPP: ["graph", "scatter", "eigenproblem"],
     nearkin.RCA: ["total scatter", "within scatter", "eigenproblem"],
     nearkin.NMMP: ["within scatter", "between scatter", "eigenproblem"],
+    nearkin.LaplacianEigenmaps: ["graph", "eigenproblem"],
+    nearkin.TDL: ["prior", "cost", "eigenproblem"],
 }
 listening = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on")
-spectral_variant = pytest.mark.parametrize("estimator", [v for v in VARIANTS if type(v) in STEPS], ids=repr)
+SPECTRAL = [*(v for v in VARIANTS if type(v) in STEPS), nearkin.LaplacianEigenmaps(), nearkin.TDL()]
+spectral_variant = pytest.mark.parametrize("estimator", SPECTRAL, ids=repr)
 every_variant = pytest.mark.parametrize("estimator", VARIANTS, ids=repr)
 
 
