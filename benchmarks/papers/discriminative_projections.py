@@ -28,15 +28,14 @@ from scipy.sparse import csr_array
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LinearRegression
-from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from nearkin import LPP, DiscriminativeProjections, DiscriminativeProjectionsClassifier
+from nearkin.evaluation import neighborhood_preservation, same_class_among
 from nearkin.graphs import either, heat_kernel
 from nearkin.neighbors import nearest
 
-RANKS = range(1, 11)
-SHOWN = (1, 2, 3, 5, 10)  # of the ranks
+SHOWN = (1, 2, 3, 5, 10)
 
 
 def stored(name: str) -> Any:
@@ -79,32 +78,26 @@ def labels_of(y: np.ndarray, share: float, seed: int = 0) -> np.ndarray:
     return few
 
 
-def ranked_neighbors(Z: np.ndarray) -> np.ndarray:
-    """Return the ten nearest other rows of every row."""
-    return NearestNeighbors(n_neighbors=RANKS[-1]).fit(Z).kneighbors(return_distance=False)
-
-
-def same_class_among(Z: np.ndarray, y: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return, for K = 1 to 10, the percentage of rows in the mask with one of their class among their K nearest."""
-    same = y[ranked_neighbors(Z)[mask]] == y[mask, None]
-    return 100 * np.logical_or.accumulate(same, axis=1).mean(axis=0)
-
-
-def neighborhood_preservation(nearest_one: np.ndarray, Z: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return, for K = 1 to 10, the percentage of rows in the mask whose nearest row is among their K nearest in Z."""
-    kept = ranked_neighbors(Z)[mask] == nearest_one[mask, None]
-    return 100 * np.logical_or.accumulate(kept, axis=1).mean(axis=0)
-
-
 def curves(
-    title: str, measure: Callable[[np.ndarray, np.ndarray], np.ndarray], maps: Any, labelled: np.ndarray
+    title: str, measure: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], maps: dict[str, np.ndarray]
 ) -> None:
     """Print what a figure draws, rows with used labels / rows with unused ones."""
     print(f"\n### {title}: rows whose labels were used / rows whose were not, %\n")
     print(f"| K | {' | '.join(str(SHOWN[i]) for i in range(len(SHOWN)))} |\n| --- |{' --- |' * len(SHOWN)}")
     for name, Z in maps.items():
-        used, unused = measure(Z, labelled), measure(Z, ~labelled)
-        print(f"| {name} | {' | '.join(f'{used[k - 1]:.1f} / {unused[k - 1]:.1f}' for k in SHOWN)} |", flush=True)
+        used, unused = measure(Z)
+        cells = [f"{100 * used[k - 1]:.1f} / {100 * unused[k - 1]:.1f}" for k in SHOWN]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def kin(y: np.ndarray, labelled: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return the measure of figures 3 and 7."""
+
+    def measure(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shares = same_class_among(Z, y, labelled=labelled)
+        return shares.used, shares.unused
+
+    return measure
 
 
 def figures_of_usps(folder: Path | None) -> None:
@@ -118,9 +111,7 @@ def figures_of_usps(folder: Path | None) -> None:
     lpp = LPP(50).fit_transform(X)
     Z = dp.transform(X)
     maps = {"DP, 50-D": Z, "DP, 9-D": Z[:, :9], "LDA, 9-D": lda, "LPP, 50-D": lpp, "LPP, 9-D": lpp[:, :9], "raw": X}
-    curves(
-        "Figure 3, USPS: one of the same class among K", lambda Z, rows: same_class_among(Z, y, rows), maps, labelled
-    )
+    curves("Figure 3, USPS: one of the same class among K", kin(y, labelled), maps)
     print("\nThe paper (curves, no numbers): DP 50-D, DP 9-D and LDA alike, and much better than LPP.")
     face = DiscriminativeProjectionsClassifier().fit(X, few, affinity=W)
     print(f"Nearest label of 9 dimensions: {100 * face.score(X[~labelled], y[~labelled]):.1f} % of unused rows right.")
@@ -154,21 +145,14 @@ def figures_of_tdt2() -> None:
     lpp = LPP(100).fit_transform(turned)
     labelled = few >= 0
     lda = LinearDiscriminantAnalysis().fit(turned[labelled], y[labelled]).transform(turned)
-    nearest_one = ranked_neighbors(turned)[:, 0]
     maps = {"DP, 100-D": Z, "DP, 3-D": Z[:, :3], "LDA, 3-D": lda, "LPP, 100-D": lpp, "LPP, 3-D": lpp[:, :3]}
     curves(
         "Figure 6, TDT2: the nearest neighbour is still among K",
-        lambda Z, rows: neighborhood_preservation(nearest_one, Z, rows),
+        lambda Z: tuple(neighborhood_preservation(turned, Z, rows=rows) for rows in (labelled, ~labelled)),
         maps,
-        labelled,
     )
     print("\nThe paper (curves, no numbers): 100-D alike, DP and LPP, and much better than all that is 3-D.")
-    curves(
-        "Figure 7, TDT2: one of the same class among K",
-        lambda Z, rows: same_class_among(Z, y, rows),
-        maps | {"raw": turned},
-        labelled,
-    )
+    curves("Figure 7, TDT2: one of the same class among K", kin(y, labelled), maps | {"raw": turned})
     print(
         "\nThe paper (curves, no numbers): DP and LDA much better than LPP; DP 100-D slightly better than 3-D and LDA."
     )
@@ -298,6 +282,8 @@ if __name__ == "__main__":
     parser.add_argument("--figures", metavar="FOLDER", type=Path, help="draw figures 2, 4 and 5 there")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     options = parser.parse_args()
+    if options.figures:
+        options.figures.mkdir(parents=True, exist_ok=True)
     actions = {"usps": lambda: figures_of_usps(options.figures), "tdt2": figures_of_tdt2}
     with threadpool_limits(options.threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")
