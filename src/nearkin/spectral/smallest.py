@@ -32,7 +32,7 @@ def smallest_eigenpairs(
     null: csr_array | None = None,
     *,
     excluded: np.ndarray | None = None,
-    tol: float = 1e-10,
+    tol: float = 1e-8,
     start: np.ndarray | None = None,
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
