@@ -8,7 +8,8 @@ percentages of the rows without labels, standard deviations over random splits (
 What the paper leaves open, and what is done here. Table 1: a split draws 10 % of the rows until every class has one;
 k = 20 in the cost; scaling to [0, 1] uses all rows, as the method does. Table 2: the labelled 5 % are drawn from all
 rows; the graph of the 20 nearest has weight 1 where either row lists the other ("either"), or 1/2 for each list that
-names the other ("mean"); the tangent distance is that of the library. Laplacian Eigenmaps are `LaplacianEigenmaps` with the same Laplacian.
+names the other ("mean"); the tangent distance is that of the library. Laplacian Eigenmaps are `LaplacianEigenmaps` with
+the same Laplacian.
 """
 
 from __future__ import annotations
