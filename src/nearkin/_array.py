@@ -178,6 +178,12 @@ def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
+def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the labels of rows that have one; of numbers or truth values kept as objects, for the gaps, plain ones."""
+    y = y[rows]
+    return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
+
+
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes of labels, none of them missing, and the position of each; refuse what is no class."""
     if y.dtype == object:
