@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from nearkin.app.model import learned_model
-from nearkin.evaluation import RAW, compare, default_methods
+from nearkin.evaluation import RAW, compare, default_methods, semi_supervised_methods
 
-METHODS = {method.name: method for method in default_methods()}
-FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace"]
+METHODS = {method.name: method for method in [*default_methods(), *semi_supervised_methods()]}
+FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
 
 
