@@ -23,7 +23,8 @@ def winner(name, table, *, scale=True):
     if name != RAW:
         best = replace(raw, method=METHODS[name], difference=0.1, p_value=0.01)
         steps.append(("map", clone(METHODS[name].estimator)))
-    fitted = Pipeline([*steps, vote]).fit(table.X, table.y)
+    y = table.y if len(table.labelled) == len(table.y) else np.where(table.y == None, -1, table.y).astype(int)  # noqa: E711
+    fitted = Pipeline([*steps, vote]).fit(table.X, y)
     return learned_model(replace(comparison, results=(best, raw), winner=fitted), table)
 
 

@@ -91,7 +91,7 @@ class Columns:
 
 
 class Gaps:
-    """Missing and infinite cells, counted while a file is read; the former do not count in columns that may have gaps."""
+    """Missing and infinite cells, counted while a file is read; the former not in columns that may have gaps."""
 
     def __init__(self, with_gaps: Collection[str]) -> None:
         self._with_gaps = with_gaps
@@ -112,7 +112,10 @@ class Gaps:
 
 
 def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
-    """Return a column of a DataFrame as numbers, booleans, or else strings; equal strings are one object, a missing one is None."""
+    """Return a column of a DataFrame as numbers, booleans, or else strings; equal strings are one object.
+
+    A missing value is NaN, among strings None.
+    """
     import pandas as pd
     from pandas.api.types import is_numeric_dtype  # booleans are numeric to pandas
 
@@ -123,10 +126,10 @@ def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
     if not as_text and all(INTEGER.fullmatch(value) for value in found):  # integers too long for 64 bits
         numbers = found.astype(np.float64)
         if np.isfinite(numbers).all():
-            return np.append(numbers, np.nan)[codes]  # the code of a missing value is -1
+            return np.append(numbers, [np.nan])[codes]  # the code of a missing value is -1
     if any("\0" in value for value in found):  # arrays of strings forget those at the end
         raise TableError(f"{path}: {shown(column.name)} holds NUL characters: it may be damaged; save it again.")
-    return np.append(found, None)[codes]
+    return np.append(found, [None])[codes]
 
 
 def kind(dtype: Any) -> str:

@@ -62,7 +62,7 @@ def rows_of(table: Table, form: str = "d") -> str:
 
 def target_facts(table: Table) -> str:
     """Return what the target holds."""
-    values, counts = np.unique(table.y[table.labelled], return_counts=True)
+    values, counts = np.unique(table.labels, return_counts=True)
     if table.task == CLASSIFICATION.name:
         return f"{len(values)} classes of {counts.min()} to {counts.max()} rows"
     return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"

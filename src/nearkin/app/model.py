@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
-from .._array import known_labels, row_blocks
+from .._array import row_blocks
 from ..estimators import DNE, LPP, NCA, NMMP, RCA, TDL
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..plotting import feature_stretch
@@ -222,7 +222,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     assert comparison.winner is not None
     best, raw, score = comparison.best, comparison[RAW], comparison.task.score_name
     rows = table.labelled
-    classes, codes = np.unique(known_labels(table.y, rows), return_inverse=True)
+    classes, codes = np.unique(table.labels, return_inverse=True)
     unlearned = Model(
         format=FORMAT,
         task=comparison.task.name,
@@ -264,7 +264,7 @@ def _ready(step: Any) -> Any:
 
 def _with_rows(step: Any, change: Callable[[Any], Any]) -> Any:
     """Return a step that holds the rows of a graph with these changed, else the step itself."""
-    if not isinstance(step, TDL):
+    if not isinstance(step, TDL) or step._graph is None:
         return step
     changed = copy(step)
     changed._graph = replace(step._graph, rows=change(step._graph.rows))

@@ -185,11 +185,11 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
 
 
 def _answers(table: Table) -> tuple[list[str] | None, np.ndarray]:
-    """Return the names of the classes, and every row's class by its number, -1 for none; or no names, and the rows' numbers."""
+    """Return the names of the classes, and every row's by its place there (none: -1); or None and the numbers."""
     if table.task != CLASSIFICATION.name:
         return None, table.y
-    rows, codes = table.labelled, np.full(len(table.y), -1)
-    classes, codes[rows] = np.unique(table.y[rows], return_inverse=True)
+    codes = np.full(len(table.y), -1)
+    classes, codes[table.labelled] = np.unique(table.labels, return_inverse=True)
     return [_text(label) for label in classes.tolist()], codes
 
 

@@ -43,8 +43,8 @@ class Table:
     X : ndarray or csr_array of shape (n, p)
         Features, finite; float64, or float32 where an NPZ file holds that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no label,
-        objects with None in its place; for a regression NaN.
+        Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no
+        label, objects with None in its place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     name : str
@@ -75,6 +75,12 @@ class Table:
     def labelled(self) -> np.ndarray:
         """Return the numbers of the rows that have a label."""
         return np.flatnonzero(~is_missing(self.y))
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Return the labels of these rows, in a plain type."""
+        rows = self.labelled
+        return self.y if len(rows) == len(self.y) else np.array(self.y[rows].tolist())
 
     @property
     def feature_names(self) -> list[str]:
