@@ -207,6 +207,12 @@ def require_two_classes(classes: np.ndarray) -> None:
         raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
 
 
+def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the labels of rows that have one; of numbers or truth values kept as objects, for the gaps, plain ones."""
+    y = y[rows]
+    return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
+
+
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes of labels, none of them missing, and the position of each; refuse what is no class."""
     if y.dtype == object:

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted
 
+from ._array import known_labels
 from .evaluation import CLASSIFICATION, RAW, Comparison, Task, held_out_map, named_task
 
 # Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight
@@ -126,6 +127,7 @@ class EmbeddingDisplay:
         *,
         task: str = CLASSIFICATION.name,
         split: Any = None,
+        unlabelled: Any = (),
         test_size: float = 0.3,
         n_neighbors: int = 3,
         random_state: int = 0,
@@ -145,6 +147,8 @@ class EmbeddingDisplay:
             Whether y holds classes or numbers.
         split : pair of integer arrays, default=None
             Training rows and held-out rows, e.g. a fold of a comparison; None draws them.
+        unlabelled : integer array, default=()
+            Rows without a label to learn from, too; it takes a split.
         test_size : float, default=0.3
             Share of rows that are drawn to be held out, of classes about so in each.
         n_neighbors : int, default=3
@@ -157,9 +161,10 @@ class EmbeddingDisplay:
         """
         y = np.asarray(y)
         split = split or _hold_out(y, test_size, random_state, named_task(task))
-        seen = held_out_map(estimator, X, y, split, n_neighbors, task=task)
+        rows = np.asarray(unlabelled, dtype=int)
+        seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
-        return cls(seen.embedding, y[seen.rows], seen.score, n_neighbors, name, task).plot(ax=ax)
+        return cls(seen.embedding, known_labels(y, seen.rows), seen.score, n_neighbors, name, task).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""

@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 import zipfile
+from dataclasses import is_dataclass
 
 import numpy as np
 import skops.io
@@ -107,7 +108,18 @@ def attributes(model):
     yield from (("encoder", name) for name in vars(model.encoder))
     yield from (("encoder", "categories", number) for number in range(len(model.encoder.categories)))
     for number, step in enumerate(model.steps):
-        yield from (("steps", number, name) for name in vars(step))
+        yield from (("steps", number, *way) for way in _inside(step))
+
+
+def _inside(step):
+    """Yield the way to every attribute of a step, and of the graph that it may have."""
+    for name, value in vars(step).items():
+        yield (name,)
+        if is_dataclass(value):
+            yield from ((name, *way) for way in _inside(value))
+            yield from (
+                ((name, "rows", part) for part in value.rows) if isinstance(vars(value).get("rows"), dict) else ()
+            )
 
 
 @functools.cache

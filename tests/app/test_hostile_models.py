@@ -66,6 +66,8 @@ BASES = {
     "dense": ("LDA", "dense table.npz", None, "classification"),
     "sparse": ("raw k-NN", "sparse table.npz", None, "classification"),
     "numbers": ("PCA", "words table.csv", "width", "regression"),
+    "graph": ("TDL", "dense table.npz", None, "classification"),
+    "sparse graph": ("TDL", "sparse table.npz", None, "classification"),
 }
 
 
@@ -429,7 +431,7 @@ def test_protocols(words, refused):
 
 
 def test_formats(words, refused):
-    texts = ["0", "-1", "true", "null", "1.0", '"1"', "[1]", "NaN", "1", "3", "9" * 4000, "", "[" * 9999, 1, None]
+    texts = ["0", "-1", "true", "null", "1.0", '"1"', "[1]", "NaN", "1", "2", "4", "9" * 4000, "", "[" * 9999, 1, None]
     refused({text: edited(words, (*place_of(words, "format"), "content"), text) for text in texts})
 
 
@@ -550,8 +552,15 @@ NOT_OF_CLASSES = ("task", "codes", "classes", "held_out", "n_neighbors")
 
 @pytest.mark.parametrize(
     ("base", "parts"),
-    [("words", ""), ("dense", "steps"), ("sparse", "coordinates"), ("numbers", NOT_OF_CLASSES)],
-    ids=["words", "dense", "sparse", "numbers"],
+    [
+        ("words", ""),
+        ("dense", "steps"),
+        ("sparse", "coordinates"),
+        ("numbers", NOT_OF_CLASSES),
+        ("graph", "steps"),
+        ("sparse graph", "steps"),
+    ],
+    ids=["words", "dense", "sparse", "numbers", "graph", "sparse graph"],
 )
 def test_any_value_for_any_attribute(sound, harmless, base, parts):
     model, data = sound[base]
@@ -668,6 +677,7 @@ def test_as_many_neighbours_as_rows(sound, harmless):
 
 def test_more_neighbours_than_anybody_asks_for(words, refused):
     many = {"coordinates": np.ones((9999, 6)), "codes": np.zeros(9999, dtype=np.int32), "n_neighbors": 9999}
+    many |= {"rows": np.arange(9999), "n_rows": 9999}
     for name, value in many.items():
         words = altered(words, name, value)
     refused({"k": words}, "its number of neighbours")

@@ -122,6 +122,9 @@ PLAIN = csv()
 LINES = PLAIN.splitlines()
 SOUND = {
     "plain": PLAIN,
+    "short rows": PLAIN.replace(",red", "", 3),
+    "labels that are empty": labelled("a", "", "b"),
+    "numbers and gaps": labelled(1, "NA", 2),
     "byte order mark": b"\xef\xbb\xbf" + PLAIN.encode(),
     "CRLF": PLAIN.replace("\n", "\r\n"),
     "CR": PLAIN.replace("\n", "\r"),
@@ -185,7 +188,6 @@ REFUSED = {
     "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
     "long rows": (PLAIN.replace("red", "red,red,red", 3), "rows have more fields than the header line"),
     "a long row": (PLAIN + "1,red,red\n", "Expected 2 fields in line 26, saw 3"),
-    "short rows": (PLAIN.replace(",red", "", 3), "missing values (empty fields, NA, None and the like) in 'kind' (3)"),
     "trailing commas": (PLAIN.replace("\n", ",\n"), "missing values"),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 rows: too few"),
@@ -204,8 +206,8 @@ REFUSED = {
     "labels that are real numbers": (labelled(0.5, 1.5), "the target must be classes"),
     "labels of 40 digits": (labelled(10**40, 10**40 + 1), "the target must be classes"),
     "labels that are infinite": (labelled("inf", "1"), "infinite values in 'kind' (12)"),
-    "labels that are empty": (labelled("a", "", "b"), "missing values"),
-    "labels called nan": (labelled("a", "nan"), "missing values"),
+    "labels called nan": (labelled("a", "nan"), "'kind' holds one class, 'a'"),
+    "no label at all": (labelled("", "NA"), "t.csv has 0 rows with a label in 'kind'"),
     "labels of 100,000 letters": (labelled(LONG, LONG + "y"), "'kind' holds text of 100001 characters"),
     "a column called like an encoded value": (
         csv(**{"more": ["a", "b"] * 12, "more=a": SIZES}),
@@ -342,6 +344,8 @@ def indexed(index):
 DAYS = [datetime.datetime(2020, 1, 1 + i % 3) for i in INTEGERS]
 BROKEN_TEXT = pa.StringArray.from_buffers(N, pa.py_buffer(np.arange(N + 1, dtype=np.int32)), pa.py_buffer(b"\xff" * N))
 SOUND_PARQUET = {
+    "labels with nulls": labelled_arrow([None, *KINDS[1:]]),
+    "truth values with nulls": labelled_arrow([None, *[True, False] * 11, True]),
     "plain": arrow(),
     "decimals": arrow(more=[decimal.Decimal(i) / 8 for i in INTEGERS]),
     "decimals of 60 digits": arrow(more=pa.array([decimal.Decimal(10) ** 60 * i for i in INTEGERS])),
@@ -383,8 +387,7 @@ REFUSED_PARQUET = {
     ),
     "NaN": (arrow(more=[*SIZES[1:], np.nan]), "'more' (1), first in row 23"),
     "infinite": (arrow(more=[np.inf] * N), "infinite values in 'more' (24)"),
-    "labels with nulls": (labelled_arrow([None, *KINDS[1:]]), "'kind' (1)"),
-    "labels that are only nulls": (labelled_arrow(pa.nulls(N)), "'kind' (24)"),
+    "labels that are only nulls": (labelled_arrow(pa.nulls(N)), "has 0 rows with a label in 'kind'"),
     "labels that are real numbers": (labelled_arrow(SIZES), "the target must be classes"),
     "lists": (arrow(more=[[1.0, 2.0]] * N), "'more' (list<"),
     "structs": (arrow(more=[{"a": [{"b": 1}]}] * N), "'more' (struct<"),
@@ -526,7 +529,7 @@ REFUSED_NPZ = {
     "beyond float64": ({"X": TWO.astype(np.longdouble) * np.longdouble("1e400")}, "infinite values"),
     "labels of bytes": ({"kind": np.array([b"a", b"b"] * 12)}, "holds |S1"),
     "a column of labels": ({"kind": np.array(KINDS)[:, None]}, "shape (24, 1)"),
-    "labels of NaN": ({"kind": np.full(N, np.nan)}, "infinite values in 'kind' (24)"),
+    "labels of NaN": ({"kind": np.full(N, np.nan)}, "has 0 rows with a label in 'kind'"),
     "labels of 100,000 letters": ({"kind": np.array([LONG, "y"] * 12)}, "text of 100000 characters"),
     "labels beyond Unicode": ({"kind": np.array([2**31, 65] * 12, np.uint32).view("U1")}, "no text"),
     "halves of characters": ({"kind": np.array(["\ud800", "a"] * 12)}, "no text"),

@@ -97,8 +97,8 @@ def test_standard_input(here):
     ("cells", "says"),
     [
         ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number", "leave --task out if 'price'"]),
-        ("1.5,2,,4,5", ["missing values", "in 'price' (1), first on line 4: fill them or drop these rows first"]),
-        ("1.5,2,NA,4,5", ["missing values", "'price' (1), first on line 4"]),
+        ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows to hold any out; give at least 4"]),
+        ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number"]),
         ("1.5,2,inf,4,5", ["infinite values in 'price' (1), first on line 4"]),
         ('1.5,2,"3,5",4,5', ["'price' holds '3,5' on line 4, which is no number"]),
         ("True,False,True,False,True", ["'price' holds True on line 2, which is no number"]),
@@ -124,7 +124,7 @@ def test_targets_that_are_no_numbers(here, capsys, cells, says):
     ("y", "says"),
     [
         (np.array(["1", "2", "x", "4"]), "'y' holds 'x' in row 2 (counted from 0), which is no number"),
-        (np.array([1, np.nan, 3, 4]), "missing or infinite values in 'y' (1), first in row 1"),
+        (np.array([1, np.nan, 3, 4]), "t.npz has 3 rows with a label in 'y': too few rows"),
         (np.array([True, False, True, False]), "'y' holds True in row 0"),
         (np.zeros((4, 2)), "'y' has the shape (4, 2)"),
     ],

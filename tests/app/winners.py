@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from nearkin.app.model import learned_model
-from nearkin.evaluation import RAW, compare, default_methods
+from nearkin.evaluation import RAW, compare, default_methods, semi_supervised_methods
 
-METHODS = {method.name: method for method in default_methods()}
-FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace"]
+METHODS = {method.name: method for method in [*default_methods(), *semi_supervised_methods()]}
+FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
 
 
@@ -23,7 +23,8 @@ def winner(name, table, *, scale=True):
     if name != RAW:
         best = replace(raw, method=METHODS[name], difference=0.1, p_value=0.01)
         steps.append(("map", clone(METHODS[name].estimator)))
-    fitted = Pipeline([*steps, vote]).fit(table.X, table.y)
+    y = table.y if len(table.labelled) == len(table.y) else np.where(table.y == None, -1, table.y).astype(int)  # noqa: E711
+    fitted = Pipeline([*steps, vote]).fit(table.X, y)
     return learned_model(replace(comparison, results=(best, raw), winner=fitted), table)
 
 

@@ -26,6 +26,7 @@ examples:
   nearkin compare measurements.csv --target species --report species.html
   nearkin compare scans.parquet --target diagnosis --groups patient --save scans.skops
   nearkin compare houses.csv --target price --task regression
+  nearkin compare partly.npz --unlabelled -1
   zcat big.csv.gz | nearkin compare - --target kind
 
 bundled sets: {", ".join(BUNDLED)}
@@ -115,7 +116,11 @@ cross-validation, stratified by class. Scaling and every choice (dimensions, DNE
 made inside the training rows.
 
 With --task regression, the mean of the nearest rows predicts a number: k-NN on the
-raw features and on PCA are ranked by R^2.""",
+raw features and on PCA are ranked by R^2.
+
+Rows may have no label: an empty cell of the target. Only the others are held out and
+vote. PCA, LPP and TDL, which joins then, learn from all; the rest from the labelled
+rows alone.""",
     )
     add = compare.add_argument
     add("table", metavar="TABLE", help=TABLE)
@@ -126,6 +131,7 @@ raw features and on PCA are ranked by R^2.""",
         default=CLASSIFICATION.name,
         help="what the target holds: classes (the default), or numbers to predict",
     )
+    add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--save", metavar="FILE", help="refit the winner on everything and save it (.skops)")

@@ -40,9 +40,17 @@ class File(Protocol):
     names: list[str]
 
     def read(
-        self, names: Sequence[str], *, as_text: Collection[str] = (), as_they_are: Collection[str] = ()
+        self,
+        names: Sequence[str],
+        *,
+        as_text: Collection[str] = (),
+        as_they_are: Collection[str] = (),
+        with_gaps: Collection[str] = (),
     ) -> Columns:
-        """Return some columns; those that mix text with other values, and those of `as_text`, are text."""
+        """Return some columns; those that mix text with other values, and those of `as_text`, are text.
+
+        Only columns of `with_gaps` may have missing values: None among text, else NaN.
+        """
 
     def place(self, row: int) -> str:
         """Return where a row (counted from 0) is found, e.g. "on line 7"."""
@@ -50,7 +58,7 @@ class File(Protocol):
 
 @dataclass
 class Columns:
-    """Columns of numbers and columns of text; no cell is missing or infinite.
+    """Columns of numbers and columns of text; no cell is missing (but in columns that may have gaps) or infinite.
 
     Attributes
     ----------
@@ -83,15 +91,17 @@ class Columns:
 
 
 class Gaps:
-    """Missing and infinite cells, counted while a file is read."""
+    """Missing and infinite cells, counted while a file is read; the former not in columns that may have gaps."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_gaps: Collection[str]) -> None:
+        self._with_gaps = with_gaps
         self.missing = BadCells("missing values (empty fields, NA, None and the like)")
         self.infinite = BadCells("infinite values")
 
     def add(self, frame: Any, start: int = 0) -> None:
         """Count the bad cells of a DataFrame whose first row has the number `start`."""
-        self.missing.add(frame.columns, frame.isna().to_numpy(), start)
+        whole = frame[[name for name in frame.columns if name not in self._with_gaps]]
+        self.missing.add(whole.columns, whole.isna().to_numpy(), start)
         numbers = frame.select_dtypes("number")
         self.infinite.add(numbers.columns, np.isinf(numbers.to_numpy(np.float64)), start)
 
@@ -102,7 +112,10 @@ class Gaps:
 
 
 def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
-    """Return a column of a DataFrame as numbers, booleans, or else strings; equal strings are one object."""
+    """Return a column of a DataFrame as numbers, booleans, or else strings; equal strings are one object.
+
+    A missing value is NaN, among strings None.
+    """
     import pandas as pd
     from pandas.api.types import is_numeric_dtype  # booleans are numeric to pandas
 
@@ -113,10 +126,10 @@ def values(path: Path, column: Any, as_text: bool) -> np.ndarray:
     if not as_text and all(INTEGER.fullmatch(value) for value in found):  # integers too long for 64 bits
         numbers = found.astype(np.float64)
         if np.isfinite(numbers).all():
-            return numbers[codes]
+            return np.append(numbers, [np.nan])[codes]  # the code of a missing value is -1
     if any("\0" in value for value in found):  # arrays of strings forget those at the end
         raise TableError(f"{path}: {shown(column.name)} holds NUL characters: it may be damaged; save it again.")
-    return found[codes]
+    return np.append(found, [None])[codes]
 
 
 def kind(dtype: Any) -> str:

@@ -32,7 +32,14 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Rank the methods on a table; write a picture, and on request a report and the winner."""
     table = _reading(
         options,
-        lambda progress: read_table(options.table, options.target, options.groups, progress, task=options.task),
+        lambda progress: read_table(
+            options.table,
+            options.target,
+            options.groups,
+            progress,
+            task=options.task,
+            unlabelled=options.unlabelled,
+        ),
     )
     picture = claim(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
     report = options.report and claim(options.report, [".html", ".htm"], "--report")

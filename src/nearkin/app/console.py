@@ -49,14 +49,20 @@ def announce(table: Table) -> None:
     """Print what was read."""
     kind = "sparse features" if issparse(table.X) else "features"
     grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-    say(f"{table.name}: {table.X.shape[0]} rows, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}")
+    say(f"{table.name}: {rows_of(table)}, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}")
     for note in table.notes:
         say(f"  {note}")
 
 
+def rows_of(table: Table, form: str = "d") -> str:
+    """Return how many rows there are, and how many of them have a label if not all do."""
+    n_rows, n_labelled = table.X.shape[0], len(table.labelled)
+    return f"{n_rows:{form}} rows" + ("" if n_labelled == n_rows else f" ({n_labelled:{form}} labelled)")
+
+
 def target_facts(table: Table) -> str:
     """Return what the target holds."""
-    values, counts = np.unique(table.y, return_counts=True)
+    values, counts = np.unique(table.labels, return_counts=True)
     if table.task == CLASSIFICATION.name:
         return f"{len(values)} classes of {counts.min()} to {counts.max()} rows"
     return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"
@@ -116,7 +122,7 @@ def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
     names, held_out, task = model.encoder.feature_names, model.held_out, model.asked
     say(
-        f"{path}: {model.method}, learned from {len(model.codes)} rows of {model.table} ({len(names)} features, "
+        f"{path}: {model.method}, learned from {model.n_rows} rows of {model.table} ({len(names)} features, "
         f"{_asked(model)}), saved by nearkin {model.versions['nearkin']}"
     )
     beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
@@ -129,6 +135,9 @@ def describe(model: Model, path: Path) -> None:
     say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all rows that vote")
     if len(model.spectrum):
         say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.spectrum], 12)}")
+    if not model.is_linear:
+        say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
+        return
     step = "a standard deviation" if model.is_standardized else "a unit"
     say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     console = _console()

@@ -29,10 +29,15 @@ class CsvFile:
             self.names = list(next(self._chunks(nrows=0)))
 
     def read(
-        self, names: Sequence[str], *, as_text: Collection[str] = (), as_they_are: Collection[str] = ()
+        self,
+        names: Sequence[str],
+        *,
+        as_text: Collection[str] = (),
+        as_they_are: Collection[str] = (),
+        with_gaps: Collection[str] = (),
     ) -> Columns:
         """Return some columns, read by blocks of rows; see `columns.File`."""
-        gaps, rows = Gaps(), _GrowingColumns(names, as_they_are)
+        gaps, rows = Gaps(with_gaps), _GrowingColumns(names, as_they_are)
         for start, frame in self._frames(as_text):
             frame = frame[list(names)]
             gaps.add(frame, start)
@@ -40,7 +45,8 @@ class CsvFile:
                 rows.append(frame, self._words(frame, as_text))
         gaps.refuse(self.path, self.place)
         if rows.mixed:  # numbers for thousands of rows, and then a word: only the file has the text of the numbers
-            return self.read(names, as_text=[*as_text, *rows.mixed], as_they_are=as_they_are)
+            as_text = [*as_text, *rows.mixed]
+            return self.read(names, as_text=as_text, as_they_are=as_they_are, with_gaps=with_gaps)
         return rows.columns(self)
 
     def _words(self, frame: Any, as_text: Collection[str]) -> dict[str, np.ndarray]:

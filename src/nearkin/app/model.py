@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +17,14 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
-from ..estimators import DNE, LPP, NCA, NMMP, RCA
+from ..estimators import DNE, LPP, NCA, NMMP, RCA, TDL
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
 from .encoder import ColumnEncoder
 from .table import Table
 
-FORMAT = 2
+FORMAT = 3
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000
 ROWS_PER_BLOCK = 4096
@@ -43,6 +45,7 @@ KEPT: dict[type, tuple[str, ...]] = {
     LPP: ("n_features_in_", "components_", "eigenvalues_"),
     DNE: ("n_features_in_", "components_", "eigenvalues_"),
     NMMP: ("n_features_in_", "components_", "eigenvalues_"),
+    TDL: ("n_features_in_", "eigenvalues_", "_rule", "_graph"),
 }
 
 
@@ -63,7 +66,11 @@ class Model:
     steps : list of fitted transformers
         Scaler and map, as far as there are any.
     coordinates : ndarray of shape (n, m), or dict of the parts of a sparse matrix
-        The rows that vote: every row that was learned from, scaled and mapped.
+        The rows that vote: every row with a label, scaled and mapped.
+    rows : ndarray of shape (n,)
+        Their numbers in the table, ascending.
+    n_rows : int
+        Rows of the table, those without a label included.
     codes : ndarray of shape (n,)
         Positions of their labels, or numbers, in `classes`.
     classes : ndarray of shape (c,)
@@ -86,6 +93,8 @@ class Model:
     encoder: ColumnEncoder
     steps: list[Any]
     coordinates: Any
+    rows: np.ndarray
+    n_rows: int
     codes: np.ndarray
     classes: np.ndarray
     n_neighbors: int
@@ -123,6 +132,11 @@ class Model:
         return int(self.coordinates["shape"][1] if is_sparse else self.coordinates.shape[1])
 
     @property
+    def is_linear(self) -> bool:
+        """Tell whether the map, if any, is linear: one that follows a graph stretches no feature alike everywhere."""
+        return not isinstance(self.map, TDL)
+
+    @property
     def stretch(self) -> np.ndarray:
         """Return `plotting.feature_stretch` of the map: ones for the raw features."""
         return np.ones(len(self.encoder.feature_names)) if self.map is None else feature_stretch(self.map)
@@ -139,16 +153,12 @@ class Model:
         """Return the learned coordinates of encoded rows, in float64."""
         X = X.astype(np.float64, copy=False)
         for step in self.steps:
-            X = step.transform(X)
+            X = _ready(step).transform(X)
         return X
 
     def voters(self) -> Any:
         """Return the coordinates of the rows that vote, an array or a csr_array."""
-        rows = self.coordinates
-        if isinstance(rows, dict):
-            rows = csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=tuple(rows["shape"].tolist()))
-            rows.check_format(full_check=True)
-        return rows
+        return restored(self.coordinates)
 
 
 @dataclass(frozen=True)
@@ -191,7 +201,7 @@ def predict(model: Model, X: Any, progress: Progress = ignore) -> Prediction:
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
         far, near = search.kneighbors(model.transform(X[block]))
         answers.append(_majority(model, near) if votes else _mean(model, near))
-        nearest.append(near)
+        nearest.append(model.rows[near])
         distance.append(far)
         progress(block.stop, n_rows)
     answer = {name: np.concatenate([part[name] for part in answers]) for name in answers[0]}
@@ -211,7 +221,8 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     """Return the winner of a comparison on the table, which it was refitted on, as a model."""
     assert comparison.winner is not None
     best, raw, score = comparison.best, comparison[RAW], comparison.task.score_name
-    classes, codes = np.unique(table.y, return_inverse=True)
+    rows = table.labelled
+    classes, codes = np.unique(table.labels, return_inverse=True)
     unlearned = Model(
         format=FORMAT,
         task=comparison.task.name,
@@ -219,6 +230,8 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         encoder=table.encoder,
         steps=[_bare(step) for _, step in comparison.winner.steps[:-1]],
         coordinates=np.empty((0, 0)),
+        rows=rows,
+        n_rows=table.X.shape[0],
         codes=codes.astype(np.int32),
         classes=classes,
         n_neighbors=comparison.n_neighbors,
@@ -233,14 +246,29 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         | ({} if best is raw else {"p_value": float(best.p_value)}),
         versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
     )
-    return replace(unlearned, coordinates=_stored(embed(unlearned, table.X)))
+    X = table.X if len(rows) == len(table.y) else table.X[rows]
+    return replace(unlearned, coordinates=_stored(embed(unlearned, X)))
 
 
 def _bare(step: Any) -> Any:
     """Return a fitted step without what new rows do not need: random generators and callbacks cannot be kept safely."""
     bare = type(step)(**step.get_params(deep=False))
     vars(bare).update({name: getattr(step, name) for name in KEPT[type(step)]})
-    return bare
+    return _with_rows(bare, _stored)
+
+
+def _ready(step: Any) -> Any:
+    """Return a kept step as it maps rows."""
+    return _with_rows(step, restored)
+
+
+def _with_rows(step: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a step that holds the rows of a graph with these changed, else the step itself."""
+    if not isinstance(step, TDL) or step._graph is None:
+        return step
+    changed = copy(step)
+    changed._graph = replace(step._graph, rows=change(step._graph.rows))
+    return changed
 
 
 def _name(text: str) -> str:
@@ -252,3 +280,12 @@ def _stored(rows: Any) -> Any:
     if not issparse(rows):
         return rows
     return {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape)}
+
+
+def restored(rows: Any) -> Any:
+    """Return kept rows as an array, or a csr_array."""
+    if not isinstance(rows, dict):
+        return rows
+    matrix = csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=tuple(rows["shape"].tolist()))
+    matrix.check_format(full_check=True)
+    return matrix

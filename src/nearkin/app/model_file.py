@@ -28,9 +28,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn.preprocessing import StandardScaler
 
 from .._memory import require_memory
+from ..estimators import TDL
+from ..estimators._graph_prior import GraphRule, RowGraph
 from ..evaluation import CLASSIFICATION, TASKS
 from .encoder import MAX_ONE_HOT, ColumnEncoder
-from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict
+from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict, restored
 
 # Every class of ours that a model may hold, written down: never what a file asks for.
 TRUSTED = [
@@ -41,6 +43,9 @@ TRUSTED = [
     "nearkin.estimators.nca.NCA",
     "nearkin.estimators.nmmp.NMMP",
     "nearkin.estimators.rca.RCA",
+    "nearkin.estimators.tdl.TDL",
+    "nearkin.estimators._graph_prior.GraphRule",
+    "nearkin.estimators._graph_prior.RowGraph",
 ]
 CLASSES = [
     *TRUSTED,
@@ -63,6 +68,8 @@ ATTRIBUTES: dict[str, Any] = {
     "encoder": ColumnEncoder,
     "steps": list,
     "coordinates": (np.ndarray, dict),
+    "rows": np.ndarray,
+    "n_rows": int,
     "codes": np.ndarray,
     "classes": np.ndarray,
     "n_neighbors": int,
@@ -328,6 +335,9 @@ def _check_step(step: Any, n_features: int) -> None:
     _require(set(parameters) <= set(type(step)().get_params(deep=False)), "parameters")
     _require(all(isinstance(value, (str, int, float, NoneType)) for value in parameters.values()), "parameters")
     _require(step.n_features_in_ == n_features, "number of features")
+    if isinstance(step, TDL):
+        _check_graph(step, n_features)
+        return
     for name in kept:
         value = state[name]
         if name in NUMBERS:
@@ -337,20 +347,53 @@ def _check_step(step: Any, n_features: int) -> None:
             _require(max(value.shape) <= n_features and _is_moderate(value), name)
 
 
+def _check_graph(step: Any, n_features: int) -> None:
+    """Raise a ValueError unless a map that follows a graph holds its rows, and a value a component for each."""
+    rule, graph, values = step._rule, step._graph, step.eigenvalues_
+    _require(type(rule) is GraphRule and type(graph) is RowGraph, "graph")
+    _require(set(vars(rule)) == set(GraphRule.__match_args__), "rule")
+    _require(set(vars(graph)) == set(RowGraph.__match_args__), "graph")
+    m = _check_matrix(rule.sources, "rule").shape[1]
+    for vector in (values, rule.values, rule.constant):
+        _require(isinstance(vector, np.ndarray) and vector.shape == (m,) and _is_moderate(vector), "rule")
+    _require(type(rule.normalized) is bool and type(rule.weighted) is bool, "rule")
+    rows = _check_matrix(graph.rows, "graph")
+    _require(rows.shape == (rule.sources.shape[0], n_features), "graph")
+    origin = graph.origin
+    known = isinstance(origin, np.ndarray) and origin.shape == (n_features,) and _is_moderate(origin)
+    _require(known if origin is not None else issparse(rows), "graph")
+    _require(type(graph.n_neighbors) is int and graph.n_neighbors >= 1, "graph")
+    _require(type(graph.bandwidth) is float and graph.bandwidth > 0, "graph")
+
+
+def _check_matrix(kept: Any, what: str) -> Any:
+    """Return a matrix, dense or kept as its parts; raise a ValueError if it is none, or not finite."""
+    if isinstance(kept, dict):
+        _require(set(kept) == {"data", "indices", "indptr", "shape"}, what)
+        _require(all(isinstance(part, np.ndarray) for part in kept.values()), what)
+        _require(all(kept[name].dtype.kind == "i" for name in ("indices", "indptr", "shape")), what)
+    values = kept["data"] if isinstance(kept, dict) else kept
+    _require(isinstance(values, np.ndarray) and _is_moderate(values), what)
+    matrix = restored(kept)
+    _require(matrix.ndim == 2 and (not issparse(matrix) or matrix.has_canonical_format), what)
+    return matrix
+
+
 def _check_voters(model: Model) -> None:
-    rows, codes, classes = model.coordinates, model.codes, model.classes
-    if isinstance(rows, dict):
-        _require(set(rows) == {"data", "indices", "indptr", "shape"}, "coordinates")
-        _require(all(rows[name].dtype.kind == "i" for name in ("indices", "indptr", "shape")), "coordinates")
-        rows = rows["data"]
-    _require(_is_moderate(rows), "coordinates")
+    coordinates, rows, codes, classes = (
+        _check_matrix(model.coordinates, "coordinates"),
+        model.rows,
+        model.codes,
+        model.classes,
+    )
     fit = classes.dtype.kind in "biuU" if model.asked is CLASSIFICATION else _is_moderate(classes)
     _require(classes.ndim == 1 and fit and _ascends(classes), "labels")
     _require(classes.dtype.kind != "U" or _is_text(classes), "labels")
     _require(codes.ndim == 1 and codes.dtype.kind == "i", "labels")
     _require(0 <= codes.min() <= codes.max() < len(classes), "labels")
-    _require(model.voters().shape[0] == len(codes), "coordinates")
-    _require(not issparse(model.voters()) or model.voters().has_canonical_format, "coordinates")
+    _require(coordinates.shape[0] == len(codes), "coordinates")
+    _require(rows.shape == codes.shape and rows.dtype.kind == "i" and _ascends(rows), "numbers of rows")
+    _require(0 <= rows[0] <= rows[-1] < model.n_rows, "numbers of rows")
     _require(1 <= model.n_neighbors <= min(len(codes), MAX_NEIGHBORS), "number of neighbours")
 
 

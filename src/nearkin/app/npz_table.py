@@ -39,7 +39,7 @@ MAX_COLUMNS = 2**22
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path: Path, target: str, groups: str | None, task: str) -> Table:
+def read_npz(path: Path, target: str, groups: str | None, task: str, unlabelled: str | None) -> Table:
     """Return the table of an NPZ file with X, or data, indices, indptr and shape; `target` is an array."""
     with _opened(path) as archive:
         target = find_name(path, archive.files, target, "--target")
@@ -47,10 +47,11 @@ def read_npz(path: Path, target: str, groups: str | None, task: str) -> Table:
         if target == groups:
             raise TableError(f"{path}: --target and --groups both name {shown(target)}: give two arrays.")
         X, names = _rows(path, archive)
-        y = check_target(path, target, _labels(path, archive, target, X.shape[0]), task, _row)
+        y = _labels(path, archive, target, X.shape[0], with_gaps=True)
+        y = check_target(path, target, y, task, _row, unlabelled)
         group = None
         if groups is not None:
-            group = check_groups(path, groups, _labels(path, archive, groups, X.shape[0]))
+            group = check_groups(path, groups, _labels(path, archive, groups, X.shape[0]), y)
     X, names, notes = without_constants(path, X, names)
     return Table(X, y, group, path.stem, notes, target, numbers_only(names), range(X.shape[0]), task)
 
@@ -183,7 +184,7 @@ def _type(array: np.ndarray) -> str:
     return shortened(str(array.dtype), MAX_NAME)
 
 
-def _labels(path: Path, archive: Any, key: str, n_rows: int) -> np.ndarray:
+def _labels(path: Path, archive: Any, key: str, n_rows: int, *, with_gaps: bool = False) -> np.ndarray:
     labels = _array(path, archive, key)
     if labels.shape != (n_rows,):
         raise TableError(
@@ -192,7 +193,10 @@ def _labels(path: Path, archive: Any, key: str, n_rows: int) -> np.ndarray:
     if labels.dtype.kind not in "biufU":
         raise TableError(f"{path}: {shown(key)} holds {_type(labels)}: save strings or integers.")
     if labels.dtype.kind == "f":
-        BadCells("missing or infinite values").add([key], ~np.isfinite(labels)[:, None]).refuse(path, _row)
+        what, bad = (
+            ("infinite values", np.isinf(labels)) if with_gaps else ("missing or infinite values", ~np.isfinite(labels))
+        )
+        BadCells(what).add([key], bad[:, None]).refuse(path, _row)
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)
 
 

@@ -37,7 +37,12 @@ class ParquetFile:
             )
 
     def read(
-        self, names: Sequence[str], *, as_text: Collection[str] = (), as_they_are: Collection[str] = ()
+        self,
+        names: Sequence[str],
+        *,
+        as_text: Collection[str] = (),
+        as_they_are: Collection[str] = (),
+        with_gaps: Collection[str] = (),
     ) -> Columns:
         """Return some columns, read a few at a time: a file may be one block of rows; see `columns.File`."""
         n_rows = self._file.metadata.num_rows
@@ -48,7 +53,7 @@ class ParquetFile:
         require_memory(8 * n_rows * len(number_names), str(self.path), "take fewer rows or columns")
         numbers, others = np.empty((0, 0)), {}
         numbers.resize((n_rows, len(number_names)))  # Linux copies what np.empty returned when it is to grow
-        gaps, position = Gaps(), {name: number for number, name in enumerate(number_names)}
+        gaps, position = Gaps(with_gaps), {name: number for number, name in enumerate(number_names)}
         with self._telling():
             for frame in self._frames(names, plain):
                 gaps.add(frame)

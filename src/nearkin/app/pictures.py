@@ -27,6 +27,7 @@ def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:
             table.y,
             task=table.task,
             split=comparison.folds[0],
+            unlabelled=shown.unlabelled[0],
             n_neighbors=comparison.n_neighbors,
             name=shown.name,
             ax=axes[1],
@@ -39,8 +40,9 @@ def draw_model(model: Model, path: Path) -> None:
     figure = Figure(figsize=(14, 6), layout="constrained")
     figure.suptitle(f"nearkin inspect: {model.method}, learned from {model.table}", parse_math=False)
     spectrum = model.spectrum
-    axes = figure.subplots(1, 2 if len(spectrum) else 1, squeeze=False)[0]
-    FeatureDisplay(model.stretch, model.encoder.feature_names, model.method).plot(ax=axes[0])
+    axes = figure.subplots(1, model.is_linear + (len(spectrum) > 0), squeeze=False)[0]
+    if model.is_linear:
+        FeatureDisplay(model.stretch, model.encoder.feature_names, model.method).plot(ax=axes[0])
     if len(spectrum):
-        SpectrumDisplay(spectrum, model.n_components, model.method).plot(ax=axes[1])
+        SpectrumDisplay(spectrum, model.n_components, model.method).plot(ax=axes[-1])
     figure.savefig(path, dpi=110, format="png")

@@ -21,6 +21,7 @@ import scipy
 import sklearn
 
 from .. import __version__
+from .._array import known_labels
 from ..evaluation import (
     CLASSIFICATION,
     RAW,
@@ -33,7 +34,7 @@ from ..evaluation import (
     first_repeat,
     held_out_map,
 )
-from .console import cells, target_facts
+from .console import cells, rows_of, target_facts
 from .table import Table
 
 MAX_POINTS = 1000
@@ -96,7 +97,7 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
 
 
 def _facts(table: Table) -> str:
-    return f"{table.X.shape[0]:,} rows, {table.X.shape[1]:,} features, {target_facts(table)} of {table.target!r}"
+    return f"{rows_of(table, ',')}, {table.X.shape[1]:,} features, {target_facts(table)} of {table.target!r}"
 
 
 def _sampling(comparison: Comparison) -> str:
@@ -131,7 +132,11 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> s
     settings = {
         "command": shlex.join(command),
         "vote": WORDS[table.task]["vote"].format(comparison.n_neighbors),
-        "scaling": "standardized on the training rows" if comparison.scale else "none",
+        "scaling": "standardized on the rows that a method learns from"
+        if comparison.n_unlabelled
+        else "standardized on the training rows"
+        if comparison.scale
+        else "none",
         "folds": f"{len(comparison.folds)}, of {len(first_repeat(comparison.folds))} a repeat; every choice by "
         "validation inside the training rows",
         "test": "corrected resampled t-test, paired by fold; Holm over the methods",
@@ -180,17 +185,26 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
 
 
 def _answers(table: Table) -> tuple[list[str] | None, np.ndarray]:
-    """Return the names of the classes, and every row's class by its number; or no names, and the rows' numbers."""
+    """Return the names of the classes, and every row's by its place there (none: -1); or None and the numbers."""
     if table.task != CLASSIFICATION.name:
         return None, table.y
-    classes, codes = np.unique(table.y, return_inverse=True)
+    codes = np.full(len(table.y), -1)
+    classes, codes[table.labelled] = np.unique(table.labels, return_inverse=True)
     return [_text(label) for label in classes.tolist()], codes
 
 
 def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
     """Return a sample of the held-out rows of the first fold, with the answers of their neighbours."""
     task, fold = comparison.task, comparison.folds[0]
-    seen = held_out_map(result.mapping(2), table.X, table.y, fold, comparison.n_neighbors, task=task.name)
+    seen = held_out_map(
+        result.mapping(2),
+        table.X,
+        table.y,
+        fold,
+        comparison.n_neighbors,
+        task=task.name,
+        unlabelled=result.unlabelled[0],
+    )
     shown = _sample(seen, comparison.random_state)
     Z = seen.embedding[shown]
     return {
@@ -241,7 +255,9 @@ def _spectrum(comparison: Comparison, table: Table) -> dict[str, Any] | None:
     if result is None:
         return None
     train, _ = comparison.folds[0]
-    fitted = result.pipeline[:-1].set_params(map__n_components=None).fit(table.X[train], table.y[train])[-1]
+    fitted = (
+        result.pipeline[:-1].set_params(map__n_components=None).fit(table.X[train], known_labels(table.y, train))[-1]
+    )
     return {
         "values": _digits(fitted.eigenvalues_),
         "negative": fitted.n_components_,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._array import row_blocks
+from .._array import is_missing, known_labels, row_blocks
 from ..evaluation import CLASSIFICATION, REGRESSION
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Table:
     X : ndarray or csr_array of shape (n, p)
         Features, finite; float64, or float32 where an NPZ file holds that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice; for a regression float64.
+        Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no
+        label, objects with None in its place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     name : str
@@ -69,6 +70,17 @@ class Table:
     encoder: ColumnEncoder
     row_names: Sequence[Any]
     task: str = CLASSIFICATION.name
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Return the numbers of the rows that have a label."""
+        return np.flatnonzero(~is_missing(self.y))
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Return the labels of these rows, in a plain type."""
+        rows = self.labelled
+        return self.y if len(rows) == len(self.y) else np.array(self.y[rows].tolist())
 
     @property
     def feature_names(self) -> list[str]:
@@ -160,13 +172,44 @@ def _closest(wanted: str, names: Iterable[str]) -> str | None:
     return beginnings[close[0]] if close else None
 
 
-def check_target(path: Path, target: str, y: np.ndarray, task: str, place: Callable[[int], str]) -> np.ndarray:
-    """Return the target, classes or numbers; `place` says where a row is found."""
-    if len(y) < MIN_ROWS:
-        raise TableError(f"{path} has {len(y)} rows: too few rows to hold any out; give at least {MIN_ROWS}.")
+def check_target(
+    path: Path, target: str, y: np.ndarray, task: str, place: Callable[[int], str], unlabelled: str | None = None
+) -> np.ndarray:
+    """Return the target, classes or numbers, None or NaN where a row has none; `place` says where a row is found."""
+    if unlabelled is not None:
+        y = _without_mark(path, target, y, unlabelled)
+    rows = np.flatnonzero(~is_missing(y))
+    if len(rows) < MIN_ROWS:
+        counted = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
+        raise TableError(
+            f"{path} has {len(rows)} rows{counted}: too few rows to hold any out; give at least {MIN_ROWS}."
+        )
+    known = y if len(rows) == len(y) else known_labels(y, rows)
     if task == REGRESSION.name:
-        return _check_numbers(path, target, y, place)
-    return _check_classes(path, target, y)
+        known = _check_numbers(path, target, known, lambda row: place(int(rows[row])))
+    else:
+        known = _check_classes(path, target, known)
+    if len(rows) == len(y):
+        return known
+    gaps = np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
+    gaps[rows] = known
+    return gaps
+
+
+def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
+    """Return y as objects, with None where a cell is the mark: the same text, or number."""
+    marked = np.array([_is_mark(value, mark) for value in y.tolist()])
+    if not marked.any():
+        raise TableError(f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value that it holds.")
+    y = y.astype(object)
+    y[marked] = None
+    return y
+
+
+def _is_mark(value: Any, mark: str) -> bool:
+    if isinstance(value, (str, bool)):
+        return str(value) == mark
+    return _is_number(mark) and value == float(mark)
 
 
 def _check_numbers(path: Path, target: str, y: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
@@ -221,11 +264,15 @@ def _or_predict(y: np.ndarray) -> str:
     return "; if these are numbers to predict, give --task regression" if y.dtype.kind in "iu" else ""
 
 
-def check_groups(path: Path, name: str, groups: np.ndarray) -> np.ndarray:
-    """Return the groups; refuse fewer than three."""
-    count = len(np.unique(groups))
+def check_groups(path: Path, name: str, groups: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the groups; refuse fewer than three of rows with a label."""
+    known = ~is_missing(y)
+    count = len(np.unique(groups[known]))
     if count < 3:
-        raise TableError(f"{path}: {shown(name)} holds {count} groups, too few to hold some out: give at least 3.")
+        counted = "" if known.all() else " of labelled rows"
+        raise TableError(
+            f"{path}: {shown(name)} holds {count} groups{counted}, too few to hold some out: give at least 3."
+        )
     return groups
 
 

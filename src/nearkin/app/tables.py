@@ -48,6 +48,7 @@ def read_table(
     progress: Progress = ignore,
     *,
     task: str = CLASSIFICATION.name,
+    unlabelled: str | None = None,
 ) -> Table:
     """Return the table in a file, or a bundled one, to learn from.
 
@@ -65,6 +66,8 @@ def read_table(
         Called as `progress(part that is read, whole)` while a CSV or Parquet file is read.
     task : str, default="classification"
         Whether the target is to hold classes; or "regression" for numbers.
+    unlabelled : str, optional
+        What the target holds in rows without a label, beside missing values.
 
     Returns
     -------
@@ -76,11 +79,12 @@ def read_table(
         If there is no such table, or it cannot be compared on.
     """
     if _is_bundled(source):
-        return _read_bundled(source, target, groups, task)
+        return _read_bundled(source, target, groups, task, unlabelled)
     with _file(source) as path:
         if path.suffix.lower() == ".npz":
-            return read_npz(path, target or "y", groups, task)
-        return _read_labelled(FORMATS[path.suffix.lower()](path, progress), target, groups, task)
+            return read_npz(path, target or "y", groups, task, unlabelled)
+        file = FORMATS[path.suffix.lower()](path, progress)
+        return _read_labelled(file, target, groups, task, unlabelled)
 
 
 def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
@@ -162,7 +166,7 @@ def _saved_input(folder: Path) -> Path:
     return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))
 
 
-def _read_labelled(file: File, target: str | None, groups: str | None, task: str) -> Table:
+def _read_labelled(file: File, target: str | None, groups: str | None, task: str, unlabelled: str | None) -> Table:
     if target is None:
         meant = "numbers" if task == REGRESSION.name else "classes"
         raise TableError(f"{file.path}: say which column holds the {meant} by --target: {quoted(file.names)}.")
@@ -170,14 +174,17 @@ def _read_labelled(file: File, target: str | None, groups: str | None, task: str
     groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
     if target == groups:
         raise TableError(f"{file.path}: --target and --groups both name the column {shown(target)}: give two columns.")
-    columns = file.read(file.names, as_they_are=[target] if groups is None else [target, groups])
-    y = check_target(file.path, target, columns.as_they_are[target], task, file.place)
-    group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups])
+    as_they_are = [target] if groups is None else [target, groups]
+    columns = file.read(file.names, as_they_are=as_they_are, with_gaps=[target])
+    y = check_target(file.path, target, columns.as_they_are[target], task, file.place, unlabelled)
+    group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups], y)
     encoder, notes, row_names = learn_encoder(columns)
     return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names, task)
 
 
-def _read_bundled(name: str, target: str | None, groups: str | None, task: str) -> Table:
+def _read_bundled(name: str, target: str | None, groups: str | None, task: str, unlabelled: str | None) -> Table:
+    if unlabelled is not None:
+        raise TableError(f"{name} is a bundled set in which all rows have a label: leave --unlabelled out.")
     if target not in (None, "target") or groups is not None:
         raise TableError(
             f"{name} is a bundled set with its own classes and no groups: leave --target and --groups out."

@@ -288,7 +288,7 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Z : array of shape (n_new, m)
             float32 if X is float32.
         """
-        check_is_fitted(self, "embedding_")
+        check_is_fitted(self, "_rule")
         X = validate_rows(self, X, reset=False)
         rule = self._rule
         Z = rule(X) if isinstance(rule, KernelRule) else embed_new_rows(rule, self._graph, X, affinity)

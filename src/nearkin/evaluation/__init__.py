@@ -5,6 +5,9 @@ open (its dimension, DNE's k) is chosen by validation inside the training rows; 
 differences to k-NN on the raw features are paired by fold, and tested by the corrected resampled t-test (folds share
 training rows, so their differences are not independent; Nadeau and Bengio 2003) with Holm's correction for the number
 of methods.
+
+Rows may lack a label: the others are held out and vote, as if alone; methods that can learn from all rows do so, and
+are ranked beside those that cannot.
 """
 
 from .comparison import compare as compare
@@ -16,6 +19,7 @@ from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import default_methods as default_methods
 from .methods import regression_methods as regression_methods
+from .methods import semi_supervised_methods as semi_supervised_methods
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test

@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from ..estimators import DNE, LPP, NCA, NMMP, RCA
+from ..estimators import DNE, LPP, NCA, NMMP, RCA, TDL
 from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
+TDL_DIMENSIONS = 20  # of a graph, not of the features: there may be more than these
 
 Params = dict[str, Any]
 
@@ -37,6 +38,9 @@ class Method:
         Power of the number of rows that the time of a fit grows with.
     most : function of p and the number of classes that returns the largest n_components there is
         The number of classes is 1 for a target of numbers.
+    unlabelled : bool
+        Whether it also learns from rows without a label, where a table has some: with y, the number of the class or
+        -1; of a target of numbers NaN.
     summary : str
         What it does, in a sentence or two.
     """
@@ -48,6 +52,7 @@ class Method:
     memory: Callable[[np.ndarray], float] = lambda sizes: 0.0
     growth: int = 2
     most: Callable[[int, int], int] = lambda p, n_classes: p
+    unlabelled: bool = False
     summary: str = ""
 
     def leaves_choice(self, p: int) -> bool:
@@ -73,6 +78,7 @@ def pca() -> Method:
         "PCA",
         PCA(svd_solver="full"),
         growth=1,
+        unlabelled=True,
         summary="Keeps the directions in which all rows vary most (Principal Component Analysis). Does not see the "
         "target, so it may drop what tells about it.",
     )
@@ -121,6 +127,7 @@ def default_methods() -> list[Method]:
         Method(
             "LPP",
             LPP(),
+            unlabelled=True,
             summary="Keeps near rows near (Locality Preserving Projections). Knows no labels: the local counterpart of "
             "PCA.",
         ),
@@ -155,6 +162,21 @@ def default_methods() -> list[Method]:
             nested=False,
             summary="NCA that raises the probability that all rows are labelled right: it gives up no row, and suits "
             "clean labels.",
+        ),
+    ]
+
+
+def semi_supervised_methods() -> list[Method]:
+    """Return the contestants that join a table of classes where some rows have no label."""
+    return [
+        Method(
+            "TDL",
+            TDL(TDL_DIMENSIONS),
+            growth=1,  # from the 1,000 rows of a pilot, which are solved densely, to the Lanczos iteration of many
+            most=lambda p, n_classes: TDL_DIMENSIONS,
+            unlabelled=True,
+            summary="Gives all rows coordinates that vary little along a graph of near rows, bent so that labelled kin "
+            "are near and labelled strangers apart (Transductive Distance Learning). Learns from rows without a label.",
         ),
     ]
 

@@ -6,7 +6,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from .._array import is_missing, known_labels
 from .._memory import human_bytes
 from .methods import DIMENSIONS, RAW, Method, Params
 from .results import Fold, MethodResult
-from .task import CLASSIFICATION, Task
+from .task import CLASSIFICATION, PILOT_ROWS, Task
 
 # What a method may raise on a table that does not suit it; it is skipped then, and the reason is told.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -30,6 +32,7 @@ INNER_SPLITS = 3
 # machine threads that wait for one another make it many times slower.
 FEW_FEATURES = 500
 FEW_ROWS = 2000
+NO_ROWS = np.arange(0)
 
 
 class Skipped(Exception):  # noqa: N818 - not an error
@@ -51,7 +54,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules that every method is judged by."""
+    """The rules that every method is judged by: only rows with a label are held out, and only they vote.
+
+    `unlabelled` are the other rows: those that have no label, or fewer. All other row numbers are of labelled rows.
+    """
 
     X: Any
     y: np.ndarray
@@ -60,17 +66,35 @@ class Protocol:
     scale: bool
     random_state: int
     task: Task = CLASSIFICATION
+    unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Return the rows with a label."""
+        return np.flatnonzero(~is_missing(self.y)) if len(self.unlabelled) else np.arange(len(self.y))
+
+    def target(self, rows: np.ndarray) -> np.ndarray:
+        """Return the labels, or numbers, of rows that have one."""
+        return known_labels(self.y, rows)
+
+    def beside(self, method: Method, rows: np.ndarray) -> np.ndarray:
+        """Return the rows without a label that the method learns from beside these: of groups held out it sees none."""
+        if not method.unlabelled or len(self.unlabelled) == 0 or self.groups is None:
+            return self.unlabelled if method.unlabelled else NO_ROWS
+        held_out = np.setdiff1d(self.labelled, rows)
+        return self.unlabelled[~np.isin(self.groups[self.unlabelled], self.groups[held_out])]
 
     def folds(self, n_splits: int, n_repeats: int, notes: list[str]) -> list[Fold]:
         """Return the outer folds; as many as the rows allow, and say so where these are fewer than asked for."""
-        possible, reason = self.task.most_folds(self.y, self.groups)
+        rows = self.labelled
+        possible, reason = self.task.most_folds(self.target(rows), self._groups(rows))
         if possible < n_splits:
-            notes.append(f"{n_splits} folds reduced to {possible}: {reason}.")
+            counted = ", counting those with a label" if len(self.unlabelled) else ""
+            notes.append(f"{n_splits} folds reduced to {possible}: {reason}{counted}.")
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_repeats)
-        everybody = np.arange(len(self.y))
-        folds = [fold for seed in seeds for fold in self._splits(everybody, min(n_splits, possible), seed)]
+        folds = [fold for seed in seeds for fold in self._splits(rows, min(n_splits, possible), seed)]
         for number, (_, test) in enumerate(folds, start=1):
-            if not self.task.can_score(self.y[test]):
+            if not self.task.can_score(self.target(test)):
                 raise ValueError(
                     f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold {number}, where "
                     f"{self.task.headings[0]} has no meaning: give fewer folds, or larger groups."
@@ -79,18 +103,19 @@ class Protocol:
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
         """Return folds of some training rows, without those that have no score; none where the rows are too few."""
-        groups = None if self.groups is None else self.groups[rows]
-        n_splits = min(self.task.most_inner_folds(self.y[rows], groups), INNER_SPLITS)
+        n_splits = min(self.task.most_inner_folds(self.target(rows), self._groups(rows)), INNER_SPLITS)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
-        return [(train, test) for train, test in folds if self.task.can_score(self.y[test])]
+        return [(train, test) for train, test in folds if self.task.can_score(self.target(test))]
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
         splitter = self.task.splitter(n_splits, self.groups is not None, seed)
-        groups = None if self.groups is None else self.groups[rows]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class")  # said in the notes
-            splits = list(splitter.split(rows, self.y[rows], groups))
+            splits = list(splitter.split(rows, self.target(rows), self._groups(rows)))
         return [(rows[train], rows[test]) for train, test in splits]
+
+    def _groups(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.groups is None else self.groups[rows]
 
     def pipeline(self, method: Method, params: Params) -> Pipeline:
         """Return scaler, map and vote, unfitted."""
@@ -100,6 +125,19 @@ class Protocol:
         if method.estimator is not None:
             steps.append(("map", clone(method.estimator).set_params(**params)))
         return Pipeline([*steps, ("vote", self.task.vote(self.n_neighbors))])
+
+    def fit(self, pipeline: Pipeline, method: Method, rows: np.ndarray) -> Pipeline:
+        """Fit scaler, map and vote; the rows vote."""
+        X, y = self.X[rows], self.target(rows)
+        if len(self.beside(method, rows)) == 0:
+            return pipeline.fit(X, y)
+        pipeline[-1].fit(self.fit_map(pipeline[:-1], method, rows).transform(X), y)
+        return pipeline
+
+    def fit_map(self, maps: Pipeline, method: Method, rows: np.ndarray) -> Pipeline:
+        """Fit scaler and map on the rows and, where the method can learn from them, on those without a label."""
+        others, y = self.beside(method, rows), self.target(rows)
+        return fit_partly(maps, self.X, y, rows, others, self.task)
 
     def few_threads(self) -> threadpool_limits:
         """Return a context in which small problems are solved by a single thread."""
@@ -131,13 +169,25 @@ class Protocol:
     def curve(self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray) -> dict[int, float]:
         """Return the score on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
         *maps, (_, vote) = self.pipeline(method, setting).steps
-        mapping = Pipeline(maps).fit(self.X[train], self.y[train])
+        mapping, y_train, y_test = self.fit_map(Pipeline(maps), method, train), self.target(train), self.target(test)
         Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
         every = Z_train.shape[1]
         cuts = [m for m in DIMENSIONS if m < every] if method.nested and method.estimator is not None else []
         return {
-            m: vote.fit(Z_train[:, :m], self.y[train]).score(Z_test[:, :m], self.y[test]) for m in [*cuts, every]
+            m: vote.fit(Z_train[:, :m], y_train).score(Z_test[:, :m], y_test) for m in [*cuts, every]
         }  # fmt: skip
+
+
+def fit_partly(maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task) -> Any:
+    """Fit on rows, whose labels y are, and on others that have none."""
+    if len(others) == 0:
+        return maps.fit(taken(X, rows), y)
+    return maps.fit(taken(X, np.append(rows, others)), task.with_unknown(y, len(others)))
+
+
+def taken(X: Any, rows: np.ndarray) -> Any:
+    """Return rows of an array or a DataFrame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def judge(
@@ -173,51 +223,53 @@ def judge(
         np.array(seconds),
         predictions,
         protocol.pipeline(method, params[0]),
-        method.most(protocol.X.shape[1], len(protocol.task.sizes(protocol.y))),
+        method.most(protocol.X.shape[1], len(protocol.task.sizes(protocol.target(protocol.labelled)))),
+        tuple(protocol.beside(method, train) for train, _ in folds),
     )
 
 
 def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, float, int, Params, float, np.ndarray]:
     train, test = fold
-    X, y = protocol.X, protocol.y
     try:
         params = protocol.choose(method, train)
         model = protocol.pipeline(method, params)
         start = time.perf_counter()
-        model.fit(X[train], y[train])
+        protocol.fit(model, method, train)
         seconds = time.perf_counter() - start
-        predicted = model.predict(X[test])
+        predicted = model.predict(protocol.X[test])
     except FAILURES as error:
         if method.name == RAW:
             raise
         raise Skipped(str(error).partition("\n")[0]) from error
-    score, second = protocol.task.scores(y[test], predicted)
+    score, second = protocol.task.scores(protocol.target(test), predicted)
     return score, second, model[-1].n_features_in_, params, seconds, predicted
 
 
 def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget) -> None:
     """Raise `Skipped` when a method is expected to need too much, before it does."""
     train = folds[0][0]
-    n_bytes = method.memory(protocol.task.sizes(protocol.y[train]))
+    n_bytes = method.memory(protocol.task.sizes(protocol.target(train)))
     if n_bytes > budget.n_bytes:
         raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
     p = protocol.X.shape[1]
     settings = method.settings(p)
     fits = len(folds) * (1 + INNER_SPLITS * len(settings) * method.leaves_choice(p))
-    pilot = protocol.task.pilot_rows(protocol.y, train)
-    growth = (len(train) / len(pilot)) ** method.growth
-    budget.check_seconds(fits * _pilot_seconds(protocol.pipeline(method, settings[-1]), protocol, pilot) * growth)
+    pilot, others = protocol.task.pilot_rows(protocol.y, train), protocol.beside(method, train)
+    few = np.random.default_rng(0).permutation(others)[: max(PILOT_ROWS - len(pilot), 0)]
+    growth = ((len(train) + len(others)) / (len(pilot) + len(few))) ** method.growth
+    seconds = _pilot_seconds(method, settings[-1], replace(protocol, groups=None, unlabelled=few), pilot)
+    budget.check_seconds(fits * seconds * growth)
 
 
-def _pilot_seconds(pipeline: Pipeline, protocol: Protocol, rows: np.ndarray) -> float:
+def _pilot_seconds(method: Method, params: Params, protocol: Protocol, rows: np.ndarray) -> float:
     """Return the time of a fit, the quicker of two (the first also warms up); 0 if it fails, for the folds to judge."""
-    seconds = []
+    seconds, pipeline = [], protocol.pipeline(method, params)
     for _ in range(2):
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                pipeline.fit(protocol.X[rows], protocol.y[rows])
+                protocol.fit(pipeline, method, rows)
         except FAILURES:
             return 0.0
         seconds.append(time.perf_counter() - start)

@@ -43,6 +43,8 @@ class MethodResult:
         Scaler, map and vote, unfitted, with the parameters of the first fold: they were chosen on its training rows.
     max_components : int
         Largest number of components that the method has for this table.
+    unlabelled : tuple of ndarray
+        Row numbers without a label that each fold learned from; none of a method that cannot, or where all have one.
     difference : float
         Mean score minus that of the raw features, paired by fold.
     p_value : float
@@ -59,6 +61,7 @@ class MethodResult:
     predictions: tuple[np.ndarray, ...]
     pipeline: Pipeline
     max_components: int
+    unlabelled: tuple[np.ndarray, ...]
     difference: float = 0.0
     p_value: float = float("nan")
 
@@ -124,8 +127,11 @@ class Comparison:
     n_neighbors : int
         k of the vote.
     folds : tuple of (training rows, held-out rows)
+        Row numbers; all of these rows have a label.
     scale : bool
     random_state : int
+    n_unlabelled : int
+        Rows without a label: no method is judged by them; `results` tells who learned from them.
     """
 
     results: tuple[MethodResult, ...]
@@ -135,6 +141,7 @@ class Comparison:
     folds: tuple[Fold, ...]
     scale: bool
     random_state: int
+    n_unlabelled: int = 0
 
     @property
     def task(self) -> Task:

@@ -18,8 +18,8 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, Strat
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils.validation import column_or_1d
 
-from .._array import encode_labels, is_missing
-from .methods import Method, default_methods, regression_methods
+from .._array import encode_labels, is_missing, known_labels
+from .methods import Method, default_methods, regression_methods, semi_supervised_methods
 
 PILOT_ROWS = 1000
 DIGITS = 3  # of an error in the target's own unit
@@ -66,7 +66,14 @@ class Task(ABC):
 
     @abstractmethod
     def check_target(self, y: Any) -> np.ndarray:
-        """Return the target of a comparison, or raise a ValueError that names the row, the value and the remedy."""
+        """Return the target of a comparison, or raise a ValueError that names the row, the value and the remedy.
+
+        Rows may lack one (None, NaN): what is counted are the others.
+        """
+
+    @abstractmethod
+    def with_unknown(self, y: np.ndarray, n: int) -> np.ndarray:
+        """Return the target for methods that learn from rows without a label, n of which follow those of y."""
 
     @abstractmethod
     def sizes(self, y: np.ndarray) -> np.ndarray:
@@ -105,8 +112,8 @@ class Task(ABC):
         """Return what one of `n_test` held-out rows changes in a score, where the raw features have these scores."""
 
     @abstractmethod
-    def methods(self) -> list[Method]:
-        """Return the contestants."""
+    def methods(self, *, partly: bool = False) -> list[Method]:
+        """Return the contestants; more of them where the table is `partly` labelled."""
 
     @abstractmethod
     def second_mean_std(self, values: np.ndarray) -> str:
@@ -145,21 +152,26 @@ class Classification(Task):
     def check_target(self, y: Any) -> np.ndarray:
         """Return the labels; refuse real numbers and classes of a single row."""
         y = column_or_1d(y)
-        if y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 != 0).any():
-            row = int((y % 1 != 0).argmax())
+        known = ~is_missing(y)
+        if y.dtype.kind == "f" and np.isfinite(y[known]).all() and (y[known] % 1 != 0).any():
+            row = int((known & (y % 1 != 0)).argmax())
             raise ValueError(
                 f"y holds continuous values (row {row}: {y[row]}), which are no classes: predict them by "
                 "task='regression', or cut them into classes."
             )
-        classes, codes = encode_labels(y)
+        classes, codes = encode_labels(y[known])
         sizes = np.bincount(codes)
         if sizes.min() < 2:
             remedy = ", or predict numbers by task='regression'" if classes.dtype.kind in "iuf" else ""
             raise ValueError(
-                f"class {classes[sizes.argmin()]!s} has a single row, which cannot be both learned from and held out: "
-                f"merge it with another class or drop it{remedy}."
+                f"class {classes[sizes.argmin()]!s} has a single {_counted(known)}row, which cannot be both "
+                f"learned from and held out: merge it with another class or drop it{remedy}."
             )
         return y
+
+    def with_unknown(self, y: np.ndarray, n: int) -> np.ndarray:
+        """Return the numbers of the classes, which may have any name, and -1."""
+        return np.append(np.unique(y, return_inverse=True)[1], np.full(n, -1))
 
     def sizes(self, y: np.ndarray) -> np.ndarray:
         """Return the sizes of the classes."""
@@ -191,8 +203,9 @@ class Classification(Task):
     def pilot_rows(self, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return `PILOT_ROWS` of the rows and, in any case, three of every class."""
         rows = np.random.default_rng(0).permutation(rows)
-        order = np.argsort(y[rows], kind="stable")
-        starts = np.unique(y[rows][order], return_index=True)[1]
+        labels = known_labels(y, rows)
+        order = np.argsort(labels, kind="stable")
+        starts = np.unique(labels[order], return_index=True)[1]
         number_in_class = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
         return np.union1d(rows[:PILOT_ROWS], rows[order[number_in_class < 3]])
 
@@ -210,9 +223,9 @@ class Classification(Task):
         """Return 1 / n_test: a row is right or wrong."""
         return 1 / n_test
 
-    def methods(self) -> list[Method]:
-        """Return `default_methods`."""
-        return default_methods()
+    def methods(self, *, partly: bool = False) -> list[Method]:
+        """Return `default_methods`, and the semi-supervised ones."""
+        return [*default_methods(), *(semi_supervised_methods() if partly else [])]
 
     def second_mean_std(self, values: np.ndarray) -> str:
         """Return both in percent."""
@@ -234,19 +247,25 @@ class Regression(Task):
     def check_target(self, y: Any) -> np.ndarray:
         """Return the numbers as float64; refuse what is none, and numbers that do not vary or whose square is lost."""
         y = _numbers(column_or_1d(y))
-        if len(y) < 4:
+        values = y[~np.isnan(y)]
+        if len(values) < 4:
             raise ValueError(
-                f"y has {len(y)} rows: regression needs at least 4, two to learn from and two to hold out."
+                f"y has {len(values)} {_counted(~np.isnan(y))}rows: regression needs at least 4, "
+                "two to learn from and two to hold out."
             )
-        size = float(np.abs(y).max())
+        size = float(np.abs(values).max())
         if size >= 1e100:
             raise ValueError(f"y holds values of up to {size:.1e}, whose square is lost: scale it first.")
-        spread = float(y.max() - y.min())
+        spread = float(values.max() - values.min())
         if spread <= 1e-10 * size:
-            raise ValueError(f"y does not vary: all its values are {y[0]:.6g}, so there is nothing to predict.")
+            raise ValueError(f"y does not vary: all its values are {values[0]:.6g}, so there is nothing to predict.")
         if spread <= 1e-100:
             raise ValueError(f"y varies by {spread:.1e} in all, whose square is lost: scale it first.")
         return y
+
+    def with_unknown(self, y: np.ndarray, n: int) -> np.ndarray:
+        """Return the numbers, and NaN."""
+        return np.append(y, np.full(n, np.nan))
 
     def sizes(self, y: np.ndarray) -> np.ndarray:
         """Return the number of rows, as the size of a single class."""
@@ -287,7 +306,7 @@ class Regression(Task):
         """Return a row's mean part in what the raw features leave unexplained; at least what rounding does."""
         return max((1 - float(raw.mean())) / n_test, 1e-9)
 
-    def methods(self) -> list[Method]:
+    def methods(self, *, partly: bool = False) -> list[Method]:
         """Return `regression_methods`."""
         return regression_methods()
 
@@ -313,14 +332,13 @@ def named_task(name: str) -> Task:
 
 
 def _numbers(y: np.ndarray) -> np.ndarray:
-    """Return y as float64; refuse missing values, infinite ones, and what is no real number."""
-    missing = is_missing(y)
-    if missing.any():
-        raise ValueError(f"y has no value in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
+    """Return y as float64, NaN where it is missing; refuse infinite values, and what is no real number."""
+    known = ~is_missing(y)
     if y.dtype == object:
         strange = np.array([not isinstance(value, Real) or isinstance(value, bool) for value in y.tolist()])
     else:
         strange = np.full(len(y), y.dtype.kind not in "iuf")
+    strange &= known
     if strange.any():
         row = int(strange.argmax())
         raise ValueError(
@@ -328,8 +346,14 @@ def _numbers(y: np.ndarray) -> np.ndarray:
             "convert it, or take task='classification' for classes."
         )
     with np.errstate(over="ignore"):
-        y = y.astype(np.float64)
-    infinite = np.isinf(y)
+        numbers = np.full(len(y), np.nan)
+        numbers[known] = y[known].astype(np.float64)
+    infinite = np.isinf(numbers)
     if infinite.any():
         raise ValueError(f"y is infinite in {infinite.sum()} rows (first: row {infinite.argmax()}): drop them.")
-    return y
+    return numbers
+
+
+def _counted(known: np.ndarray) -> str:
+    """Return which rows count where some have no label."""
+    return "" if known.all() else "labelled "

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
-from .._array import as_rows
+from .._array import as_rows, known_labels
 from .methods import DIMENSIONS, RAW, Params
-from .protocol import FAILURES, Protocol
+from .protocol import FAILURES, NO_ROWS, Protocol, fit_partly, taken
 from .results import Comparison, Fold, MethodResult
 from .task import CLASSIFICATION, named_task
 
@@ -48,8 +48,9 @@ def score_by_dimension(
     for result in comparison.results:
         by_fold = []
         for number, (fold, params) in enumerate(zip(folds, result.params, strict=False)):
+            beside = replace(protocol, unlabelled=result.unlabelled[number])
             with protocol.few_threads():
-                by_fold.append(_fold_curve(result, params, protocol, fold))
+                by_fold.append(_fold_curve(result, params, beside, fold))
             if progress is not None:
                 progress(f"{result.name}, dimensions", number + 1, len(folds))
         shared = sorted(set.intersection(*map(set, by_fold)))
@@ -88,7 +89,7 @@ def confusion(result: MethodResult, comparison: Comparison, y: Any) -> np.ndarra
     """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
     if comparison.task is not CLASSIFICATION:
         raise ValueError(f"confusion counts classes, and this is a {comparison.task.name}: look at result.predictions.")
-    truth = np.concatenate([np.asarray(y)[test] for _, test in comparison.folds])
+    truth = np.concatenate([known_labels(np.asarray(y), test) for _, test in comparison.folds])
     return confusion_matrix(truth, np.concatenate(result.predictions))
 
 
@@ -114,17 +115,24 @@ class HeldOutMap:
 
 
 def held_out_map(
-    mapping: Any, X: Any, y: Any, fold: Fold, n_neighbors: int, *, task: str = "classification"
+    mapping: Any,
+    X: Any,
+    y: Any,
+    fold: Fold,
+    n_neighbors: int,
+    *,
+    task: str = "classification",
+    unlabelled: np.ndarray = NO_ROWS,
 ) -> HeldOutMap:
-    """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in two dimensions."""
+    """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in two dimensions.
+
+    `unlabelled` are row numbers to learn from, too, as `MethodResult.unlabelled` has them.
+    """
     y = np.asarray(y)
     train, test = fold
-    fitted = clone(mapping).fit(_taken(X, train), y[train])
-    Z_train, Z_test = (np.asarray(fitted.transform(_taken(X, rows)))[:, :2] for rows in (train, test))
-    vote = named_task(task).vote(n_neighbors).fit(Z_train, y[train])
+    y_train, asked = known_labels(y, train), named_task(task)
+    fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, asked)
+    Z_train, Z_test = (np.asarray(fitted.transform(taken(X, rows)))[:, :2] for rows in (train, test))
+    vote = asked.vote(n_neighbors).fit(Z_train, y_train)
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
-    return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, y[test])))
-
-
-def _taken(X: Any, rows: np.ndarray) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, known_labels(y, test))))
