@@ -102,7 +102,7 @@ def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
 def test_the_report_says_it_and_shows_labelled_rows_only(folder):
     page = (folder / "r.html").read_text()
     assert "600 rows (60 labelled), 2 features" in page
-    assert "From the 540 without one learned: PCA, LPP, TDL." in page
+    assert "From the 540 without one learned: PCA, LPP, DP, TDL." in page
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["labels"] == ["inner", "outer"]
     for shown in data["maps"]:

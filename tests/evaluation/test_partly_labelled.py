@@ -27,7 +27,7 @@ KNOWN = RNG.random(N) < 0.5
 Y = np.where(KNOWN, np.array(["a", "b", "c"])[CLASSES], None)
 FEW = {"n_splits": 3, "n_repeats": 1}
 ALL = {method.name for method in [*default_methods(), *semi_supervised_methods()]}
-USERS = ["PCA", "LPP", "TDL"]
+USERS = ["PCA", "LPP", "DP", "TDL"]
 
 
 class Spy(TransformerMixin, BaseEstimator):
@@ -63,7 +63,7 @@ def spied():
 def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
     partly, alone = compare(X, Y, **FEW), compare(X[KNOWN], Y[KNOWN].astype(str), **FEW)
     assert {result.name for result in partly.results} == ALL
-    assert {result.name for result in alone.results} == ALL - {"TDL"}
+    assert {result.name for result in alone.results} == ALL - {"DP", "TDL"}
     for result in alone.results:
         if result.name not in USERS:
             np.testing.assert_array_equal(partly[result.name].score, result.score)
@@ -72,7 +72,7 @@ def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
     assert (partly.n_unlabelled, alone.n_unlabelled) == ((~KNOWN).sum(), 0)
     assert partly.notes[0] == (
         f"{KNOWN.sum()} of {N} rows have a label: only these are held out and vote. From the {(~KNOWN).sum()} without "
-        "one learned: PCA, LPP, TDL."
+        "one learned: PCA, LPP, DP, TDL."
     )
     for result in partly.results:
         expected = np.flatnonzero(~KNOWN) if result.name in USERS else []

@@ -119,7 +119,7 @@ With --task regression, the mean of the nearest rows predicts a number: k-NN on 
 raw features and on PCA are ranked by R^2.
 
 Rows may have no label: an empty cell of the target. Only the others are held out and
-vote. PCA, LPP and TDL, which joins then, learn from all; the rest from the labelled
+vote. PCA and LPP, and TDL and DP, which join then, learn from all; the rest from the labelled
 rows alone.""",
     )
     add = compare.add_argument

@@ -38,6 +38,7 @@ from .model import FORMAT, KEPT, MAX_NAME, MAX_NEIGHBORS, Model, predict, restor
 TRUSTED = [
     "nearkin.app.model.Model",
     "nearkin.app.encoder.ColumnEncoder",
+    "nearkin.estimators.discriminative_projections.DiscriminativeProjections",
     "nearkin.estimators.dne.DNE",
     "nearkin.estimators.lpp.LPP",
     "nearkin.estimators.nca.NCA",

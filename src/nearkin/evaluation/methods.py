@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from ..estimators import DNE, LPP, NCA, NMMP, RCA, TDL
+from ..estimators import DNE, LPP, NCA, NMMP, RCA, TDL, DiscriminativeProjections
 from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
@@ -169,6 +169,14 @@ def default_methods() -> list[Method]:
 def semi_supervised_methods() -> list[Method]:
     """Return the contestants that join a table of classes where some rows have no label."""
     return [
+        Method(
+            "DP",
+            DiscriminativeProjections(),
+            lambda p: [{"n_components": min(p, 50)}],
+            unlabelled=True,
+            summary="Maps rows and labels into one space, rows near their own label and far from the others, near rows "
+            "near (Discriminative Projections). Learns from rows without a label.",
+        ),
         Method(
             "TDL",
             TDL(TDL_DIMENSIONS),
