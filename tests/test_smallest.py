@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
 
-from nearkin.graphs import connected_components, either, heat_kernel, indicators, laplacian, normalized_laplacian
+from nearkin.graphs import (
+    connected_components,
+    coupled_rows,
+    either,
+    heat_kernel,
+    indicators,
+    laplacian,
+    normalized_laplacian,
+)
 from nearkin.neighbors import nearest
 from nearkin.spectral import Status, smallest, smallest_eigenpairs
 
@@ -114,3 +123,57 @@ def test_a_start_changes_nothing_but_time(monkeypatch):
     warm = smallest_eigenpairs(M, 5, null, start=cold.vectors.sum(axis=1))
     np.testing.assert_allclose(warm.values, cold.values, atol=1e-9)
     np.testing.assert_allclose(np.abs(np.sum(warm.vectors * cold.vectors, axis=0)), 1, atol=1e-6)
+
+
+def outliers(seed, n, p, df):
+    """Heavy tails: some rows are tied by weights of rounding size, which count as null vectors, not as components."""
+    X = np.random.default_rng(seed).standard_t(df, (n, p))
+    return either(heat_kernel(nearest(X, 10), cut=0.0))
+
+
+def uneven(n, decades):
+    rng = np.random.default_rng(0)
+    W, s = graph(n), 10.0 ** (-rng.uniform(0, decades, n) / 2)
+    return csr_array(W.multiply(s[:, None]).multiply(s[None, :]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: outliers(10, n, 5, 2.0),
+        lambda n: outliers(12, n, 5, 2.0),
+        lambda n: outliers(0, n, 3, 1.5),
+        lambda n: uneven(n, 8),
+        lambda n: uneven(n, 300),
+    ],
+)
+@pytest.mark.parametrize("normalized", [False, True])
+def test_no_small_eigenvalue_is_missed_among_many(make, normalized, monkeypatch):
+    W = make(700)
+    L = normalized_laplacian(W) if normalized else laplacian(W)
+    q = np.sqrt(W.sum(axis=1)) if normalized else np.ones(700)
+    null = indicators(coupled_rows(L), q)
+    dense = smallest_eigenpairs(L, 9, excluded=q)
+    monkeypatch.setattr(smallest, "DENSE", 100)
+    sparse = smallest_eigenpairs(L, 9, null, excluded=q)
+    np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9 * abs(L).max())
+    assert sparse.status is Status.OPTIMAL
+
+
+def test_what_is_left_unsolved_is_said(monkeypatch):
+    monkeypatch.setattr(smallest, "DENSE", 100)
+    monkeypatch.setattr(smallest, "STILL_DENSE", 100)
+    monkeypatch.setattr(smallest, "RESTARTS", 1)
+    monkeypatch.setattr(smallest, "ROUNDS", 1)
+    W = uneven(700, 20)
+    result = smallest_eigenpairs(laplacian(W), 9)
+    assert result.status is Status.UNRESOLVED
+    with pytest.warns(ConvergenceWarning, match="too close together"):
+        result.warn()
+
+
+def test_negative_ties_among_loose_rows():
+    W = csr_array(([-1.0] * 6, ([0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4])), shape=(2100, 2100))
+    L = laplacian(W)
+    null = indicators(connected_components(W), np.ones(2100))
+    np.testing.assert_allclose(smallest_eigenpairs(L, 5, null).values, [-2, -2, -2, 0, 0], atol=1e-12)

@@ -122,7 +122,7 @@ def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: 
         raise ValueError(
             f"{name} must be symmetric: take nearkin.graphs.either({name}), or the mean with its transpose."
         )
-    if W.nnz and not signed and W.min() < 0:
+    if not signed and W.min() < 0:
         raise ValueError(
             f"{name} must not be negative (smallest weight: {W.min():.3g}): weights say how alike rows are."
         )
@@ -138,6 +138,8 @@ def validate_ties(affinity: Any, n_new: int, n: int) -> csr_array:
             f"affinity must be of shape ({n_new}, {n}), the weights of {n_new} new rows to {n} training rows; "
             f"got {W.shape}."
         )
+    if W.nnz and W.min() < 0:
+        raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) where new rows are tied.")
     return canonical(csr_array(W))
 
 

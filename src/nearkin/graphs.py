@@ -103,5 +103,16 @@ def connected_components(W: csr_array) -> np.ndarray:
     return csgraph.connected_components(W, directed=False)[1]
 
 
+def coupled_rows(M: csr_array) -> np.ndarray:
+    """Return the number of its component for every row of a symmetric matrix, in the eyes of its eigenvalues.
+
+    Entries of rounding size, beside the largest of M, tie nothing: outliers whose weights are 1e-46 are loose.
+    """
+    size = abs(M)
+    size.data[size.data <= np.finfo(float).eps * size.data.max(initial=0.0)] = 0.0
+    size.eliminate_zeros()
+    return connected_components(size)
+
+
 def _reweighted(G: csr_array, weights: np.ndarray) -> csr_array:
     return csr_array((weights, G.indices, G.indptr), shape=G.shape)

@@ -279,3 +279,26 @@ def test_moons():
             scores.append(KNeighborsClassifier(1).fit(Z[few >= 0], y[few >= 0]).score(Z[few < 0], y[few < 0]))
     assert np.mean(ours) >= 0.95
     assert np.mean(alone) < 0.9
+
+
+def test_what_cannot_be_meant_is_refused():
+    X, few = problem()
+    W = either(heat_kernel(nearest(X, 5)))
+    with pytest.raises(ValueError, match="reg='auto' hides labels from their cost"):
+        TDL(reg="auto").fit(X, few, cost=label_cost(X, few, 5))
+    with pytest.raises(ValueError, match="laplacian=None leaves the graph out"):
+        TDL(kernel="rbf", laplacian=None).fit(X, few, affinity=W)
+    with pytest.raises(ValueError, match="leaves no two rows tied"):
+        TDL(bandwidth=1e-9).fit(X, few)
+    with pytest.raises(ValueError, match="must not be negative"):
+        TDL().fit(X, few, affinity=W).transform(X, affinity=-W)
+
+
+def test_kernels_and_rows_far_from_the_origin():
+    X, few = problem()
+    here = TDL(3, reg=10.0, kernel="rbf").fit(X, few)
+    there = TDL(3, reg=10.0, kernel="rbf").fit(X + 1e8, few)
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, rtol=1e-5)
+    single = X.astype(np.float32)
+    far = TDL(3).fit(single, few).transform(np.full((1, 4), 1e20, np.float32))
+    assert np.isfinite(far).all()

@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._array import row_blocks, validate_ties
 from .._memory import require_memory
-from ..graphs import connected_components, either, heat_kernel, indicators, laplacian, normalized_laplacian
+from ..graphs import coupled_rows, either, heat_kernel, indicators, laplacian, normalized_laplacian
 from ..neighbors import nearest
 from ..spectral import SpectralResult, smallest_eigenpairs
 
@@ -62,8 +62,11 @@ class RowGraph:
         if bandwidth is None:
             bandwidth = _mean_square_to_nearest(G, n_neighbors) or np.inf
         origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
-        graph = cls(_about(X, origin), origin, n if full else n_neighbors, float(bandwidth))
-        return graph, either(heat_kernel(G, graph.bandwidth, cut=0.0))
+        graph = cls(about(X, origin), origin, n if full else n_neighbors, float(bandwidth))
+        W = either(heat_kernel(G, graph.bandwidth, cut=0.0))
+        if W.count_nonzero() == 0:
+            raise ValueError(f"bandwidth={bandwidth:.3g} leaves no two rows tied, as all weights are 0: raise it.")
+        return graph, W
 
     def ties(self, X: Any) -> csr_array:
         """Return the weights of training rows in rows X, shape (n_new, n).
@@ -73,8 +76,9 @@ class RowGraph:
         k = min(self.n_neighbors, self.rows.shape[0])
         with config_context(assume_finite=True):
             index = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows)
-            distances, found = index.kneighbors(_about(X, self.origin))
-        exponents = np.square(distances, dtype=np.float64) / self.bandwidth
+            distances, found = index.kneighbors(about(X, self.origin))
+        with np.errstate(over="ignore"):
+            exponents = np.minimum(np.square(distances, dtype=np.float64) / self.bandwidth, 1e300)
         exponents -= np.maximum(exponents[:, :1] - FAINT, 0.0)
         indptr = np.arange(0, found.size + 1, k)
         return csr_array((np.exp(-exponents).ravel(), found.ravel(), indptr), shape=(len(found), self.rows.shape[0]))
@@ -87,7 +91,7 @@ def check_laplacian(laplacian: Any) -> bool:
     return laplacian == "normalized"
 
 
-def _about(X: Any, origin: np.ndarray | None) -> Any:
+def about(X: Any, origin: np.ndarray | None) -> Any:
     """Return rows relative to the origin, their type kept."""
     if origin is None:
         return X
@@ -127,12 +131,12 @@ class GraphPrior:
 
     def solve(self, cost: csr_array, reg: float, m: int, start: np.ndarray | None = None) -> SpectralResult:
         """Minimize tr V'(C + reg P)V subject to V'V = I, V'e = 0, for a cost C with rows that sum to 0."""
-        component = connected_components(abs(self.weights) + abs(cost))
+        M = csr_array(cost + reg * self.penalty)
+        component = coupled_rows(M)
         if self.normalized:  # the null vector of a component survives no cost
             component[np.isin(component, component[cost.indices])] = -1
             component[component >= 0] = np.unique(component[component >= 0], return_inverse=True)[1]
-        null = indicators(component, self.scale)
-        return smallest_eigenpairs(csr_array(cost + reg * self.penalty), m, null, start=start)
+        return smallest_eigenpairs(M, m, indicators(component, self.scale), start=start)
 
     def rule(self, result: SpectralResult, cost: csr_array, reg: float) -> GraphRule:
         """Return how the embedding V of `solve` goes on: an unlabelled row obeys reg P v = theta v + c, c constant."""

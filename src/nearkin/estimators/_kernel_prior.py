@@ -16,7 +16,7 @@ from .._array import row_blocks
 from .._memory import require_memory
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_of_dense
-from ._graph_prior import GraphPrior
+from ._graph_prior import GraphPrior, about
 
 Kernel = Callable[[Any, Any], Any]
 
@@ -28,7 +28,13 @@ def kernel_function(kernel: Any, X: Any) -> Kernel:
     if kernel != "rbf":
         raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
     squares = X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2 if issparse(X) else X.var(axis=0, dtype=np.float64)
-    return partial(rbf_kernel, gamma=0.5 / float(squares.sum()))
+    origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+    return partial(_rbf, origin=origin, gamma=0.5 / float(squares.sum()))
+
+
+def _rbf(X: Any, Y: Any, origin: np.ndarray | None, gamma: float) -> np.ndarray:
+    """Return exp(-gamma d^2), dense rows taken relative to the origin, far from which distances lose their digits."""
+    return rbf_kernel(about(X, origin), about(Y, origin), gamma=gamma)
 
 
 class KernelPrior:

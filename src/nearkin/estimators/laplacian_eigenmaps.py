@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._array import check_integer, check_n_neighbors, validate_affinity, validate_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from ..graphs import connected_components, indicators
+from ..graphs import coupled_rows, indicators
 from ..spectral import smallest_eigenpairs
 from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, embed_new_rows
 
@@ -150,8 +150,8 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
                 W = validate_affinity(affinity, X.shape[0])
             prior = GraphPrior(W, normalized)
         with task.step("eigenproblem"):
-            null = indicators(connected_components(W), prior.scale)
-            result = smallest_eigenpairs(prior.penalty, m, null, excluded=prior.scale)
+            P = prior.penalty
+            result = smallest_eigenpairs(P, m, indicators(coupled_rows(P), prior.scale), excluded=prior.scale)
         result.warn()
 
         Z = result.vectors / prior.scale[:, None]

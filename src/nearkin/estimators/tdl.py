@@ -199,6 +199,10 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         m = check_integer(self.n_components, "n_components", 1)
         k_cost = check_integer(self.n_cost_neighbors, "n_cost_neighbors", 1)
 
+        if cost is not None and self.reg == "auto":
+            raise ValueError(
+                "reg='auto' hides labels from their cost, and knows nothing of another one: give a number."
+            )
         with task.step("prior"):
             prior = self._prior(X, affinity)
         with task.step("cost"):
@@ -250,6 +254,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _graph_prior(self, X: Any, affinity: Any) -> GraphPrior | None:
         self._graph: RowGraph | None = None
         if self.laplacian is None:
+            if affinity is not None:
+                raise ValueError("affinity is a graph, but laplacian=None leaves the graph out: name a laplacian.")
             return None
         normalized, k = check_laplacian(self.laplacian), check_n_neighbors(self.n_neighbors)
         if affinity is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._memory import require_memory
 
@@ -21,55 +21,32 @@ def choose_solver(d: int, m: int) -> str:
     return "lanczos" if d > 1000 and m <= d // 20 else "dense"
 
 
-def lanczos_largest(
-    A: LinearOperator, m: int, *, tol: float = 0.0, start: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the m largest eigenvalues of A, descending, with their vectors.
 
     A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the answer is checked:
     the found directions are pushed below the rest of the spectrum, and whatever a second start then finds above the
     smallest of the m is exchanged for it. Where ARPACK gives up, the matrix is formed and solved by LAPACK.
-
-    `tol` bounds the residuals relative to the eigenvalues (0: to rounding), `start` is where the search begins. A needs
-    to be symmetric in its range only, if the start lies there.
     """
     starts = np.random.default_rng(0)
     d = A.shape[0]
     try:
-        values, V = eigsh(A, m, which="LA", tol=tol, v0=starts.standard_normal(d) if start is None else start)
+        values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
         for _ in range(m):
-            missed = _missed(A, values, V, A @ starts.standard_normal(d), tol)
-            if missed is None:
+            floor = 2 * np.abs(values).max()
+
+            def deflated(x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor) -> np.ndarray:
+                x = x.ravel()
+                return A @ x - V @ (shift * (V.T @ x))
+
+            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
+            value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
+            if value[0] <= values.min() + ZERO * floor:
                 break
             worst = values.argmin()
-            values[worst], V[:, worst] = missed
+            values[worst], V[:, worst] = value[0], v[:, 0]
     except ArpackError:
         require_memory(3 * 8 * d * d, f"A matrix of order {d}, on which Lanczos gave up,", "scale the features first")
         values, V = eigh(A @ np.eye(d), subset_by_index=[d - m, d - 1])
     order = np.argsort(-values, kind="stable")
     return values[order], V[:, order]
-
-
-def _missed(
-    A: LinearOperator, values: np.ndarray, V: np.ndarray, start: np.ndarray, tol: float
-) -> tuple[float, np.ndarray] | None:
-    """Return an eigenpair outside of V whose value is above the smallest of `values`, if a second start finds one.
-
-    A look of some hundred products will do: a Ritz value is never above the largest eigenvalue, and one that stands
-    out is found first. Only what was found is then computed to the end.
-    """
-    floor = 2 * np.abs(values).max()
-
-    def deflated(x: np.ndarray) -> np.ndarray:
-        x = x.ravel()
-        return A @ x - V @ ((values + floor) * (V.T @ x))
-
-    rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
-    try:
-        value, v = eigsh(rest, 1, which="LA", tol=1e-4, v0=start, ncv=min(40, len(V)), maxiter=10)
-    except ArpackNoConvergence:
-        return None
-    if value[0] <= values.min() + ZERO * floor:
-        return None
-    value, v = eigsh(rest, 1, which="LA", tol=tol, v0=v[:, 0])
-    return value[0], v[:, 0]

@@ -24,6 +24,11 @@ class Status(enum.Enum):
         "n_components={asked} were asked for, but the data vary in {found} directions only, which were kept: lower "
         "n_components, or add rows"
     )
+    UNRESOLVED = (
+        "the eigenvectors have a residual of {residual:.1e}: the smallest eigenvalues lie too close together, "
+        "as outliers and weights of very different sizes make them; use more neighbours, a larger bandwidth, or remove "
+        "outliers"
+    )
     NOT_CONVERGED = (
         "the iteration stopped after {n_iter} eigen-decompositions with a relative gap of {gap:.1e} and a residual of "
         "{residual:.1e}: scale the features, or ask for more components"
@@ -69,7 +74,8 @@ class SpectralResult:
         """Issue the warning that the status calls for, if any."""
         if self.status in (Status.OPTIMAL, Status.UNBOUNDED):
             return
-        category = ConvergenceWarning if self.status is Status.NOT_CONVERGED else UserWarning
+        unfinished = self.status in (Status.NOT_CONVERGED, Status.UNRESOLVED)
+        category = ConvergenceWarning if unfinished else UserWarning
         text = self.status.value.format(found=self.vectors.shape[1], **vars(self))
         warn_user(text, category)
 

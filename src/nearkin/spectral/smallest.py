@@ -13,17 +13,29 @@ between eigenvalues that stand close together. Two traps lie there:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from threadpoolctl import threadpool_limits
 
 from .._memory import require_memory
-from .lanczos import lanczos_largest
 from .result import SpectralResult, Status, backward_error, judge
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
+STILL_DENSE = 8000  # rows up to which it may solve, in a minute, what the iteration has left unsolved
+SOLVED = 1e-6  # relative residual
+NULL = 1e-14  # relative residual of a null vector
+RESTARTS = 100  # of Lanczos; what it then lacks is left to the iteration of the space
+EXTRA, LOOKS, ROUNDS = (
+    8,
+    4,
+    20,
+)  # random vectors that look for what was missed, how often they are filtered, and at most
+
+Product = Callable[[np.ndarray], np.ndarray]  # of a matrix with columns
 
 
 def smallest_eigenpairs(
@@ -37,7 +49,7 @@ def smallest_eigenpairs(
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
 
-    Up to 2,000 rows by LAPACK, beyond by Lanczos without any factorization.
+    Up to 2,000 rows (8,000 for a matrix that is not sparse) by LAPACK, beyond by Lanczos without any factorization.
 
     Parameters
     ----------
@@ -46,9 +58,9 @@ def smallest_eigenpairs(
     n_pairs : int
         m; at most n - 1 exist.
     null : csr_array of shape (n, J), optional
-        Known null vectors of M: orthonormal columns without common rows, such as the scaled indicators of a graph's
-        connected components. Those combinations of them that are orthogonal to q are eigenvectors of value 0; they
-        need no iteration, and no repeated 0 is missed.
+        Likely null vectors of M: orthonormal columns without common rows, such as the scaled indicators of a graph's
+        connected components. Those that M does not send to 0 (1e-14) are ignored. Those combinations of the others that
+        are orthogonal to q are eigenvectors of value 0; they need no iteration, and no repeated 0 is missed.
     excluded : array of shape (n,), optional
         q, not 0, of any length; by default all ones.
     tol : float
@@ -59,8 +71,9 @@ def smallest_eigenpairs(
     Returns
     -------
     SpectralResult
-        `values` ascending; `residual` relative to the largest column of M, which is at most its norm; NOT_CONVERGED
-        where it exceeds 1e-6, RANK_DEFICIENT, with n - 1 columns, where more pairs were asked for.
+        `values` ascending; `residual` relative to the largest column of M, which is at most its norm; UNRESOLVED where
+        it exceeds 1e-6 (LAPACK has then been tried up to 8,000 rows), RANK_DEFICIENT, with n - 1 columns, where more
+        pairs were asked for. A residual is that of a pair: it cannot tell whether another pair is smaller.
 
     Notes
     -----
@@ -70,18 +83,29 @@ def smallest_eigenpairs(
     m = min(n_pairs, n - 1)
     q = np.ones(n) if excluded is None else excluded
     q = q / np.linalg.norm(q)
-    if n <= DENSE or m > n // 20:
-        values, V = _dense(M, m, q)
+    size = np.sqrt(M.power(2).sum(axis=0).max())
+    if n <= DENSE or m > n // 20 or (n <= STILL_DENSE and M.nnz > n * n // 10):
+        values, V, residual = _judged(M, q, size, *_dense(M, m, q))
     else:
+        null = csr_array((n, 0)) if null is None else null[:, np.sqrt((M @ null).power(2).sum(axis=0)) <= NULL * size]
         with threadpool_limits(1, user_api="blas"):  # to wake threads for each vector costs more than it saves
-            values, V = _sparse(M, m, csr_array((n, 0)) if null is None else null, q, tol, start)
-    V -= np.outer(q, q @ V)
+            values, V = _sparse(M, m, csr_array(null), q, tol, start)
+        values, V, residual = _judged(M, q, size, values, V)
+        if residual > SOLVED and n <= STILL_DENSE:
+            values, V, residual = _judged(M, q, size, *_dense(M, m, q))
+    status = Status.RANK_DEFICIENT if n_pairs > m else Status.OPTIMAL if residual <= SOLVED else Status.UNRESOLVED
+    return SpectralResult(V, values, float(values.sum()), n - 1, 1, residual, 0.0, status, n_pairs)
+
+
+def _judged(
+    M: csr_array, q: np.ndarray, size: float, values: np.ndarray, V: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return eigenpairs exactly orthogonal to q and of unit length, and their largest residual."""
+    V = V - np.outer(q, q @ V)
     V /= np.linalg.norm(V, axis=0)
     R = M @ V
     R -= np.outer(q, q @ R) + V * values
-    residual = backward_error(R, V, np.sqrt(M.power(2).sum(axis=0).max()))
-    status = Status.RANK_DEFICIENT if n_pairs > m else judge(residual)
-    return SpectralResult(V, values, float(values.sum()), n - 1, 1, residual, 0.0, status, n_pairs)
+    return values, V, backward_error(R, V, size)
 
 
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
@@ -110,60 +134,118 @@ def _dense(M: csr_array, m: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _sparse(
     M: csr_array, m: int, null: csr_array, q: np.ndarray, tol: float, start: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Merge the known zeros with what Lanczos finds outside of them."""
-    n = M.shape[0]
+    """Merge the known zeros with what is found outside of them."""
+    n, n_null = null.shape
     transposed = csr_array(null.T)
     overlap = transposed @ q
     zeros = null @ _orthogonal_complement(overlap, m)
+    q_is_null = np.linalg.norm(overlap) > 1 - 1e-8
     overlap = overlap / (np.linalg.norm(overlap) or 1.0)
 
-    def project(x: np.ndarray) -> np.ndarray:
-        """Remove q and the part of the null space that is orthogonal to it."""
+    def project(X: np.ndarray) -> np.ndarray:
+        """Remove q and the part of the null space that is orthogonal to it from columns."""
         if zeros.size:
-            t = transposed @ x
-            x = x - null @ (t - overlap * (overlap @ t))
-        return x - q * (q @ x)
+            T = transposed @ X
+            X = X - null @ (T - np.outer(overlap, overlap @ T))
+        return X - np.outer(q, q @ X)
 
     shift = np.abs(M).sum(axis=1).max()  # at least the largest eigenvalue: what is removed comes last
 
-    def multiply(x: np.ndarray) -> np.ndarray:
-        """Return P(s I - M)x, which is symmetric among vectors that P leaves as they are."""
-        return project(shift * x.ravel() - M @ x.ravel())
+    def multiply(X: np.ndarray) -> np.ndarray:
+        """Return P(s I - M)X, which is symmetric among vectors that P leaves as they are."""
+        return project(shift * X - M @ X)
 
-    outside = min(m, n - 1 - null.shape[1])
+    V, values = zeros, np.zeros(zeros.shape[1])
+    outside = min(m, n - n_null - (not q_is_null))
     if outside > 0:
-        start = project(np.random.default_rng(0).standard_normal(n) if start is None else start)
-        A = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
-        V = lanczos_largest(_set_apart(A, outside, start), outside, tol=tol, start=start)[1]
-        values, E = eigh(V.T @ (M @ V))
-        V, values = np.hstack([zeros, V @ E]), np.concatenate([np.zeros(zeros.shape[1]), values])
-    else:
-        V, values = zeros, np.zeros(zeros.shape[1])
+        rng = np.random.default_rng(0)
+        start = rng.standard_normal(n) if start is None else start
+        found = _largest(multiply, project, project(start[:, None]), outside, tol, rng)
+        found_values, E = eigh(found.T @ (M @ found))
+        V, values = np.hstack([zeros, found @ E]), np.concatenate([values, found_values])
     order = np.argsort(values, kind="stable")[:m]
     return values[order], V[:, order]
 
 
-def _set_apart(A: LinearOperator, m: int, start: np.ndarray) -> LinearOperator:
+def _largest(
+    A: Product, project: Product, start: np.ndarray, m: int, tol: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Return an orthonormal basis (n, m) of the m largest eigenpairs of A >= 0 in the range of a projection."""
+    n = len(start)
+    F = _set_apart(A, m, start)
+    operator = LinearOperator((n, n), matvec=lambda x: F(x.reshape(n, 1)).ravel(), dtype=np.float64)
+    try:
+        V = eigsh(operator, m, which="LA", tol=tol, v0=start.ravel(), maxiter=RESTARTS)[1]
+    except ArpackNoConvergence as stopped:
+        V = stopped.eigenvectors
+    except ArpackError:
+        V = np.empty((n, 0))
+    return _completed(A, F, project, V, m, rng)
+
+
+def _completed(A: Product, F: Product, project: Product, V: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the m largest eigenpairs of A, given most of them: none is missed because its eigenvalue is repeated.
+
+    A Krylov sequence sees one vector of a repeated eigenvalue, or of many that differ in their last digits only, with
+    tiny residuals. So some random vectors outside of V are sent through the filter F; if the space of both holds
+    larger Ritz values, V was not all, and the space is iterated with F until it holds no larger ones.
+    """
+    V = _orthonormal(project(V))
+    best = -np.inf
+    if V.shape[1] == m:
+        best = np.einsum("ij,ij->", V, A(V))
+    for _ in range(ROUNDS):
+        Y = project(rng.standard_normal((len(V), m - V.shape[1] + EXTRA)))
+        for _ in range(LOOKS):
+            Y = F(Y)
+            Y = _orthonormal(Y - V @ (V.T @ Y))
+        V, trace = _leading(A, np.hstack([V, Y - V @ (V.T @ Y)]), m)
+        if trace <= best * (1 + 1e-12):
+            break
+        for _ in range(LOOKS):
+            V = F(V)
+        V, best = _leading(A, _orthonormal(V), m)
+    return V
+
+
+def _leading(A: Product, S: np.ndarray, m: int) -> tuple[np.ndarray, float]:
+    """Return the m leading Ritz vectors of A in the span of S, and the sum of their values."""
+    S = _orthonormal(S)
+    H = S.T @ A(S)
+    values, E = eigh((H + H.T) / 2)
+    return S @ E[:, : -m - 1 : -1], float(values[-m:].sum())
+
+
+def _orthonormal(S: np.ndarray) -> np.ndarray:
+    return qr(S, mode="economic", check_finite=False)[0] if S.shape[1] else S
+
+
+def _set_apart(A: Product, m: int, start: np.ndarray) -> Product:
     """Return T_d(2 A / b - 1), which has the m largest eigenpairs of A >= 0 as its own, far from the others.
 
     The Chebyshev polynomial T_d stays within 1 on [0, b] and grows fast, and monotonically, above. b lies below the
     m-th Ritz value of a rough look, which is at most the m-th eigenvalue; d is such that the largest becomes about 1e5,
     so that rounding stays 1e-11 of the smallest.
     """
-    rough = eigsh(A, m, which="LA", tol=0.1, v0=start, return_eigenvectors=False)
+    n = len(start)
+    operator = LinearOperator((n, n), matvec=lambda x: A(x.reshape(n, 1)).ravel(), dtype=np.float64)
+    try:
+        rough = eigsh(operator, m, which="LA", tol=0.1, v0=start.ravel(), return_eigenvectors=False, maxiter=RESTARTS)
+    except ArpackError:
+        return A
     top, least = rough.max(), rough.min()
     b = least - max((top - least) / 4, top / 50)
     degree = int(np.arccosh(1e5) / np.arccosh(2 * top / b - 1)) if b > 0 else 0
     if degree < 2:
         return A
 
-    def polynomial(x: np.ndarray) -> np.ndarray:
-        last, current = x.ravel(), (2 / b) * (A @ x.ravel()) - x.ravel()
+    def polynomial(X: np.ndarray) -> np.ndarray:
+        last, current = X, (2 / b) * A(X) - X
         for _ in range(degree - 1):
-            last, current = current, 2 * ((2 / b) * (A @ current) - current) - last
+            last, current = current, 2 * ((2 / b) * A(current) - current) - last
         return current
 
-    return LinearOperator(A.shape, matvec=polynomial, dtype=np.float64)
+    return polynomial
 
 
 def _orthogonal_complement(w: np.ndarray, m: int) -> np.ndarray:
