@@ -345,6 +345,7 @@ def _check_step(step: Any, n_features: int) -> None:
         else:
             _require(isinstance(value, np.ndarray) and value.ndim == 1 + (name in MATRICES), name)
             _require(max(value.shape) <= n_features and _is_moderate(value), name)
+            _require(not isinstance(step, StandardScaler) or len(value) == n_features, name)
 
 
 def _check_graph(step: Any, n_features: int) -> None:
