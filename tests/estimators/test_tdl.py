@@ -302,3 +302,14 @@ def test_kernels_and_rows_far_from_the_origin():
     single = X.astype(np.float32)
     far = TDL(3).fit(single, few).transform(np.full((1, 4), 1e20, np.float32))
     assert np.isfinite(far).all()
+
+
+def test_a_graph_in_pieces_is_said():
+    """Ten islands, labels on one: two coordinates cannot do more than tell the islands apart."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.standard_normal((40, 2)) + 1000 * island for island in range(10)])
+    few = np.full(400, -1)
+    few[:20] = np.arange(20) % 2
+    for model in (TDL(3), TDL(3, reg="auto", random_state=0), LaplacianEigenmaps(3)):
+        with pytest.warns(UserWarning, match="falls into 10 parts"):
+            model.fit(X, few)

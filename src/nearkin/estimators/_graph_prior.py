@@ -17,6 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._array import row_blocks, validate_ties
 from .._memory import require_memory
+from .._warn import warn_user
 from ..graphs import coupled_rows, either, heat_kernel, indicators, laplacian, normalized_laplacian
 from ..neighbors import nearest
 from ..spectral import SpectralResult, smallest_eigenpairs
@@ -82,6 +83,17 @@ class RowGraph:
         exponents -= np.maximum(exponents[:, :1] - FAINT, 0.0)
         indptr = np.arange(0, found.size + 1, k)
         return csr_array((np.exp(-exponents).ravel(), found.ravel(), indptr), shape=(len(found), self.rows.shape[0]))
+
+
+def warn_of_parts(penalty: csr_array, m: int) -> None:
+    """Warn when the graph falls into so many parts that m coordinates are used up to tell these apart."""
+    parts = int(coupled_rows(penalty).max()) + 1
+    if parts > m:
+        warn_user(
+            f"The graph falls into {parts} parts, and to tell these apart takes all n_components={m} coordinates: rows "
+            "of one part lie together, or are told apart by labels alone. Use more neighbours, a larger bandwidth, or "
+            "more components."
+        )
 
 
 def check_laplacian(laplacian: Any) -> bool:

@@ -56,10 +56,16 @@ def choose_reg(
         start = None
         for reg in REGS:
             V = prior.solve(cost, reg, m, start).vectors
-            vote = SoftNeighborsClassifier(bandwidth="auto").fit(V[shown], codes[shown])
-            right[reg] += int(np.sum(vote.predict(V[hidden]) == codes[hidden]))
+            right[reg] += int(np.sum(_voted(V, shown, hidden, codes) == codes[hidden]))
             start = V.sum(axis=1)  # where the next search begins
     return {reg: count / len(labelled) for reg, count in right.items()}
+
+
+def _voted(V: np.ndarray, shown: np.ndarray, hidden: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the votes of the shown rows for the hidden ones; where they all lie in one place, that of the most."""
+    if np.ptp(V[shown], axis=0).max() <= 1e-10 * np.ptp(V, axis=0).max():
+        return np.full(len(hidden), np.bincount(codes[shown]).argmax())
+    return SoftNeighborsClassifier(bandwidth="auto").fit(V[shown], codes[shown]).predict(V[hidden])
 
 
 def _stratified(codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

@@ -12,7 +12,7 @@ from .._array import check_integer, check_n_neighbors, validate_affinity, valida
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from ..graphs import coupled_rows, indicators
 from ..spectral import smallest_eigenpairs
-from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, embed_new_rows
+from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, embed_new_rows, warn_of_parts
 
 
 class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -59,7 +59,7 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
     ConvergenceWarning
         If a residual is above 1e-6.
     UserWarning
-        If n rows have fewer than n_components directions.
+        If n rows have fewer than n_components directions, or the graph has more connected components than that.
 
     See Also
     --------
@@ -74,7 +74,8 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
     ones, and is what `fit_transform` returns, so that training and new rows are treated alike.
 
     The scale of the features decides who is near: standardize first unless the units are comparable. Where the graph
-    falls apart, the first columns tell its components apart and nothing else: use more neighbours.
+    falls apart, the first columns tell its components apart and nothing else: use more neighbours. A row without any
+    tie counts with degree 1.
 
     Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization, O(n k) a step,
     and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3). The full graph needs O(n^2) memory
@@ -153,6 +154,7 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
             P = prior.penalty
             result = smallest_eigenpairs(P, m, indicators(coupled_rows(P), prior.scale), excluded=prior.scale)
         result.warn()
+        warn_of_parts(P, result.vectors.shape[1])
 
         Z = result.vectors / prior.scale[:, None]
         self._rule = GraphRule(Z, result.values, np.zeros(Z.shape[1]), normalized)

@@ -22,7 +22,7 @@ from .._array import (
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._warn import warn_user
 from ..graphs import laplacian
-from ._graph_prior import GraphPrior, RowGraph, check_laplacian, embed_new_rows
+from ._graph_prior import GraphPrior, RowGraph, check_laplacian, embed_new_rows, warn_of_parts
 from ._kernel_prior import KernelPrior, KernelRule, kernel_function
 from ._label_cost import choose_reg, label_cost
 
@@ -95,7 +95,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ConvergenceWarning
         If a residual is above 1e-6.
     UserWarning
-        If there are labels of one class only, or fewer directions than were asked for.
+        If there are labels of one class only, fewer directions than were asked for, or more connected components of the
+        graph than n_components.
 
     See Also
     --------
@@ -116,7 +117,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     away from the unlabelled ones, the more so the smaller reg: leave-one-out on the labels that shaped the embedding
     says nothing about it. A vote should take the labelled rows' coordinates from `embedding_`, as `TDLClassifier` does.
 
-    The scale of the features decides who is near: standardize first unless the units are comparable.
+    The scale of the features decides who is near: standardize first unless the units are comparable. Where the graph
+    falls apart, as outliers make it, coordinates are spent on telling its components apart: use more neighbours.
 
     Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization, O(n (k + m)) a
     step and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3). With a kernel O(n q^2) for q
@@ -215,6 +217,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             self._choose_reg(prior, X, codes, m, k_cost)
             result = prior.solve(cost_laplacian, self.reg_, m)
         result.warn()
+        if isinstance(prior, GraphPrior):
+            warn_of_parts(prior.penalty, result.vectors.shape[1])
 
         self._rule = prior.rule(result, cost_laplacian, self.reg_)
         self.embedding_ = result.vectors.astype(X.dtype, copy=False)
