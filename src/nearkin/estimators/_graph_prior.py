@@ -8,6 +8,7 @@ eigen-equation puts a row with such ties (`GraphRule`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -130,12 +131,12 @@ class GraphPrior:
     weights: csr_array
     normalized: bool
 
-    @property
+    @cached_property
     def penalty(self) -> csr_array:
         """P."""
         return normalized_laplacian(self.weights) if self.normalized else laplacian(self.weights)
 
-    @property
+    @cached_property
     def scale(self) -> np.ndarray:
         """The null vector of P for connected W, shape (n,): the roots of the degrees d if normalized, else ones."""
         d = self.weights.sum(axis=1)
