@@ -105,7 +105,7 @@ class TestRatioTrace:
         assert (result.status, result.rank, result.vectors.shape) == (Status.RANK_DEFICIENT, 5, (12, 5))
         np.testing.assert_allclose(A @ result.vectors, B @ result.vectors * result.values, atol=1e-8)
         np.testing.assert_allclose(range_basis(B) @ range_basis(B).T @ result.vectors, result.vectors, atol=1e-10)
-        with pytest.warns(UserWarning, match="n_components=8 were asked for, but the data vary in 5 directions"):
+        with pytest.warns(UserWarning, match="n_components=8 were asked for, but there are 5 directions"):
             result.warn()
 
     def test_what_a_does_where_b_vanishes_is_left_out_too(self):

@@ -159,7 +159,7 @@ def test_figure_2_finds_the_circles_in_the_noise():
 def test_more_components_than_directions_warns():
     X, y = wine()
     for criterion in ("trace_ratio", "ratio_trace"):
-        with pytest.warns(UserWarning, match="n_components=15 were asked for, but the data vary in 13 directions"):
+        with pytest.warns(UserWarning, match="n_components=15 were asked for, but there are 13 directions"):
             model = NMMP(15, criterion=criterion).fit(np.hstack([X, X[:, :4]]), y)
         assert model.components_.shape == (13, 17)
 

@@ -251,6 +251,12 @@ def test_invariances():
         ({"laplacian": None}, ValueError, "laplacian=None leaves no prior"),
         ({"laplacian": "both"}, ValueError, "laplacian must be"),
         ({"kernel": "poly"}, ValueError, "kernel must be None, 'rbf' or a function"),
+        ({"kernel": lambda A, B: np.ones((3, 2))}, ValueError, r"kernel must return the shape \(150, 150\)"),
+        ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, ValueError, "kernel must return finite numbers"),
+        ({"kernel": lambda A, B: A[:, :1] - B[:, 0]}, ValueError, "kernel must be symmetric"),
+        ({"kernel": lambda A, B: np.zeros((len(A), len(B)))}, ValueError, "not 0 everywhere"),
+        ({"kernel": lambda A, B: -linear_kernel(A, B)}, ValueError, "kernel must be positive semi-definite"),
+        ({"kernel": lambda A, B: np.ones((len(A), len(B)))}, ValueError, "kernel is the same for all rows"),
         ({"kernel": "rbf", "n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
         ({"n_cost_neighbors": 0}, ValueError, "n_cost_neighbors must be at least 1"),
         ({"n_components": 1.5}, TypeError, "n_components must be an integer"),
@@ -313,3 +319,14 @@ def test_a_graph_in_pieces_is_said():
     for model in (TDL(3), TDL(3, reg="auto", random_state=0), LaplacianEigenmaps(3)):
         with pytest.warns(UserWarning, match="falls into 10 parts"):
             model.fit(X, few)
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": linear_kernel}])
+@pytest.mark.parametrize("kind", [np.array, csr_array])
+def test_rows_that_change_after_the_fit_change_nothing(settings, kind):
+    X, few = problem()
+    X, new = kind(X), X[:5] + 0.1
+    tdl = TDL(3, **settings).fit(X, few)
+    before = tdl.transform(new)
+    (X if isinstance(X, np.ndarray) else X.data)[:] *= 3
+    np.testing.assert_array_equal(tdl.transform(new), before)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
-from .._array import row_blocks, validate_ties
+from .._array import row_blocks, validate_affinity, validate_ties
 from .._memory import require_memory
 from .._warn import warn_user
 from ..graphs import coupled_rows, either, heat_kernel, indicators, laplacian, normalized_laplacian
@@ -53,10 +53,8 @@ class RowGraph:
         n = X.shape[0]
         if affinity not in AFFINITIES:
             raise ValueError(f"affinity must be one of {AFFINITIES}, got {affinity!r}; a graph of yours goes to fit.")
-        if bandwidth is not None and not (isinstance(bandwidth, (int, float, np.number)) and bandwidth > 0):
-            raise ValueError(
-                f"bandwidth must be a number larger than 0 (np.inf: all weights are 1), got {bandwidth!r}."
-            )
+        if bandwidth is not None:
+            _check_bandwidth(bandwidth)
         full = affinity == "full"
         if full:
             require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
@@ -64,7 +62,8 @@ class RowGraph:
         if bandwidth is None:
             bandwidth = _mean_square_to_nearest(G, n_neighbors) or np.inf
         origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
-        graph = cls(about(X, origin), origin, n if full else n_neighbors, float(bandwidth))
+        rows = X.copy() if origin is None else about(X, origin)  # the user's rows may change
+        graph = cls(rows, origin, n if full else n_neighbors, float(bandwidth))
         W = either(heat_kernel(G, graph.bandwidth, cut=0.0))
         if W.count_nonzero() == 0:
             raise ValueError(f"bandwidth={bandwidth:.3g} leaves no two rows tied, as all weights are 0: raise it.")
@@ -84,6 +83,20 @@ class RowGraph:
         exponents -= np.maximum(exponents[:, :1] - FAINT, 0.0)
         indptr = np.arange(0, found.size + 1, k)
         return csr_array((np.exp(-exponents).ravel(), found.ravel(), indptr), shape=(len(found), self.rows.shape[0]))
+
+
+def _check_bandwidth(bandwidth: Any) -> None:
+    number = isinstance(bandwidth, (int, float, np.number)) and not isinstance(bandwidth, bool)
+    if not (number and bandwidth > 0):
+        raise ValueError(f"bandwidth must be a number larger than 0 (np.inf: all weights are 1), got {bandwidth!r}.")
+
+
+def given_graph(affinity: Any, n: int, *, normalized: bool) -> csr_array:
+    """Return the user's graph of n rows; some of its weights must differ from 0, and only unnormalized may be below."""
+    W = validate_affinity(affinity, n, signed=not normalized)
+    if W.nnz == 0:
+        raise ValueError("affinity ties no two rows: all weights beside its diagonal are 0.")
+    return W
 
 
 def warn_of_parts(penalty: csr_array, m: int) -> None:
@@ -194,15 +207,14 @@ class GraphRule:
         U = (ties @ self.sources / d + self.constant / root) / np.maximum(1.0 - self.values, 0.5)
         return root * U if self.weighted else U
 
-
-def embed_new_rows(rule: GraphRule, graph: RowGraph | None, X: Any, affinity: Any) -> np.ndarray:
-    """Return the coordinates of rows X by blocks, tied as the `graph` says, or by `affinity` of shape (n_new, n)."""
-    if affinity is not None:
-        return rule(validate_ties(affinity, X.shape[0], rule.sources.shape[0]))
-    if graph is None:
-        raise ValueError(
-            "A map that was fitted with an affinity does not know how new rows are tied: pass transform(X, affinity=W) "
-            "with their weights to the training rows, shape (n_new, n)."
-        )
-    blocks = row_blocks(X.shape[0], 2 * graph.n_neighbors)
-    return np.vstack([rule(graph.ties(X[rows])) for rows in blocks])
+    def place(self, X: Any, graph: RowGraph | None, affinity: Any) -> np.ndarray:
+        """Return the coordinates of rows X by blocks, tied as the graph says, or by `affinity` of shape (n_new, n)."""
+        if affinity is not None:
+            return self(validate_ties(affinity, X.shape[0], self.sources.shape[0]))
+        if graph is None:
+            raise ValueError(
+                "A map that was fitted with an affinity does not know how new rows are tied: pass transform(X, "
+                "affinity=W) with their weights to the training rows, shape (n_new, n)."
+            )
+        blocks = row_blocks(X.shape[0], 2 * graph.n_neighbors)
+        return np.vstack([self(graph.ties(X[rows])) for rows in blocks])

@@ -57,14 +57,16 @@ class KernelPrior:
         require_memory(
             4 * 8 * n * n_anchors, f"The kernel of {n} rows and {n_anchors} anchors", "take a smaller n_landmarks"
         )
-        s, U = eigh(_values(kernel, anchors, anchors))
+        s, U = _spectrum(_values(kernel, anchors, anchors))
         told = s > RANK_TOLERANCE * s[-1]
         whitening = U[:, told] / np.sqrt(s[told])
         K = _values(kernel, X, anchors)
         self.mean = K.mean(axis=0)
         K -= self.mean
         Q, roots, Rt = svd(K @ whitening, full_matrices=False, overwrite_a=True)
-        told = roots**2 > RANK_TOLERANCE * roots[0] ** 2
+        told = roots**2 > max(RANK_TOLERANCE * roots[0] ** 2, RANK_TOLERANCE**2 * n * s[-1])
+        if not told.any():
+            raise ValueError("kernel is the same for all rows: its functions are constant, and no embedding.")
         self.Q, self.norms = Q[:, told], roots[told] ** 2
         self.coordinates = whitening @ (Rt[told].T / roots[told])  # of k(x, anchors) - mean
 
@@ -89,11 +91,32 @@ class KernelRule:
     mean: np.ndarray
     weights: np.ndarray
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def place(self, X: Any, *_: Any) -> np.ndarray:
+        """Return the coordinates of rows X by blocks; ties add nothing to what the kernel says."""
         blocks = row_blocks(X.shape[0], self.anchors.shape[0])
         return np.vstack([(_values(self.kernel, X[rows], self.anchors) - self.mean) @ self.weights for rows in blocks])
 
 
 def _values(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
     """Return k(x, anchors) as a float64 array of its own, shape (n, number of anchors)."""
-    return np.array(kernel(X, anchors), dtype=np.float64)
+    K = np.array(kernel(X, anchors), dtype=np.float64)
+    shape = (X.shape[0], anchors.shape[0])
+    if K.shape != shape:
+        raise ValueError(f"kernel must return the shape {shape} for tables of so many rows, got {K.shape}.")
+    if not np.isfinite(K).all():
+        raise ValueError("kernel must return finite numbers, got NaN or inf.")
+    return K
+
+
+def _spectrum(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues, ascending, and eigenvectors of the kernel between the same rows, if it is one."""
+    size = np.abs(K).max()
+    if size == 0 or np.abs(K - K.T).max() > 1e-6 * size:
+        raise ValueError("kernel must be symmetric, k(x, y) = k(y, x), and not 0 everywhere.")
+    s, U = eigh(K)
+    if -s[0] > 1e-6 * s[-1]:
+        raise ValueError(
+            f"kernel must be positive semi-definite, its eigenvalues here go from {s[0]:.3g} to {s[-1]:.3g}: take one "
+            "of sklearn.metrics.pairwise that is, as rbf_kernel or laplacian_kernel."
+        )
+    return s, U

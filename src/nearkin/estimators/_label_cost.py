@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
+from sklearn.dummy import DummyClassifier
 
 from ..graphs import laplacian, mean_weights
 from ..neighbors import nearest_other_class, nearest_same_class
@@ -56,16 +57,16 @@ def choose_reg(
         start = None
         for reg in REGS:
             V = prior.solve(cost, reg, m, start).vectors
-            right[reg] += int(np.sum(_voted(V, shown, hidden, codes) == codes[hidden]))
+            right[reg] += int(np.sum(voters(V, shown, codes).predict(V[hidden]) == codes[hidden]))
             start = V.sum(axis=1)  # where the next search begins
     return {reg: count / len(labelled) for reg, count in right.items()}
 
 
-def _voted(V: np.ndarray, shown: np.ndarray, hidden: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the votes of the shown rows for the hidden ones; where they all lie in one place, that of the most."""
-    if np.ptp(V[shown], axis=0).max() <= 1e-10 * np.ptp(V, axis=0).max():
-        return np.full(len(hidden), np.bincount(codes[shown]).argmax())
-    return SoftNeighborsClassifier(bandwidth="auto").fit(V[shown], codes[shown]).predict(V[hidden])
+def voters(V: np.ndarray, rows: np.ndarray, codes: np.ndarray) -> Any:
+    """Return the classifier in which the rows vote with their labels; where all lie in one place, by their numbers."""
+    in_one_place = np.ptp(V[rows], axis=0).max() <= 1e-10 * np.ptp(V, axis=0).max()
+    vote = DummyClassifier(strategy="prior") if in_one_place else SoftNeighborsClassifier(bandwidth="auto")
+    return vote.fit(V[rows], codes[rows])
 
 
 def _stratified(codes: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from .._array import check_integer, check_n_neighbors, validate_affinity, validate_rows
-from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._array import check_integer, check_n_neighbors, validate_rows
+from .._callbacks import FitTask, with_callbacks
 from ..graphs import coupled_rows, indicators
 from ..spectral import smallest_eigenpairs
-from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, embed_new_rows, warn_of_parts
+from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, given_graph, warn_of_parts
+from ._transductive import TransductiveEmbedding
 
 
-class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LaplacianEigenmaps(TransductiveEmbedding):
     """Laplacian Eigenmaps: coordinates in which rows that are tied by a graph lie near. It uses no labels.
 
     With W a graph of the rows, D = diag(W 1) its degrees and L = D - W, the embedding Z (n, m) minimizes
@@ -144,11 +143,11 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
         normalized = check_laplacian(self.laplacian)
 
         with task.step("graph"):
-            self._graph: RowGraph | None = None
+            graph = None
             if affinity is None:
-                self._graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth)
+                graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth)
             else:
-                W = validate_affinity(affinity, X.shape[0])
+                W = given_graph(affinity, X.shape[0], normalized=True)
             prior = GraphPrior(W, normalized)
         with task.step("eigenproblem"):
             P = prior.penalty
@@ -157,43 +156,11 @@ class LaplacianEigenmaps(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, 
         warn_of_parts(P, result.vectors.shape[1])
 
         Z = result.vectors / prior.scale[:, None]
-        self._rule = GraphRule(Z, result.values, np.zeros(Z.shape[1]), normalized)
-        self.embedding_ = Z.astype(X.dtype, copy=False)
-        self.eigenvalues_ = result.values
-        self.n_components_ = Z.shape[1]
-        self.objective_ = result.objective
-        self.residual_ = result.residual
+        rule = GraphRule(Z, result.values, np.zeros(Z.shape[1]), normalized)
+        self._keep(result, Z, rule, graph, X.dtype)
         task.end()
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None) -> np.ndarray:
         """Fit, and return `transform(X)`, which sees the training rows as new ones; for theirs see `embedding_`."""
         return self.fit(X, y, affinity=affinity).transform(X, affinity=affinity)
-
-    def transform(self, X: Any, *, affinity: Any = None) -> np.ndarray:
-        """Place new rows among the training rows.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_new, p)
-        affinity : array or sparse matrix of shape (n_new, n), optional
-            Weights of the ties to the training rows; required if the fit was given its graph.
-
-        Returns
-        -------
-        Z : array of shape (n_new, m)
-            float32 if X is float32.
-        """
-        check_is_fitted(self, "embedding_")
-        X = validate_rows(self, X, reset=False)
-        return embed_new_rows(self._rule, self._graph, X, affinity).astype(X.dtype, copy=False)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_integer,
@@ -19,15 +17,16 @@ from .._array import (
     validate_labelled_rows,
     validate_rows,
 )
-from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._callbacks import FitTask, with_callbacks
 from .._warn import warn_user
 from ..graphs import laplacian
-from ._graph_prior import GraphPrior, RowGraph, check_laplacian, embed_new_rows, warn_of_parts
-from ._kernel_prior import KernelPrior, KernelRule, kernel_function
+from ._graph_prior import GraphPrior, RowGraph, check_laplacian, given_graph, warn_of_parts
+from ._kernel_prior import KernelPrior, kernel_function
 from ._label_cost import choose_reg, label_cost
+from ._transductive import TransductiveEmbedding
 
 
-class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TDL(TransductiveEmbedding):
     """Transductive Distance Learning: coordinates of all rows, near along a graph, and apart where labels say so.
 
     Few rows have labels, many have none. With d_ij = ||v_i - v_j||^2 the embedding V (n, m) minimizes
@@ -206,7 +205,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 "reg='auto' hides labels from their cost, and knows nothing of another one: give a number."
             )
         with task.step("prior"):
-            prior = self._prior(X, affinity)
+            graph, W = self._ties(X, affinity)
+            prior = self._prior(X, W)
         with task.step("cost"):
             if cost is None:
                 C = label_cost(X, codes, k_cost)
@@ -220,12 +220,8 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if isinstance(prior, GraphPrior):
             warn_of_parts(prior.penalty, result.vectors.shape[1])
 
-        self._rule = prior.rule(result, cost_laplacian, self.reg_)
-        self.embedding_ = result.vectors.astype(X.dtype, copy=False)
-        self.eigenvalues_ = result.values
-        self.n_components_ = self.embedding_.shape[1]
-        self.objective_ = result.objective
-        self.residual_ = result.residual
+        rule = prior.rule(result, cost_laplacian, self.reg_)
+        self._keep(result, result.vectors, rule, graph, X.dtype)
         task.end()
         return self
 
@@ -243,30 +239,28 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             )
         return X, codes
 
-    def _prior(self, X: Any, affinity: Any) -> GraphPrior | KernelPrior:
-        graph = self._graph_prior(X, affinity)
+    def _prior(self, X: Any, W: csr_array | None) -> GraphPrior | KernelPrior:
+        graph = None if W is None else GraphPrior(W, check_laplacian(self.laplacian))
         if self.kernel is None:
             if graph is None:
                 raise ValueError("laplacian=None leaves no prior at all: give a kernel, or take a laplacian.")
             return graph
-        n, anchors = X.shape[0], X
+        n, anchors = X.shape[0], X.copy()  # the user's rows may change
         if self.n_landmarks is not None:
             q = check_integer(self.n_landmarks, "n_landmarks", 1)
             anchors = X[np.sort(check_random_state(self.random_state).permutation(n)[:q])]
         return KernelPrior(X, anchors, kernel_function(self.kernel, X), graph)
 
-    def _graph_prior(self, X: Any, affinity: Any) -> GraphPrior | None:
-        self._graph: RowGraph | None = None
+    def _ties(self, X: Any, affinity: Any) -> tuple[RowGraph | None, csr_array | None]:
+        """Return how new rows are tied, if that is known, and the graph of the training rows, if there is to be one."""
         if self.laplacian is None:
             if affinity is not None:
                 raise ValueError("affinity is a graph, but laplacian=None leaves the graph out: name a laplacian.")
-            return None
+            return None, None
         normalized, k = check_laplacian(self.laplacian), check_n_neighbors(self.n_neighbors)
         if affinity is None:
-            self._graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth)
-        else:
-            W = validate_affinity(affinity, X.shape[0], signed=not normalized)
-        return GraphPrior(W, normalized)
+            return RowGraph.of(X, self.affinity, k, self.bandwidth)
+        return None, given_graph(affinity, X.shape[0], normalized=normalized)
 
     def _choose_reg(self, prior: GraphPrior | KernelPrior, X: Any, codes: np.ndarray, m: int, k_cost: int) -> None:
         """Set `reg_` and `reg_scores_`."""
@@ -282,34 +276,3 @@ class TDL(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None, cost: Any = None) -> np.ndarray:
         """Fit, and return `transform(X)`, which sees the training rows as new ones; for theirs see `embedding_`."""
         return self.fit(X, y, affinity=affinity, cost=cost).transform(X, affinity=affinity)
-
-    def transform(self, X: Any, *, affinity: Any = None) -> np.ndarray:
-        """Give coordinates to new rows, see Notes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_new, p)
-        affinity : array or sparse matrix of shape (n_new, n), optional
-            Weights of the ties to the training rows; required if the fit was given its graph, and ignored if it had a
-            kernel.
-
-        Returns
-        -------
-        Z : array of shape (n_new, m)
-            float32 if X is float32.
-        """
-        check_is_fitted(self, "_rule")
-        X = validate_rows(self, X, reset=False)
-        rule = self._rule
-        Z = rule(X) if isinstance(rule, KernelRule) else embed_new_rows(rule, self._graph, X, affinity)
-        return Z.astype(X.dtype, copy=False)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

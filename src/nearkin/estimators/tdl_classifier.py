@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import encode_partial_labels, require_two_classes, validate_labelled_rows, validate_rows
-from .soft_neighbors import SoftNeighborsClassifier
+from ._label_cost import voters
 from .tdl import TDL
 
 
@@ -121,7 +121,7 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
         self.tdl_ = TDL(**self.get_params(deep=False)).fit(X, codes, affinity=affinity)
 
         known = codes >= 0
-        self._vote = SoftNeighborsClassifier(bandwidth="auto").fit(self.tdl_.embedding_[known], codes[known])
+        self._vote = voters(self.tdl_.embedding_, np.flatnonzero(known), codes)
         self.label_distributions_ = np.eye(len(self.classes_))[codes]
         if not known.all():
             self.label_distributions_[~known] = self._vote.predict_proba(self.tdl_.embedding_[~known])

@@ -21,7 +21,7 @@ class Status(enum.Enum):
         "there): use more neighbours"
     )
     RANK_DEFICIENT = (
-        "n_components={asked} were asked for, but the data vary in {found} directions only, which were kept: lower "
+        "n_components={asked} were asked for, but there are {found} directions only, which were kept: lower "
         "n_components, or add rows"
     )
     UNRESOLVED = (

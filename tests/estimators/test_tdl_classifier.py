@@ -1,0 +1,83 @@
+"""TDLClassifier: labels for all rows and for new ones, from few."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_digits
+from sklearn.utils import shuffle
+
+from nearkin import TDLClassifier
+from nearkin.graphs import either, heat_kernel
+from nearkin.neighbors import nearest
+
+X, Y = shuffle(*load_digits(return_X_y=True), random_state=0)
+X, NEW = X[:600], X[600:900]
+Y, NEW_Y = Y[:600], Y[600:900]
+FEW = np.where(np.arange(600) % 10, -1, Y)
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": "rbf", "laplacian": "normalized"}])
+def test_labels_of_all_rows_and_of_new_ones(settings):
+    tdl = TDLClassifier(**settings).fit(X, FEW)
+    known = FEW >= 0
+    np.testing.assert_array_equal(tdl.transduction_[known], Y[known])
+    np.testing.assert_allclose(tdl.label_distributions_.sum(axis=1), 1)
+    np.testing.assert_array_equal(tdl.label_distributions_.argmax(axis=1), tdl.transduction_)
+    assert np.mean(tdl.transduction_[~known] == Y[~known]) > 0.8
+    np.testing.assert_allclose(tdl.predict_proba(NEW).sum(axis=1), 1)
+    assert tdl.score(NEW, NEW_Y) > 0.8
+
+
+def test_names_of_classes_change_nothing():
+    names = np.array([f"digit {9 - number}" for number in range(10)], dtype=object)
+    named = np.where(FEW >= 0, names[Y], None)
+    ours, theirs = TDLClassifier().fit(X, FEW), TDLClassifier().fit(X, named)
+    assert list(theirs.classes_) == sorted(names)
+    np.testing.assert_allclose(theirs.label_distributions_[:, ::-1], ours.label_distributions_, atol=1e-8)
+    assert np.mean(theirs.predict(NEW) == names[ours.predict(NEW)]) > 0.99
+
+
+def test_a_graph_of_the_user():
+    W = either(heat_kernel(nearest(X, 20)))
+    tdl = TDLClassifier().fit(X, FEW, affinity=W)
+    own = TDLClassifier().fit(X, FEW)
+    assert np.mean(tdl.transduction_ == own.transduction_) > 0.95
+    with pytest.raises(ValueError, match=r"transform\(X, affinity=W\)"):
+        tdl.predict(NEW)
+    ties = own.tdl_._graph.ties(NEW)
+    assert np.mean(tdl.predict(NEW, affinity=ties) == NEW_Y) > 0.8
+
+
+def test_sparse_rows():
+    dense, sparse = TDLClassifier().fit(X, FEW), TDLClassifier().fit(csr_array(X), FEW)
+    np.testing.assert_allclose(sparse.label_distributions_, dense.label_distributions_, atol=1e-6)
+
+
+def test_labelled_rows_in_one_place_vote_by_their_numbers():
+    """Two of three islands have no label; one coordinate tells islands apart, not the rows of one."""
+    islands = np.vstack([np.random.default_rng(0).standard_normal((40, 2)) + 1000 * island for island in range(3)])
+    few = np.full(120, -1)
+    few[:9] = [0, 0, 0, 1, 1, 1, 1, 1, 1]
+    with pytest.warns(UserWarning, match="falls into 3 parts"):
+        tdl = TDLClassifier(1, n_cost_neighbors=100).fit(islands, few)
+    if np.ptp(tdl.tdl_.embedding_[:9]) < 1e-10:
+        np.testing.assert_allclose(tdl.label_distributions_[9:], np.tile([1 / 3, 2 / 3], (111, 1)))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.where(Y == 3, 3, -1), "y holds one class"),
+        (np.full(600, -1), "y holds no label"),
+        (Y[:20], "inconsistent numbers of samples"),
+    ],
+)
+def test_labels_that_say_nothing(y, message):
+    with pytest.raises(ValueError, match=message):
+        TDLClassifier().fit(X, y)
+
+
+def test_reg_by_hidden_labels():
+    tdl = TDLClassifier(reg="auto", random_state=0).fit(X, FEW)
+    assert tdl.tdl_.reg_ in tdl.tdl_.reg_scores_
+    assert np.mean(tdl.transduction_ == Y) > 0.8
