@@ -88,7 +88,7 @@ def compare(
     Notes
     -----
     Where some rows have no label, the folds are cut over the others: only these are held out, and only these vote.
-    Methods that can (`Method.unlabelled`: PCA, LPP, TDL) learn from the training rows and from all rows without a
+    Methods that can (`Method.unlabelled`: PCA, LPP, DP, TDL) learn from the training rows and from all rows without a
     label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as
     if the rows without a label were not there.
 
