@@ -22,7 +22,10 @@ from .test_contract import DESCENTS, VARIANTS, data
 STEPS = {
     nearkin.DiscriminativeProjections: ["graph", "scatter", "eigenproblem"],
     nearkin.DNE: ["graph", "scatter", "eigenproblem"],
+    nearkin.LDE: ["within scatter", "between scatter", "eigenproblem"],
+    nearkin.LFDA: ["local scales", "scatter", "eigenproblem"],
     nearkin.LPP: ["graph", "scatter", "eigenproblem"],
+    nearkin.MFA: ["within scatter", "between scatter", "eigenproblem"],
     nearkin.RCA: ["total scatter", "within scatter", "eigenproblem"],
     nearkin.NMMP: ["within scatter", "between scatter", "eigenproblem"],
     nearkin.LaplacianEigenmaps: ["graph", "eigenproblem"],

@@ -4,7 +4,7 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.metrics import euclidean_distances
 
 from nearkin import neighbors
-from nearkin.neighbors import nearest, nearest_other_class, nearest_same_class
+from nearkin.neighbors import closest_pairs, nearest, nearest_other_class, nearest_same_class
 
 
 def brute_force(X, allowed, k):
@@ -138,3 +138,39 @@ def test_foreign_arrays():
     foreign = type("Tensor", (), {"__module__": "torch"})()
     with pytest.raises(TypeError, match="torch Tensor"):
         nearest(foreign, 1)
+
+
+class TestClosestPairs:
+    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    @pytest.mark.parametrize("k", [1, 7, 40, 10**6])
+    def test_definition(self, container, k):
+        rng = np.random.default_rng(0)
+        y = np.repeat(["a", "b", "c", "d"], [80, 40, 9, 1])[rng.permutation(130)]
+        X = rng.normal(size=(130, 3))
+        D = np.linalg.norm(X[:, None] - X, axis=2)
+        expected = np.zeros((130, 130))
+        for c in np.unique(y):
+            pairs = [(D[i, j], i, j) for i in np.flatnonzero(y == c) for j in np.flatnonzero(y != c)]
+            for d, i, j in sorted(pairs)[:k]:
+                expected[i, j] = d
+        G = closest_pairs(container(X), y, k)
+        np.testing.assert_allclose(G.toarray(), expected, atol=1e-7)
+        assert G.nnz == np.count_nonzero(expected)
+        assert all((np.diff(G.data[G.indptr[i] : G.indptr[i + 1]]) >= 0).all() for i in range(130))
+
+    def test_of_tied_pairs_any_are_taken_but_as_many_and_as_close(self):
+        X = np.random.default_rng(0).integers(0, 4, size=(90, 2)).astype(float)
+        y = np.arange(90) % 3
+        G = closest_pairs(X, y, 50)
+        D = np.linalg.norm(X[:, None] - X, axis=2)
+        for c in range(3):
+            found = np.sort(G[np.flatnonzero(y == c)].data)
+            np.testing.assert_allclose(found, np.sort(D[y == c][:, y != c], axis=None)[:50], atol=1e-7)
+        np.testing.assert_array_equal(closest_pairs(X, y, 50).indices, G.indices)
+
+    def test_what_would_not_fit_is_refused(self, monkeypatch):
+        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**4)
+        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
+        with pytest.raises(MemoryError, match=r"search for 30 closest pairs.*60 rows.*10 kB are free: lower n_pairs"):
+            closest_pairs(X, y, 30)
+        closest_pairs(X, y, 2)

@@ -9,6 +9,7 @@ from nearkin.neighbors import nearest, nearest_same_class
 from nearkin.scatter import (
     RowSpace,
     between_scatter,
+    locally_scaled_scatters,
     row_space,
     scatter,
     scatter_operator,
@@ -196,3 +197,55 @@ def test_a_feature_that_is_constant_in_every_class_has_exactly_no_within_scatter
     assert not S_w[4:].any()
     assert not S_w[:, 4:].any()
     np.testing.assert_allclose(S_w[:4, :4], within_scatter(X, y))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_within_scatter_with_weights_of_the_classes(X, container):
+    y, w = np.arange(30) % 3, np.array([0.0, 0.5, 2.0])
+    expected = sum(w[c] * within_scatter(X[y == c], np.zeros(10, dtype=int)) for c in range(3))
+    np.testing.assert_allclose(within_scatter(container(X), y, w), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_a_constant_feature_has_exactly_no_between_scatter(X, container):
+    """The means of 7, 11 and 12 equal numbers differ in the last digit."""
+    y = np.repeat([0, 1, 2], [7, 11, 12])
+    constants = np.tile(np.random.default_rng(1).normal(size=20) * np.logspace(-3, 7, 20), (30, 1))
+    S_b = between_scatter(container(np.hstack([X, constants])), y)
+    assert not S_b[4:].any()
+    assert not S_b[:, 4:].any()
+    np.testing.assert_allclose(S_b[:4, :4], between_scatter(X, y))
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+class TestLocallyScaledScatters:
+    y = np.repeat([0, 1, 2], [16, 13, 1])
+
+    @pytest.mark.parametrize("block", [1, 20, 2**21])
+    def test_definition(self, X, container, block, monkeypatch):
+        rows = module.row_blocks
+        monkeypatch.setattr(module, "row_blocks", lambda n, p: rows(n, p, block))
+        s = np.random.default_rng(1).uniform(0.5, 2, 30)
+        found = list(locally_scaled_scatters(container(X), self.y, s))
+        for c, S_c in enumerate(found):
+            W = np.zeros((30, 30))
+            for i in np.flatnonzero(self.y == c):
+                for j in np.flatnonzero(self.y == c):
+                    W[i, j] = np.exp(-np.sum((X[i] - X[j]) ** 2) / (s[i] * s[j])) / np.sum(self.y == c)
+            np.testing.assert_allclose(S_c, by_definition(X, W), atol=1e-12)
+            np.testing.assert_array_equal(S_c, S_c.T)
+        assert len(found) == 3
+
+    def test_infinite_scales_give_the_within_scatter(self, X, container):
+        S = sum(locally_scaled_scatters(container(X), self.y, np.full(30, np.inf)))
+        np.testing.assert_allclose(S, within_scatter(X, self.y), atol=1e-12)
+
+    def test_scales_of_zero_tie_duplicates_only(self, X, container):
+        for S_c in locally_scaled_scatters(container(np.repeat(X[:15], 2, axis=0)), np.arange(30) % 2, np.zeros(30)):
+            np.testing.assert_array_equal(S_c, 0)
+
+    def test_where_the_classes_are_does_not_matter(self, X, container):
+        s = np.ones(30)
+        far = X + 1e7 * np.outer(self.y, np.ones(4))
+        near, moved = (sum(locally_scaled_scatters(container(A), self.y, s)) for A in (X, far))
+        np.testing.assert_allclose(moved, near, rtol=1e-6, atol=1e-6)

@@ -1,7 +1,10 @@
 """nearkin: learn the space in which nearest neighbours are right."""
 
 from .estimators import DNE as DNE
+from .estimators import LDE as LDE
+from .estimators import LFDA as LFDA
 from .estimators import LPP as LPP
+from .estimators import MFA as MFA
 from .estimators import NCA as NCA
 from .estimators import NMMP as NMMP
 from .estimators import RCA as RCA
@@ -18,7 +21,10 @@ from .estimators import TDLClassifier as TDLClassifier
 __version__ = "0.1.0"
 __all__ = [
     "DNE",
+    "LDE",
+    "LFDA",
     "LPP",
+    "MFA",
     "NCA",
     "NMMP",
     "RCA",

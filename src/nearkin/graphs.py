@@ -40,11 +40,14 @@ def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:
 
     Where a scale is 0 (a row with many duplicates) the limit is taken: 1 at distance 0, else 0.
     """
-    squared = np.square(G.data, dtype=np.float64)
     product = np.repeat(scales, np.diff(G.indptr)) * scales[G.indices]
+    return _reweighted(G, scaled_weights(np.square(G.data, dtype=np.float64), product))
+
+
+def scaled_weights(squared: np.ndarray, product: np.ndarray) -> np.ndarray:
+    """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales, and its limit where one is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        weights = np.where(squared > 0, np.exp(-squared / product), 1.0)
-    return _reweighted(G, weights)
+        return np.where(squared > 0, np.exp(-squared / product), 1.0)
 
 
 def kth_distance(G: csr_array, k: int) -> np.ndarray:

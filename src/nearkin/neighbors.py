@@ -1,4 +1,4 @@
-"""Who is near whom: the k nearest rows overall, of the same class, of the other classes.
+"""Who is near whom: the k nearest rows overall, of the same class, of the other classes; the closest pairs of classes.
 
 Every search here is scikit-learn's exact one (multi-threaded, blocked, deterministic). What this module adds is the
 class: a neighbour list is a row of a sparse matrix, `G[i, j]` is the distance from row i to its neighbour j.
@@ -23,11 +23,13 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from ._array import as_rows, centre, densified, encode_labels, row_blocks
+from ._memory import require_memory
 
 # A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
 # class searches its complement, whose copy is then small beside the search. scikit-learn's search costs the same for
 # 2 and for 64 neighbours.
 SMALL_CLASS = 64
+BYTES_PER_PAIR = 45  # measured peak of `closest_pairs`, for one listed neighbour
 
 
 def nearest(X: Any, n_neighbors: Any) -> csr_array:
@@ -107,6 +109,48 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any) -> csr_array:
         members, others = everybody[codes == c], everybody[codes != c]
         lists.search(X, members, others, k[members].max(), strangers)
     return lists.to_csr()
+
+
+def closest_pairs(X: Any, y: Any, n_pairs: int) -> csr_array:
+    """Return, for every class, the closest pairs of a row in it and a row of another class.
+
+    The k closest pairs of a class are among the k nearest strangers of its rows: where a pair is missing there, k
+    closer ones of the same row are not.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_pairs : int
+        k, for every class.
+
+    Returns
+    -------
+    G : csr_array of shape (n, n)
+        Distances from the row in the class to the row outside, nearest first in each row. A pair that is among the
+        closest of both its classes is listed from both sides.
+
+    Raises
+    ------
+    MemoryError
+        If k strangers of every row would not fit into the memory that is free.
+    """
+    codes = encode_labels(y)[1]
+    listed = np.minimum(n_pairs, len(codes) - np.bincount(codes))[codes]
+    require_memory(
+        BYTES_PER_PAIR * float(listed.sum()),
+        f"The search for {n_pairs} closest pairs of classes among {len(codes)} rows",
+        "lower n_pairs, e.g. to 20",
+    )
+    G = nearest_other_class(X, y, listed)
+    row = np.repeat(np.arange(len(codes)), np.diff(G.indptr))
+    by_class = np.lexsort((G.data, codes[row]))
+    n_listed = np.bincount(codes[row])
+    place = np.arange(len(row)) - np.repeat(np.cumsum(n_listed) - n_listed, n_listed)
+    kept = np.sort(by_class[place < n_pairs])
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row[kept], minlength=len(codes)))))
+    return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
 
 
 class _NeighborLists:

@@ -10,7 +10,7 @@ exactly, so that no p x p matrix is ever formed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,12 @@ from scipy.linalg import qr, svd
 from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
+from sklearn import config_context
+from sklearn.metrics import euclidean_distances
 
 from ._array import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
-from .graphs import connected_components
+from .graphs import connected_components, scaled_weights
 
 RANK_TOLERANCE = 1e-10
 
@@ -45,12 +47,14 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
     return (S + S.T) / 2
 
 
-def _anchored(X: np.ndarray, group: np.ndarray) -> np.ndarray:
+def _anchored(X: Any, group: np.ndarray) -> Any:
     """Return X relative to a typical row of each group (connected component of the graph, class), in float64.
 
     Differences within groups stay, and what does not differ in any becomes exactly 0: a feature that only loose rows
     have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
     """
+    if issparse(X):
+        return _sparsely_anchored(X, group)
     X = centre(X)
     to_mean = np.linalg.norm(X - group_means(X, group)[group], axis=1)
     return X - X[_least_of_group(to_mean, group)[group]]
@@ -114,22 +118,43 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
-    X = X.astype(np.float64) if issparse(X) else centre(X)
+    X = _anchored(X, np.zeros_like(codes))  # of a constant feature, rounding would tell the means apart
     return total_scatter(dense_float64(group_means(X, codes)), np.bincount(codes).astype(np.float64))
 
 
-def within_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
-    """Return `sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`, which is total minus between scatter.
+def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return `sum_c w_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`; with all w_c = 1 it is total minus between scatter.
 
     A feature that is constant in every class is exactly 0 in it, which no difference of two sums would be.
     """
+    X = _anchored(X, codes)
+    if weights is not None:
+        X = X * np.sqrt(weights)[codes][:, None]
     if issparse(X):
-        X = _sparsely_anchored(X, codes)
         means = group_means(X, codes)
         return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
-    X = _anchored(X, codes)
     X -= group_means(X, codes)[codes]
     return X.T @ X
+
+
+def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, float64.
+
+    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` ties all rows of a class, so its graph is never held: it is made by
+    blocks of rows. With infinite scales the sum over classes is `within_scatter`.
+    """
+    X = _anchored(X, codes)
+    for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
+        kin, n_c = X[members], len(members)
+        S = np.zeros((X.shape[1], X.shape[1]))
+        for rows in row_blocks(n_c, n_c):
+            with config_context(assume_finite=True):
+                squared = euclidean_distances(kin[rows], kin, squared=True)
+            W = scaled_weights(squared, np.outer(scales[members[rows]], scales[members]))
+            L = -W
+            L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
+            S += kin[rows].T @ (L @ kin)
+        yield (S + S.T) / (2 * n_c)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from nearkin.app.model import learned_model
 from nearkin.evaluation import RAW, compare, default_methods, semi_supervised_methods
 
 METHODS = {method.name: method for method in [*default_methods(), *semi_supervised_methods()]}
-FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
+FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
 
 

@@ -157,7 +157,7 @@ class TestProtocol:
     def test_all_default_methods_finish(self):
         X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
         comparison = compare(X, y, n_splits=2, n_repeats=1)
-        assert len(comparison.results) == len(default_methods()) == 10
+        assert len(comparison.results) == len(default_methods()) == 13
         assert comparison.notes == ()
         means = [result.accuracy.mean() for result in comparison.results]
         assert means == sorted(means, reverse=True)
@@ -191,7 +191,7 @@ class TestBudgets:
     def test_memory(self):
         comparison = compare(*hidden(), memory_budget=1e3, n_repeats=1)
         skipped = [note for note in comparison.notes if "memory budget is 1 kB" in note]
-        assert [note.split(" skipped")[0] for note in skipped] == ["NMMP ratio trace", "NMMP"]
+        assert [note.split(" skipped")[0] for note in skipped] == ["MFA", "NMMP ratio trace", "NMMP"]
 
     def test_a_failing_method_is_skipped_with_its_reason(self):
         class Broken(_LastFeature):

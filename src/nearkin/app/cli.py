@@ -112,8 +112,8 @@ def _add_compare(commands: argparse._SubParsersAction) -> None:
         COMPARE,
         """\
 Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
-cross-validation, stratified by class. Scaling and every choice (dimensions, DNE's k) are
-made inside the training rows.
+cross-validation, stratified by class. Scaling and every choice (dimensions, DNE's k,
+MFA's pairs) are made inside the training rows.
 
 With --task regression, the mean of the nearest rows predicts a number: k-NN on the
 raw features and on PCA are ranked by R^2.

@@ -5,7 +5,10 @@ from .discriminative_predictors import DiscriminativeProjectionsRegressor as Dis
 from .discriminative_projections import DiscriminativeProjections as DiscriminativeProjections
 from .dne import DNE as DNE
 from .laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
+from .lde import LDE as LDE
+from .lfda import LFDA as LFDA
 from .lpp import LPP as LPP
+from .mfa import MFA as MFA
 from .nca import NCA as NCA
 from .nmmp import NMMP as NMMP
 from .pair_nca import PairNCA as PairNCA

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
 from ..neighbors import nearest_other_class, nearest_same_class
 from ..scatter import row_space, scatter, total_scatter
-from ..spectral import Status, range_basis, ratio_trace, trace_ratio
+from ..spectral import Status, largest_shares, range_basis, trace_ratio
 from .base import LinearEmbedding
 
 # Measured peak of search, symmetrization and Laplacian, for one listed neighbour.
@@ -177,11 +176,11 @@ class NMMP(LinearEmbedding):
         return T @ result.vectors
 
     def _maximize_ratio_trace(self, S_b: np.ndarray, S_w: np.ndarray, m: int | None, default: int) -> np.ndarray:
-        result = ratio_trace(S_w, S_w + S_b, m)  # finite where S_w vanishes, unlike S_b against S_w
-        (result if S_b.any() else replace(result, status=Status.FLAT)).warn()
+        result = largest_shares(S_b, S_w, m)
+        result.warn()
         kept = slice(m or default)
         self.rank_, self.n_iter_ = result.rank, result.n_iter
-        self.eigenvalues_ = 1 - result.values[kept]
+        self.eigenvalues_ = result.values[kept]
         self.objective_ = float(self.eigenvalues_.sum())
         return result.vectors[:, kept]
 

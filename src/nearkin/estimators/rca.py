@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import svd
 
 from .._array import check_integer, encode_labels, encode_partial_labels, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from .._warn import warn_user
 from ..scatter import RANK_TOLERANCE, row_space, total_scatter, within_scatter
-from ..spectral import ratio_trace
+from ..spectral import longest_spread_first, ratio_trace
 from .base import LinearEmbedding
 
-TIE = 1e-6  # relative: eigenvalues closer than this are equal
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
 
@@ -138,7 +136,7 @@ class RCA(LinearEmbedding):
         self.n_components_ = self._n_kept(m)
         self.eigenvalues_ = -result.values[: self.n_components_]
         self.objective_ = float(self.eigenvalues_.sum())
-        V = _longest_spread_first(result.vectors, -result.values)[:, : self.n_components_]
+        V = longest_spread_first(result.vectors, -result.values)[:, : self.n_components_]
         self.components_ = (np.sqrt(n) * rows.lift(V)).astype(X.dtype, copy=False)
         task.end()
         return self
@@ -175,15 +173,3 @@ def _within_chunklets(Z: Any, codes: np.ndarray, S_t: np.ndarray) -> tuple[np.nd
             "same label in y."
         )
     return S_w * np.outer(varies, varies), len(shared)
-
-
-def _longest_spread_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return V with the columns of equal eigenvalues turned so that they are orthogonal, the shortest first.
-
-    v'S_w v is the same for all of them, so the shortest is the direction of most scatter for its length.
-    """
-    V = V.copy()
-    ends = np.flatnonzero(values[:-1] - values[1:] > TIE * values[1:]) + 1
-    for tied in np.split(np.arange(len(values)), ends):
-        V[:, tied] = V[:, tied] @ svd(V[:, tied], full_matrices=False)[2][::-1].T
-    return V

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from ..estimators import DNE, LPP, NCA, NMMP, RCA, TDL, DiscriminativeProjections
+from ..estimators import DNE, LDE, LFDA, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
 from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
+from ..neighbors import BYTES_PER_PAIR
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 TDL_DIMENSIONS = 20  # of a graph, not of the features: there may be more than these
@@ -130,6 +131,26 @@ def default_methods() -> list[Method]:
             unlabelled=True,
             summary="Keeps near rows near (Locality Preserving Projections). Knows no labels: the local counterpart of "
             "PCA.",
+        ),
+        Method(
+            "LFDA",
+            LFDA(),
+            summary="LDA that pulls only near kin together (Local Fisher Discriminant Analysis): a class may lie in "
+            "several places, and there may be more than classes - 1 dimensions.",
+        ),
+        Method(
+            "LDE",
+            LDE(),
+            summary="Pulls near kin together and pushes near strangers apart, the more so the nearer they are (Local "
+            "Discriminant Embedding), by the ratio trace.",
+        ),
+        Method(
+            "MFA",
+            MFA(),
+            lambda p: [{"n_pairs": k} for k in (20, 200)],
+            memory=lambda sizes: BYTES_PER_PAIR * 200.0 * np.sum(sizes),
+            summary="Pulls near kin together and pushes apart the closest pairs across the margins of the classes "
+            "(Marginal Fisher Analysis), by the ratio trace.",
         ),
         Method(
             "DNE",

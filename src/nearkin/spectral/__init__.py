@@ -8,12 +8,21 @@
 Nothing is regularized silently.
 """
 
-from .criteria import range_basis, ratio_trace, trace_difference, trace_ratio
+from .criteria import (
+    largest_shares,
+    longest_spread_first,
+    range_basis,
+    ratio_trace,
+    trace_difference,
+    trace_ratio,
+    with_unit_pull,
+)
 from .lanczos import ZERO, choose_solver
 from .result import SpectralResult, Status
 from .smallest import smallest_eigenpairs, smallest_of_dense
 
 __all__ = [
-    "ZERO", "SpectralResult", "Status", "choose_solver", "range_basis", "ratio_trace", "smallest_eigenpairs",
-    "smallest_of_dense", "trace_difference", "trace_ratio",
+    "ZERO", "SpectralResult", "Status", "choose_solver", "largest_shares", "longest_spread_first", "range_basis",
+    "ratio_trace", "smallest_eigenpairs", "smallest_of_dense", "trace_difference", "trace_ratio",
+    "with_unit_pull",
 ]  # fmt: skip

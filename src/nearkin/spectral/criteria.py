@@ -6,7 +6,8 @@ Given a symmetric A and a positive semi-definite B, find V (d, m):
 criterion          problem                                         solved by                used by
 =================  ==============================================  =======================  =====================
 trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A = pull - push)
-ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v         LPP, NMMP on request
+ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v         LPP, RCA; LDE, MFA, LFDA,
+                                                                                            NMMP on request
 trace ratio        max tr(V'AV) / tr(V'BV)   s.t. V'V = I          Newton on rho            NMMP
 =================  ==============================================  =======================  =====================
 
@@ -16,14 +17,18 @@ labels and no graph. Every solve returns a frozen `SpectralResult` with a diagno
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, norm, qr
+from scipy.linalg import eigh, norm, qr, svd
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .lanczos import ZERO, choose_solver, lanczos_largest
 from .result import SpectralResult, Status, backward_error, judge
+
+TIE = 1e-6  # relative: eigenvalues closer than this are equal
+LEAST_PULL = 1e-4  # of the scatter of a direction, to set its scale by
 
 
 def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
@@ -57,7 +62,7 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
     """Minimize tr((V'BV)^-1 V'AV): the smallest generalized eigenvalues of A v = lambda B v, with V'BV = I.
 
-    To maximize a quotient A/B instead, minimize B/(A + B): the same vectors, and finite where B vanishes.
+    To maximize a quotient A/B instead, see `largest_shares`.
 
     Parameters
     ----------
@@ -100,6 +105,64 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
     status = Status.RANK_DEFICIENT if asked > rank else judge(residual)
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, asked)
+
+
+def largest_shares(push: np.ndarray, pull: np.ndarray, n_components: int | None = None) -> SpectralResult:
+    """Maximize tr((V'(push + pull)V)^-1 V'push V): the directions in which most of the scatter is push.
+
+    They are those of `push v = lambda pull v`, largest lambda first, with the share `lambda / (1 + lambda)` in its
+    place: 1 where pull vanishes and lambda is infinite, which comes first. Where both vanish (0/0) there is no
+    direction. Of equal shares the direction of most scatter for its length comes first.
+
+    Parameters
+    ----------
+    push, pull : arrays of shape (d, d)
+        Positive semi-definite.
+    n_components : int or None
+        m; None takes the rank of push + pull.
+
+    Returns
+    -------
+    SpectralResult
+        `values`: the shares v'push v / v'(push + pull)v, descending, in [0, 1]; V'(push + pull)V = I.
+        RANK_DEFICIENT, with fewer columns, when m exceeds the rank; FLAT when push vanishes.
+
+    Raises
+    ------
+    ValueError
+        If both vanish, or their sum is indefinite.
+    """
+    both = push + pull
+    if not both.any():
+        raise ValueError("The graphs tie no two rows that differ: use more neighbours, or drop duplicated rows.")
+    result = ratio_trace(pull, both)
+    asked = n_components or result.rank
+    V = longest_spread_first(result.vectors, result.values)[:, :asked]
+    shares = 1 - result.values[:asked]
+    status = Status.FLAT if shares[0] <= ZERO else Status.RANK_DEFICIENT if asked > result.rank else result.status
+    return replace(result, vectors=V, values=shares, objective=float(shares.sum()), status=status, asked=asked)
+
+
+def with_unit_pull(result: SpectralResult) -> SpectralResult:
+    """Scale the directions of `largest_shares` so that v'pull v = 1, with its limit where pull (nearly) vanishes.
+
+    A direction in which pull is less than 1e-4 of the scatter counts as if it were: v'(push + pull)v = 10^4. It counts
+    for a hundred times one without push, and no longer for everything.
+    """
+    return replace(result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_PULL)))
+
+
+def longest_spread_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return V with the columns of equal values turned so that they are orthogonal, the shortest first.
+
+    For V'BV = I: v'Bv is the same for all of them, so the shortest is the direction of most scatter for its length.
+    Otherwise rounding would choose among them.
+    """
+    V = V.copy()
+    ends = np.flatnonzero(np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), 1.0)) + 1
+    for tied in np.split(np.arange(len(values)), ends):
+        V[:, tied] = V[:, tied] @ svd(V[:, tied], full_matrices=False)[2][::-1].T
+    return V
 
 
 def trace_ratio(
