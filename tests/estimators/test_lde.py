@@ -133,7 +133,7 @@ def test_graphs_without_any_difference_are_refused():
 
 def test_more_components_than_directions_warns():
     X, y = wine()
-    with pytest.warns(UserWarning, match="n_components=15 were asked for, but the data vary in 13 directions"):
+    with pytest.warns(UserWarning, match="n_components=15 were asked for, but there are 13 directions"):
         assert LDE(15).fit(np.hstack([X, X[:, :4]]), y).components_.shape == (13, 17)
 
 
