@@ -20,8 +20,7 @@ from scipy.linalg import qr, svd
 from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn import config_context
-from sklearn.metrics import euclidean_distances
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._array import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
@@ -145,12 +144,13 @@ def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> It
     """
     X = _anchored(X, codes)
     for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
-        kin, n_c = X[members], len(members)
+        kin, s, n_c = X[members], scales[members], len(members)
+        lengths = row_norms(kin, squared=True)
         S = np.zeros((X.shape[1], X.shape[1]))
         for rows in row_blocks(n_c, n_c):
-            with config_context(assume_finite=True):
-                squared = euclidean_distances(kin[rows], kin, squared=True)
-            W = scaled_weights(squared, np.outer(scales[members[rows]], scales[members]))
+            products = safe_sparse_dot(kin[rows], kin.T, dense_output=True)
+            squared = np.maximum(lengths[rows, None] - 2 * products + lengths, 0)
+            W = scaled_weights(squared, np.outer(s[rows], s))
             L = -W
             L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
             S += kin[rows].T @ (L @ kin)

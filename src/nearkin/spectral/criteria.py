@@ -138,7 +138,7 @@ def largest_shares(push: np.ndarray, pull: np.ndarray, n_components: int | None 
     result = ratio_trace(pull, both)
     asked = n_components or result.rank
     V = longest_spread_first(result.vectors, result.values)[:, :asked]
-    shares = 1 - result.values[:asked]
+    shares = np.clip(1 - result.values[:asked], 0, 1)
     status = Status.FLAT if shares[0] <= ZERO else Status.RANK_DEFICIENT if asked > result.rank else result.status
     return replace(result, vectors=V, values=shares, objective=float(shares.sum()), status=status, asked=asked)
 
