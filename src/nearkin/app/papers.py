@@ -13,7 +13,7 @@ import sklearn
 from threadpoolctl import threadpool_limits
 
 from .. import __version__
-from ..papers import EXPERIMENTS, Data, Experiment, Run
+from ..papers import EXPERIMENTS, Data, Experiment, MissingDataError, Run
 from ..papers.document import heading, renewed
 from . import console
 from .output import claim, whole
@@ -36,14 +36,14 @@ def papers(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         with console.Progress("splits", quiet=options.quiet, lines=False) as progress:
             run = Run(data, figures, "" if link == "." else f"{link}/", options.splits, options.quick, progress)
             text = _told(experiment, run)
-        if document:  # after each: what is interrupted loses one
+        if document and text:  # after each: what is interrupted loses one
             with whole(document) as part:
                 part.write_text(renewed(document, {experiment.name: text}), encoding="utf-8")
     return 0
 
 
-def _told(experiment: Experiment, run: Run) -> str:
-    """Run an experiment, print its section as it grows, and return it."""
+def _told(experiment: Experiment, run: Run) -> str | None:
+    """Run an experiment, print its section as it grows, and return it; None without its data: older words stay."""
     command = f"nearkin papers {experiment.name}"
     command += f" --splits {run.n_splits}" * bool(run.n_splits) + " --quick" * run.quick
     start = time.perf_counter()
@@ -52,9 +52,13 @@ def _told(experiment: Experiment, run: Run) -> str:
     console.show(pieces[0])
     # what a warning says, a table shows: fewer directions than asked for, descents that were ended
     with threadpool_limits(experiment.threads), warnings.catch_warnings(action="ignore"):
-        for piece in experiment.run(run):
-            console.show(piece)
-            pieces.append(piece)
+        try:
+            for piece in experiment.run(run):
+                console.show(piece)
+                pieces.append(piece)
+        except MissingDataError as missing:
+            console.show(f"Skipped: {missing}.")
+            return None
     pieces.append(f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn {sklearn.__version__}.")
     console.show(pieces[-1])
     return "\n\n".join(pieces)

@@ -88,8 +88,13 @@ class Printed:
     mean: float
     std: float
 
+    @property
+    def digits(self) -> int:
+        """How many decimals the paper prints."""
+        return max(len(str(value).partition(".")[2]) for value in (self.mean, self.std))
+
     def __str__(self) -> str:
-        return f"{self.mean} ± {self.std}"
+        return f"{self.mean:.{self.digits}f} ± {self.std:.{self.digits}f}"
 
     def z(self, values: Any) -> float:
         """Return how far the mean of ours is off, in standard deviations of the paper's."""
@@ -97,7 +102,7 @@ class Printed:
 
     def beside(self, values: Any) -> str:
         """Return ours, and theirs in brackets."""
-        return f"{mean_std(values)} ({self}; z {self.z(values):+.1f})"
+        return f"{mean_std(values, self.digits)} ({self}; z {self.z(values):+.1f})"
 
 
 def mean_std(values: Any, digits: int = 1) -> str:
@@ -105,10 +110,16 @@ def mean_std(values: Any, digits: int = 1) -> str:
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
 
 
-def paired(ours: Any, theirs: Any, digits: int = 1) -> str:
+def gap(ours: Any, theirs: Any) -> tuple[float, float]:
     """Return the mean difference over the splits, and its standard error (splits share rows: it is a low one)."""
     difference = np.subtract(ours, theirs)
-    return f"{difference.mean():+.{digits}f} ± {difference.std(ddof=1) / np.sqrt(len(difference)):.{digits}f}"
+    return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def paired(ours: Any, theirs: Any, digits: int = 1) -> str:
+    """Return `gap` as text."""
+    difference, error = gap(ours, theirs)
+    return f"{difference:+.{digits}f} ± {error:.{digits}f}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
