@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from ..estimators import NCA, RCA, SoftNeighborsClassifier
 from .data import MissingDataError
 from .experiment import Experiment, Run, gap, mean_std, paired, table
-from .pictures import scatter
+from .pictures import blank, legend, scatter
 from .splits import Split, UnitLDA, of_each_class
 
 Draw = Callable[[np.ndarray, np.ndarray, np.random.Generator], Split]
@@ -198,16 +198,14 @@ def _ways() -> dict[str, Any]:
 
 
 def _drawn(several: dict[str, Split]) -> Any:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(len(several), 3, figsize=(10, 3.3 * len(several)), layout="constrained", squeeze=False)
+    figure = blank(10, 3.3 * len(several))
+    axes = figure.subplots(len(several), 3, squeeze=False)
     for row, (name, split) in zip(axes, several.items(), strict=True):
         for ax, (way, model) in zip(row, _ways().items(), strict=True):
             mapped = split.mapped(model.fit(split.train, split.y_train).transform)
             scatter(ax, mapped.test, mapped.y_test)
             ax.set_title(f"{name}, {way}: 1-NN {mapped.accuracy(1):.1f} %", fontsize=10)
-        ax.legend(title="class", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2)
-    plt.close(figure)
+        legend(ax, title="class", loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 

@@ -10,15 +10,19 @@ import numpy as np
 from ..plotting import COLORS, MARKERS
 
 
+def blank(width: float, height: float) -> Any:
+    """Return a figure of so many inches that no window shows."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def panels(planes: Mapping[str, np.ndarray], y: np.ndarray, *, labelled: np.ndarray | None = None) -> Any:
     """Return a figure of rows in several planes side by side, by class; `labelled` rows are circled."""
-    import matplotlib.pyplot as plt
-
     n_rows = 1 if len(planes) <= 4 else 2
     n_columns = -(-len(planes) // n_rows)
-    figure, axes = plt.subplots(
-        n_rows, n_columns, figsize=(3.6 * n_columns, 3.9 * n_rows), layout="constrained", squeeze=False
-    )
+    figure = blank(3.6 * n_columns, 3.9 * n_rows)
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
     for ax, (title, Z) in zip(axes.flat, planes.items(), strict=False):
         scatter(ax, Z, y)
         if labelled is not None:
@@ -27,9 +31,14 @@ def panels(planes: Mapping[str, np.ndarray], y: np.ndarray, *, labelled: np.ndar
     for ax in list(axes.flat)[len(planes) :]:
         ax.set_axis_off()
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(10, len(labels)), frameon=False, markerscale=2)
-    plt.close(figure)
+    legend(figure, handles=handles, labels=labels, loc="outside lower center", ncols=min(10, len(labels)))
     return figure
+
+
+def legend(owner: Any, **options: Any) -> None:
+    """Draw the legend of dots, all large enough to be told apart."""
+    for handle in owner.legend(frameon=False, **options).legend_handles:
+        handle.set_sizes([36])
 
 
 def scatter(ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
@@ -38,7 +47,7 @@ def scatter(ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
 
     labels = np.unique(y)
     colors = COLORS if len(labels) <= len(COLORS) else [colormaps["tab10"](number) for number in range(10)]
-    size = float(np.clip(5000 / len(y), 4, 16))
+    size = float(np.clip(5000 / len(y), 2, 16))
     for number, label in enumerate(labels):
         marker = MARKERS[number % len(MARKERS)]
         ax.scatter(*Z[y == label].T, s=size, color=colors[number % len(colors)], marker=marker, lw=0, label=str(label))
