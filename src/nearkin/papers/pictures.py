@@ -47,10 +47,11 @@ def scatter(ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
 
     labels = np.unique(y)
     colors = COLORS if len(labels) <= len(COLORS) else [colormaps["tab10"](number) for number in range(10)]
-    size = float(np.clip(5000 / len(y), 2, 16))
+    size = float(np.clip(5000 / len(y), 3, 16))
+    markers = MARKERS if size > 6 else ("o",)  # the thin ones vanish
     for number, label in enumerate(labels):
-        marker = MARKERS[number % len(MARKERS)]
-        ax.scatter(*Z[y == label].T, s=size, color=colors[number % len(colors)], marker=marker, lw=0, label=str(label))
+        color, marker = colors[number % len(colors)], markers[number % len(markers)]
+        ax.scatter(*Z[y == label].T, s=size, color=color, marker=marker, lw=0, label=str(label))
     ax.set(xticks=[], yticks=[])
     if Z.shape[1] == 3:
         ax.set(zticks=[])
