@@ -20,6 +20,7 @@ from .output import claim, whole
 from .table import TableError
 
 EVERYTHING = "all"
+SKIPPED = "Skipped"
 
 
 def papers(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -48,8 +49,9 @@ def _told(experiment: Experiment, run: Run) -> str | None:
     command += f" --splits {run.n_splits}" * bool(run.n_splits) + " --quick" * run.quick
     start = time.perf_counter()
 
-    pieces = [heading(experiment, command)]
-    console.show(pieces[0])
+    pieces: list[str] = []
+    top = heading(experiment, command)
+    console.show(top)
     # what a warning says, a table shows: fewer directions than asked for, descents that were ended
     with threadpool_limits(experiment.threads), warnings.catch_warnings(action="ignore"):
         try:
@@ -57,11 +59,12 @@ def _told(experiment: Experiment, run: Run) -> str | None:
                 console.show(piece)
                 pieces.append(piece)
         except MissingDataError as missing:
-            console.show(f"Skipped: {missing}.")
-            return None
-    pieces.append(f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn {sklearn.__version__}.")
-    console.show(pieces[-1])
-    return "\n\n".join(pieces)
+            console.show(f"{SKIPPED}: {missing}.")
+    if all(piece.startswith(SKIPPED) for piece in pieces):
+        return None
+    end = f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn {sklearn.__version__}."
+    console.show(end)
+    return "\n\n".join([top, *pieces, end])
 
 
 def _list() -> None:

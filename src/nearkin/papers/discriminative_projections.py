@@ -225,6 +225,8 @@ def table_1(run: Run) -> Iterator[str]:
         remarks.append(_beyond_reach(data, scores, column))
         for name, printed in TABLE_1.items():
             cells[name].append(mean_std(scores[name]) + (f" ({printed[column]})" if printed else ""))
+    if not there:
+        return
     yield f"% of the rows without label that are right, {n_splits} draws of 500 labelled rows: ours (paper)."
     yield table(["features", *there], [[name, *values] for name, values in cells.items()])
     yield "\n".join(remarks)
