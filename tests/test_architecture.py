@@ -26,7 +26,8 @@ ALLOWED = {
     "datasets": LEAVES,
     "evaluation": LEAVES | {"estimators", "neighbors"},
     "plotting": LEAVES | {"estimators", "evaluation"},
-    "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "__init__"},
+    "papers": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "neighbors", "graphs", "tangent"},
+    "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "papers", "__init__"},
     "__init__": {"estimators"},
 }
 

@@ -13,6 +13,7 @@ from types import TracebackType
 import numpy as np
 from rich import box, progress
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table as Grid
 from rich.text import Text
 from scipy.sparse import issparse
@@ -38,6 +39,13 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     """Print a line; a long one is wrapped between words on a terminal, and left whole elsewhere."""
     console = _console(stderr=stderr)
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
+
+
+def show(markdown: str) -> None:
+    """Print Markdown: laid out on a terminal, as it is elsewhere."""
+    console = _console()
+    console.print(Markdown(markdown) if console.is_terminal else Text(printable(markdown)), soft_wrap=True)
+    console.print()
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,7 @@
+"""The experiments of the five papers, repeated: our numbers beside the printed ones (`nearkin papers`)."""
+
+from .data import Data, MissingDataError
+from .experiment import Experiment, Run
+from .registry import EXPERIMENTS
+
+__all__ = ["EXPERIMENTS", "Data", "Experiment", "MissingDataError", "Run"]

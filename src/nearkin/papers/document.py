@@ -1,0 +1,37 @@
+"""The record of all experiments: a Markdown file, of which a run renews the sections of what it ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from .experiment import Experiment
+from .registry import EXPERIMENTS
+
+HEAD = """\
+# The papers, repeated
+
+Every table and figure of the five papers for which data can be had: our numbers, and the printed ones in brackets.
+Written by `nearkin papers`, section by section; nothing is typed by hand. z is the difference in standard deviations of
+the paper's splits. Accuracies are percentages, ± is the standard deviation over random splits.
+"""
+
+
+def heading(experiment: Experiment, command: str) -> str:
+    """Return how the section of an experiment begins: how it was run, and what the paper leaves open."""
+    settings = "\n".join(f"- {setting}" for setting in experiment.settings)
+    return f"## {experiment.title}\n\n    {command}\n\nWhat the paper leaves open, and what is done here:\n\n{settings}"
+
+
+def renewed(path: Path, sections: Mapping[str, str]) -> str:
+    """Return the document with these sections in the place of older ones, in the order of the papers."""
+    known = _sections(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known |= sections
+    parts = [f"<!-- {name} -->\n\n{known[name]}" for name in EXPERIMENTS if name in known]
+    return "\n\n".join([HEAD.strip(), *parts]) + "\n"
+
+
+def _sections(text: str) -> dict[str, str]:
+    pieces = re.split(r"^<!-- ([a-z0-9-]+) -->$", text, flags=re.MULTILINE)[1:]
+    return {name: body.strip() for name, body in zip(pieces[::2], pieces[1::2], strict=True)}

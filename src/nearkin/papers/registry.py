@@ -1,0 +1,13 @@
+"""All experiments, paper by paper."""
+
+from types import ModuleType
+
+from . import discriminative_projections, nca, tdl
+from .experiment import Experiment
+
+PAPERS: tuple[ModuleType, ...] = (
+    nca,
+    discriminative_projections,
+    tdl,
+)
+EXPERIMENTS: dict[str, Experiment] = {one.name: one for paper in PAPERS for one in paper.EXPERIMENTS}

@@ -1,0 +1,109 @@
+"""How numbers are told, and how the document keeps what a run did not renew."""
+
+import re
+
+import numpy as np
+import pytest
+
+from nearkin.papers import EXPERIMENTS, Data, Run
+from nearkin.papers.document import heading, renewed
+from nearkin.papers.experiment import Printed, gap, mean_std, paired, table, verdict
+
+
+def test_z_counts_the_papers_standard_deviations():
+    printed = Printed(90.0, 2.0)
+    assert printed.z([90, 90]) == 0
+    assert printed.z([93, 95]) == pytest.approx(2)
+    assert printed.z([85, 87]) == pytest.approx(-2)
+
+
+def test_numbers_have_the_papers_decimals():
+    assert str(Printed(93.09, 4.0)) == "93.09 ± 4.00"
+    assert str(Printed(96.5, 1.6)) == "96.5 ± 1.6"
+    assert str(Printed(87.0, 1.25)) == "87.00 ± 1.25"
+    assert Printed(96.5, 1.5).beside([95, 98]) == "96.5 ± 2.1 (96.5 ± 1.5; z +0.0)"
+    assert Printed(94.5, 0.25).beside([95, 95]) == "95.00 ± 0.00 (94.50 ± 0.25; z +2.0)"
+
+
+def test_mean_and_deviation_of_splits():
+    values = np.random.default_rng(0).normal(50, 3, 20)
+    mean, std = map(float, mean_std(values, 6).split(" ± "))
+    assert mean == pytest.approx(np.mean(values))
+    assert std == pytest.approx(np.sqrt(np.sum((values - values.mean()) ** 2) / 19))
+
+
+def test_paired_difference_is_blind_to_what_both_share():
+    rng = np.random.default_rng(0)
+    a, b, shared = rng.normal(size=(3, 12))
+    difference, error = gap(a, b)
+    assert gap(a + 100 * shared, b + 100 * shared) == pytest.approx((difference, error))
+    assert gap(b, a) == pytest.approx((-difference, error))
+    assert error == pytest.approx(np.std(a - b, ddof=1) / np.sqrt(12))
+    assert paired([3, 4], [1, 2]) == "+2.0 ± 0.0"
+    assert paired([1, 2], [2.004, 2.996], 2) == "-1.00 ± 0.00"
+
+
+def test_tables_are_markdown():
+    lines = table(["a", "b"], [[1, "x"], [2, "y"]]).splitlines()
+    assert lines == ["| a | b |", "| --- | --- |", "| 1 | x |", "| 2 | y |"]
+
+
+def test_verdict_names_what_is_near_and_what_is_far():
+    assert verdict("A", {"one": 0.5, "two": -1.0}) == "A within one standard deviation of the paper: one, two."
+    assert verdict("A", {"one": 0.5, "two": -1.5}).endswith("paper: one. Not within: two (z -1.5).")
+    assert verdict("A", {"one": 3.0}) == "A within one standard deviation of the paper: none. Not within: one (z +3.0)."
+
+
+def test_experiments_are_named_after_paper_and_thing():
+    assert len(EXPERIMENTS) >= 10
+    for name, experiment in EXPERIMENTS.items():
+        assert re.fullmatch(r"[a-z]+-[a-z]+[0-9]*(-[0-9]+)?", name)
+        assert name == experiment.name
+        assert experiment.title
+        assert experiment.settings
+        assert not any(isinstance(setting, tuple) or len(setting) < 10 for setting in experiment.settings)
+
+
+def test_first_splits_do_not_depend_on_their_number(tmp_path):
+    run = Run(Data(), tmp_path)
+    few, many = ([rng.random() for _, rng in run.repeat("draws", n)] for n in (2, 5))
+    assert few == many[:2]
+    assert len(set(many)) == 5
+
+
+def test_number_of_splits(tmp_path):
+    assert Run(Data(), tmp_path).splits(100) == 100
+    assert Run(Data(), tmp_path, quick=True).splits(100, quick=4) == 4
+    assert Run(Data(), tmp_path, n_splits=7, quick=True).splits(100) == 7
+
+
+def test_progress_is_told(tmp_path):
+    told = []
+    list(Run(Data(), tmp_path, progress=lambda *what: told.append(what)).repeat("draws", 2))
+    assert told == [("draws", 1, 2), ("draws", 2, 2)]
+
+
+NAMES = list(EXPERIMENTS)
+
+
+class TestDocument:
+    def test_renewed_keeps_other_sections(self, tmp_path):
+        path = tmp_path / "papers.md"
+        path.write_text(renewed(path, {NAMES[2]: "third", NAMES[0]: "first, old"}), encoding="utf-8")
+        text = renewed(path, {NAMES[0]: "first, new", NAMES[1]: "## second\n\n| a |\n| --- |"})
+        assert "old" not in text
+        assert text.index("first, new") < text.index("## second") < text.index("third")
+        assert text.startswith("# The papers, repeated")
+        path.write_text(text, encoding="utf-8")
+        assert renewed(path, {}) == text
+
+    def test_sections_are_in_the_order_of_the_registry(self, tmp_path):
+        text = renewed(tmp_path / "new.md", {name: f"section {name}." for name in reversed(NAMES)})
+        assert sorted(NAMES, key=lambda name: text.index(f"section {name}.")) == NAMES
+
+    def test_heading_says_command_and_settings(self):
+        experiment = EXPERIMENTS["tdl-figure1"]
+        text = heading(experiment, "nearkin papers tdl-figure1")
+        assert text.startswith(f"## {experiment.title}\n")
+        assert "    nearkin papers tdl-figure1\n" in text
+        assert all(f"- {setting}" in text for setting in experiment.settings)
