@@ -2,10 +2,11 @@
 
 from types import ModuleType
 
-from . import discriminative_projections, nca, tdl
+from . import discriminative_projections, dne, nca, tdl
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
+    dne,
     nca,
     discriminative_projections,
     tdl,
