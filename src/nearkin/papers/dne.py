@@ -96,7 +96,7 @@ def methods(split: Split) -> dict[str, Any]:
     return {
         "raw": FunctionTransformer(),
         "PCA": PCA(few if leading else 0.96, svd_solver="full"),
-        "LDA": make_pipeline(PCA(min(p, n - 1), svd_solver="full"), UnitLDA(solver="eigen")),
+        "LDA": make_pipeline(PCA(min(p, n - 1), svd_solver="full"), UnitLDA()),
         "LPP": make_pipeline(*leading, LPP(min(d, 10 * few))),
         "LDE": make_pipeline(*leading, LDE(min(d, 10 * few))),
         "NCA": NCA(few if leading else None),
