@@ -1,6 +1,7 @@
 """nearkin: learn the space in which nearest neighbours are right."""
 
 from .estimators import DNE as DNE
+from .estimators import LMNN as LMNN
 from .estimators import LPP as LPP
 from .estimators import NCA as NCA
 from .estimators import NMMP as NMMP
@@ -18,6 +19,7 @@ from .estimators import TDLClassifier as TDLClassifier
 __version__ = "0.1.0"
 __all__ = [
     "DNE",
+    "LMNN",
     "LPP",
     "NCA",
     "NMMP",

@@ -29,7 +29,7 @@ def test_ranking_verdict_and_picture(here, capsys):
     out, err = capsys.readouterr()
     assert "table: 40 rows, 2 features, 2 classes of 20 to 20 rows" in out
     assert "ignored, constant: unit" in out
-    for name in ("raw k-NN", "PCA", "LDA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "NCA", "NCA log", "RCA"):
+    for name in ("raw k-NN", "PCA", "LDA", "LPP", "DNE", "NMMP", "NMMP ratio trace", "NCA", "NCA log", "LMNN", "RCA"):
         assert name in out
     assert "baseline" in out
     assert "held-out rows" in out

@@ -40,6 +40,7 @@ TRUSTED = [
     "nearkin.app.encoder.ColumnEncoder",
     "nearkin.estimators.discriminative_projections.DiscriminativeProjections",
     "nearkin.estimators.dne.DNE",
+    "nearkin.estimators.lmnn.LMNN",
     "nearkin.estimators.lpp.LPP",
     "nearkin.estimators.nca.NCA",
     "nearkin.estimators.nmmp.NMMP",

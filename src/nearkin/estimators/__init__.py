@@ -5,6 +5,7 @@ from .discriminative_predictors import DiscriminativeProjectionsRegressor as Dis
 from .discriminative_projections import DiscriminativeProjections as DiscriminativeProjections
 from .dne import DNE as DNE
 from .laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
+from .lmnn import LMNN as LMNN
 from .lpp import LPP as LPP
 from .nca import NCA as NCA
 from .nmmp import NMMP as NMMP
