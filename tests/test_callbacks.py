@@ -31,6 +31,7 @@ STEPS = {
     nearkin.LaplacianEigenmaps: ["graph", "eigenproblem"],
     nearkin.TDL: ["prior", "cost", "eigenproblem"],
 }
+DESCENTS_OF = {nearkin.LMNN: "n_passes", nearkin.NCA: "n_init", nearkin.PairNCA: "n_init"}
 listening = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on")
 SPECTRAL = [*(v for v in VARIANTS if type(v) in STEPS), nearkin.LaplacianEigenmaps(), nearkin.TDL()]
 spectral_variant = pytest.mark.parametrize("estimator", SPECTRAL, ids=repr)
@@ -188,7 +189,7 @@ class TestDescents:
         told = [event for event, name in recorder.events if name == "iteration"]
         assert told == ["begin", "end"] * model.n_iter_
         root = recorder.told[0][1]
-        assert root.max_subtasks == model.n_init * model.max_iter
+        assert root.max_subtasks == getattr(model, DESCENTS_OF[type(model)]) * model.max_iter
 
     def test_hands_over_the_map_so_far(self, estimator):
         X, y = data()
@@ -201,7 +202,12 @@ class TestDescents:
         assert not np.allclose(fitted[0].transform(X), model.transform(X))
 
     def test_stops_when_a_callback_asks_to(self, estimator):
-        model = clone(estimator).set_params(n_init=3).set_callbacks(Recorder(stop=True)).fit(*data())
+        model = (
+            clone(estimator)
+            .set_params(**{DESCENTS_OF[type(estimator)]: 3})
+            .set_callbacks(Recorder(stop=True))
+            .fit(*data())
+        )
         assert model.n_iter_ == 1
         assert model.loss_curve_[1] < model.loss_curve_[0]
 

@@ -31,7 +31,7 @@ VARIANTS = [
 
 
 # A descent ends where it lowers the loss no further, and two ways there end a little apart.
-DESCENTS = (nearkin.NCA, nearkin.PairNCA)
+DESCENTS = (nearkin.LMNN, nearkin.NCA, nearkin.PairNCA)
 
 
 def to_the_end(estimator):
@@ -294,7 +294,7 @@ class TestBadLabels:
         np.testing.assert_array_equal(renamed.components_, clone(estimator).fit(X, y).components_)
 
     def test_two_rows(self, estimator):
-        if isinstance(estimator, (nearkin.NCA, nearkin.RCA)):  # they learn from kin alone
+        if isinstance(estimator, (nearkin.LMNN, nearkin.NCA, nearkin.RCA)):  # they learn from kin alone
             with pytest.raises(ValueError, match=r"every class has a single row|No two rows of one label differ"):
                 clone(estimator).fit(np.eye(2), ["a", "b"])
             return

@@ -3,6 +3,7 @@
 from .estimators import DNE as DNE
 from .estimators import LDE as LDE
 from .estimators import LFDA as LFDA
+from .estimators import LMNN as LMNN
 from .estimators import LPP as LPP
 from .estimators import MFA as MFA
 from .estimators import NCA as NCA
@@ -23,6 +24,7 @@ __all__ = [
     "DNE",
     "LDE",
     "LFDA",
+    "LMNN",
     "LPP",
     "MFA",
     "NCA",

@@ -209,6 +209,12 @@ def require_two_classes(classes: np.ndarray) -> None:
         raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
 
 
+def check_kin(codes: np.ndarray) -> None:
+    """Raise a ValueError when every class 0, 1, ... has a single row."""
+    if codes.max() + 1 == len(codes):
+        raise ValueError("y gives no two rows the same label: every class has a single row, nobody has kin.")
+
+
 def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the labels of rows that have one; of numbers or truth values kept as objects, for the gaps, plain ones."""
     y = y[rows]

@@ -55,6 +55,7 @@ def lbfgs(
     *,
     max_iter: int,
     tol: float,
+    unit: float = 1.0,
     on_iteration: Callable[[np.ndarray], bool] | None = None,
 ) -> DescentResult:
     """Minimize by limited-memory BFGS (SciPy's L-BFGS-B).
@@ -68,8 +69,10 @@ def lbfgs(
     max_iter : int
         Iterations; each takes one evaluation, seldom more.
     tol : float
-        Converged when an iteration lowers the value by less than tol * max(|value|, 1), or when no entry of the
-        gradient exceeds tol.
+        Converged when an iteration lowers the value by less than tol * max(|value|, unit), or when no entry of the
+        gradient exceeds tol * unit.
+    unit : float, default=1.0
+        A value of ordinary size.
     on_iteration : callable, default=None
         Called after every iteration with the best point so far; True ends the descent.
 
@@ -79,7 +82,7 @@ def lbfgs(
         A KeyboardInterrupt during the descent is not raised but told by `status`: the caller keeps the result, then
         raises it again.
     """
-    watch = _Watch(function, start, on_iteration)
+    watch = _Watch(function, start, unit, on_iteration)
     try:
         found = minimize(
             watch.evaluate,
@@ -107,8 +110,8 @@ class _Stop(Exception):  # noqa: N818 - not an error
 class _Watch:
     """What happened so far, and the best of it."""
 
-    def __init__(self, function: Function, start: np.ndarray, on_iteration: Any) -> None:
-        self.function, self.shape, self.on_iteration = function, start.shape, on_iteration
+    def __init__(self, function: Function, start: np.ndarray, unit: float, on_iteration: Any) -> None:
+        self.function, self.shape, self.unit, self.on_iteration = function, start.shape, unit, on_iteration
         self.best, self.lowest = np.ravel(start).astype(np.float64), np.inf
         self.n_evaluations = 0
         self.curve: list[float] = []
@@ -121,9 +124,9 @@ class _Watch:
             self.best, self.lowest = x.copy(), value
         if not self.curve:
             self.curve.append(value)
-        return value, np.ravel(gradient).astype(np.float64)
+        return value / self.unit, np.ravel(gradient).astype(np.float64) / self.unit
 
     def iterated(self, intermediate_result: Any) -> None:
-        self.curve.append(float(intermediate_result.fun))
+        self.curve.append(float(intermediate_result.fun) * self.unit)
         if self.on_iteration is not None and self.on_iteration(self.best.reshape(self.shape)):
             raise _Stop

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
-from ..estimators import DNE, LDE, LFDA, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
+from ..estimators import DNE, LDE, LFDA, LMNN, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
@@ -41,6 +41,7 @@ KEPT: dict[type, tuple[str, ...]] = {
         "explained_variance_ratio_",
     ),
     NCA: ("n_features_in_", "components_"),
+    LMNN: ("n_features_in_", "components_"),
     RCA: ("n_features_in_", "components_", "eigenvalues_"),
     LPP: ("n_features_in_", "components_", "eigenvalues_"),
     LFDA: ("n_features_in_", "components_", "eigenvalues_"),

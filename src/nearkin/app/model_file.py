@@ -42,6 +42,7 @@ TRUSTED = [
     "nearkin.estimators.dne.DNE",
     "nearkin.estimators.lde.LDE",
     "nearkin.estimators.lfda.LFDA",
+    "nearkin.estimators.lmnn.LMNN",
     "nearkin.estimators.lpp.LPP",
     "nearkin.estimators.mfa.MFA",
     "nearkin.estimators.nca.NCA",

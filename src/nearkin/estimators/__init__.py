@@ -7,6 +7,7 @@ from .dne import DNE as DNE
 from .laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
 from .lde import LDE as LDE
 from .lfda import LFDA as LFDA
+from .lmnn import LMNN as LMNN
 from .lpp import LPP as LPP
 from .mfa import MFA as MFA
 from .nca import NCA as NCA

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
 from .._array import densified
+from .._callbacks import FitTask
 from .._warn import warn_user
 from ..descent import DescentResult, Status, lbfgs
 from ..scatter import RowSpace, row_space
@@ -74,12 +76,15 @@ def descend(
     max_iter: int,
     tol: float,
     on_iteration: Callable[[np.ndarray], bool],
+    unit: float = 1.0,
+    exact: bool = False,
 ) -> DescentResult:
     """Descend from `start`, looking up the neighbours of the moving rows again every few iterations.
 
     A round lowers the loss for the neighbours that it began with, and could do so by letting others come near. Hence
     points are compared on one footing only: each with the neighbours that are the nearest at that very point. A round
-    that has not lowered *this* loss is undone and ends the descent.
+    that has not lowered *this* loss is undone and ends the descent; with `exact`, what is left of it goes on without
+    rounds.
 
     Parameters
     ----------
@@ -88,36 +93,62 @@ def descend(
     start : ndarray
     look_up : function of the map, or None
         Returns the neighbours; None for a loss that needs none: then there is one round.
-    max_iter, tol, on_iteration
+    max_iter, tol, on_iteration, unit
         As for `lbfgs`, over all rounds.
+    exact : bool, default=False
+        Whether the loss, given None for the neighbours, looks them up itself: slow, but nobody comes near unseen.
+        `look_up` may then return None to say that lists are not worth their while.
     """
+    one = partial(lbfgs, tol=tol, on_iteration=on_iteration, unit=unit)
     if look_up is None:
-        return lbfgs(lambda B: loss(B, None), start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        return one(_among(None, loss), start, max_iter=max_iter)
     neighbors = look_up(start)
     best = DescentResult(start, loss(start, neighbors)[0], 0, 1, [], Status.MAX_ITER)
     while best.n_iter < max_iter and best.status is Status.MAX_ITER:
-        best, neighbors = _next_round(loss, best, neighbors, look_up, max_iter, tol, on_iteration)
+        left = max_iter - best.n_iter
+        n_iter = left if neighbors is None else min(REFRESH, left)
+        found = one(_among(neighbors, loss), best.x, max_iter=n_iter)
+        if neighbors is not None and found.status not in (Status.STOPPED, Status.INTERRUPTED):
+            found, neighbors = _on_one_footing(loss, look_up, best, found, REFRESH * tol, unit, exact)
+        best = followed(best, found)
     return best
 
 
-def _next_round(
-    loss: Loss, best: DescentResult, neighbors: Any, look_up: Any, max_iter: int, tol: float, on_iteration: Any
+def _among(neighbors: Any, loss: Loss) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    return lambda B: loss(B, neighbors)
+
+
+def _on_one_footing(
+    loss: Loss, look_up: Any, best: DescentResult, found: DescentResult, tol: float, unit: float, exact: bool
 ) -> tuple[DescentResult, Any]:
-    """Return the outcome of one round more, MAX_ITER if another may follow, and the neighbours there."""
-    n_iter = min(REFRESH, max_iter - best.n_iter)
-    found = lbfgs(lambda B: loss(B, neighbors), best.x, max_iter=n_iter, tol=tol, on_iteration=on_iteration)
-    x, value, status = found.x, found.value, found.status
-    if status not in (Status.STOPPED, Status.INTERRUPTED):
-        neighbors = look_up(x)
-        value = loss(x, neighbors)[0]
-        if value > best.value:
-            x, value, status = best.x, best.value, Status.CONVERGED
-        elif best.value - value <= REFRESH * tol * max(abs(value), 1.0):
-            status = Status.CONVERGED
-        else:
-            status = Status.MAX_ITER
-    total = (best.n_iter + found.n_iter, best.n_evaluations + found.n_evaluations + 1, best.curve + found.curve)
-    return DescentResult(x, value, *total, status), neighbors
+    """Return what a round has found, or undo it; MAX_ITER if another may follow, and the neighbours for that."""
+    try:
+        neighbors = look_up(found.x)
+        value = loss(found.x, neighbors)[0]
+    except KeyboardInterrupt:
+        return replace(found, status=Status.INTERRUPTED), None
+    if value > best.value:
+        return replace(found, x=best.x, value=best.value, status=Status.MAX_ITER if exact else Status.CONVERGED), None
+    converged = best.value - value <= tol * max(abs(value), unit)
+    return replace(found, value=value, status=Status.CONVERGED if converged else Status.MAX_ITER), neighbors
+
+
+def followed(first: DescentResult, then: DescentResult) -> DescentResult:
+    """Return where the second descent, which set out from the end of the first, has ended, and what both have taken."""
+    n_iter, n_evaluations = first.n_iter + then.n_iter, first.n_evaluations + then.n_evaluations
+    return replace(then, n_iter=n_iter, n_evaluations=n_evaluations, curve=first.curve + then.curve)
+
+
+def telling(task: FitTask, rows: UnitRows, dtype: Any) -> Callable[[np.ndarray], bool]:
+    """Return the function that tells callbacks of an iteration, and says whether one of them asks to stop."""
+    return lambda B: task.iteration(lambda: {"components_": rows.components(B, dtype)})
+
+
+def keep(estimator: Any, best: DescentResult, rows: UnitRows, dtype: Any) -> None:
+    """Set what every map says of the descent that found it, but for the objective, which is the method's own."""
+    estimator.components_ = rows.components(best.x, dtype)
+    estimator.n_components_ = len(estimator.components_)
+    estimator.n_iter_, estimator.loss_curve_ = best.n_iter, np.array(best.curve)
 
 
 def penalized(value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n: int) -> tuple[float, np.ndarray]:
@@ -167,7 +198,11 @@ def report(best: DescentResult, last: Status, max_iter: int) -> None:
             "max_iter or tol, or standardize the features.",
             ConvergenceWarning,
         )
-    elif best.n_iter == 0 and best.status is not Status.STOPPED:
+
+
+def report_unmoved(best: DescentResult) -> None:
+    """Warn of a descent that has not begun, where a flat start need not be the optimum."""
+    if best.n_iter == 0 and best.status not in (Status.STOPPED, Status.MAX_ITER):
         warn_user(
             "The descent has not moved from its start: no direction lowers the loss there. Take another init, or a "
             "larger alpha.",

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from .._array import check_integer, check_number, validate_labelled_rows, validate_target_rows
+from .._array import check_integer, check_kin, check_number, validate_labelled_rows, validate_target_rows
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
 from ..descent import DescentResult
@@ -20,7 +20,7 @@ from ..objectives.matches import Classes, Matches, SoftMatches
 from ..objectives.nca import embed, expected_accuracy, log_likelihood
 from ..objectives.stochastic import Candidates
 from . import _starts
-from ._descending import UnitRows, affordable, best_descent, descend, penalized, report
+from ._descending import UnitRows, affordable, best_descent, descend, keep, penalized, report, report_unmoved, telling
 from .base import LinearEmbedding
 
 OBJECTIVES = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}
@@ -194,20 +194,17 @@ class NCA(LinearEmbedding):
             value, gradient = OBJECTIVES[self.objective](B, rows.X, matches, candidates)
             return penalized(-value / n, -gradient / n, B, self.alpha, n)
 
-        def iterated(B: np.ndarray) -> bool:
-            return task.iteration(lambda: {"components_": rows.components(B, X.dtype)})
-
-        one = partial(descend, loss, look_up=look_up, max_iter=self.max_iter, tol=self.tol, on_iteration=iterated)
+        told = telling(task, rows, X.dtype)
+        one = partial(descend, loss, look_up=look_up, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
         best, last = best_descent(self._starts(rows, matches, m, loss, look_up), one)
         self._keep(best, rows, n, X.dtype)
         report(best, last, self.max_iter)
+        report_unmoved(best)
         task.end()
         return self
 
     def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:
-        self.components_ = rows.components(best.x, dtype)
-        self.n_components_ = len(self.components_)
-        self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
+        keep(self, best, rows, dtype)
         self.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n)[0]
         self.perplexity_ = _starts.perplexity(_starts.near_squares(embed(best.x, rows.X)))
 
@@ -273,8 +270,7 @@ class NCA(LinearEmbedding):
     def _validate(self, X: Any, y: Any) -> tuple[Any, Matches]:
         if self.target == "classes":
             X, codes = validate_labelled_rows(self, X, y)
-            if codes.max() + 1 == len(codes):
-                raise ValueError("y gives no two rows the same label: every class has a single row, nobody has kin.")
+            check_kin(codes)
             return X, Classes(codes)
         X, targets = validate_target_rows(self, X, y)
         return X, SoftMatches(targets, bandwidth=targets.std() / 4)

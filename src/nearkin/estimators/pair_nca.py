@@ -17,7 +17,7 @@ from ..descent import DescentResult
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
 from . import _starts
-from ._descending import UnitRows, affordable, best_descent, descend, penalized, report
+from ._descending import UnitRows, affordable, best_descent, descend, keep, penalized, report, report_unmoved, telling
 from .base import LinearEmbedding
 
 
@@ -180,14 +180,13 @@ class PairNCA(LinearEmbedding):
         def loss(B: np.ndarray, _: None) -> tuple[float, np.ndarray]:
             return penalized(*pair_cost(B, rows.X, pairs, weights / weights.sum()), B, self.alpha, n)
 
-        def iterated(B: np.ndarray) -> bool:
-            return task.iteration(lambda: {"components_": rows.components(B, X.dtype)})
-
         starts = self._starts(rows, pairs, weights, m)
-        one = partial(descend, loss, look_up=None, max_iter=self.max_iter, tol=self.tol, on_iteration=iterated)
+        told = telling(task, rows, X.dtype)
+        one = partial(descend, loss, look_up=None, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
         best, last = best_descent(starts, one)
         self._keep(best, rows, n, X.dtype)
         report(best, last, self.max_iter)
+        report_unmoved(best)
         task.end()
         return self
 
@@ -202,9 +201,7 @@ class PairNCA(LinearEmbedding):
             steady = False
 
     def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:
-        self.components_ = rows.components(best.x, dtype)
-        self.n_components_ = len(self.components_)
-        self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
+        keep(self, best, rows, dtype)
         self.objective_ = -penalized(-best.value, best.x, best.x, self.alpha, n)[0]
 
     def _check_parameters(self) -> int:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from ..estimators import DNE, LDE, LFDA, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
+from ..estimators import DNE, LDE, LFDA, LMNN, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
 from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
 from ..neighbors import BYTES_PER_PAIR
 
@@ -183,6 +183,14 @@ def default_methods() -> list[Method]:
             nested=False,
             summary="NCA that raises the probability that all rows are labelled right: it gives up no row, and suits "
             "clean labels.",
+        ),
+        Method(
+            "LMNN",
+            LMNN(),
+            lambda p: [{"n_components": min(p, 50)}],
+            nested=False,
+            summary="Keeps strangers a margin farther away than the nearest kin (Large Margin Nearest Neighbour), by "
+            "descent: made for the vote of the nearest.",
         ),
     ]
 

@@ -91,7 +91,7 @@ def _sum_of_tiles(
 ) -> Value:
     """Return value and gradient of the rows of some tiles; Z is in the order of the tiles."""
     xp = namespace(Z)
-    with_ones, operand = _factors(Z)
+    with_ones, operand = factors(Z)
     value = 0.0
     gradient = xp.zeros_like(Z, dtype=xp.float64)
     towards = xp.zeros_like(with_ones, dtype=xp.float64)  # G'Z and G'1
@@ -117,7 +117,7 @@ def _sum_of_tiles(
     return value, 2 * (gradient + towards[:, -1:] * Z - towards[:, :-1])
 
 
-def _factors(Z: Any) -> tuple[Any, Any]:
+def factors(Z: Any) -> tuple[Any, Any]:
     """Return (Z, 1) and (2Z, -|z|^2)': the product is -||z_i - z_j||^2 + |z_i|^2, as good as the first in a softmax."""
     xp = namespace(Z)
     squares = xp.sum(Z * Z, axis=1, keepdims=True)
@@ -184,7 +184,7 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
     O(n (k + s) m) time, O(n (k + m)) memory and a tile for every thread.
     """
     n, k = candidates.near.shape
-    with_ones, operand = _factors(Z)
+    with_ones, operand = factors(Z)
     far_ones, far_operand = with_ones[candidates.far], np.ascontiguousarray(operand[:, candidates.far])
     place = np.full(n, -1)
     place[candidates.far] = np.arange(len(candidates.far))
@@ -261,7 +261,7 @@ def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
     symmetric, the gradient of the second part is `-4 sum_w sum_d pi_cd (z_c - z_d)`.
     """
     xp = namespace(Z)
-    with_ones, operand = _factors(Z)
+    with_ones, operand = factors(Z)
     n = len(Z)
     height = max(1, min(TILE_ROWS, TILE_ENTRIES // n))
     log_mass, mean = xp.empty_like(Z[:, :1], dtype=xp.float64), xp.empty_like(Z, dtype=xp.float64)

@@ -2,10 +2,11 @@
 
 from types import ModuleType
 
-from . import discriminative_projections, dne, nca, tdl
+from . import discriminative_projections, dne, nca, nmmp, tdl
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
+    nmmp,
     dne,
     nca,
     discriminative_projections,

@@ -1,0 +1,315 @@
+"""LMNN: what a fit promises; that looking up impostors now and then ends where looking at all of them does."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, hstack, random_array
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs, make_classification
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler, scale
+
+from nearkin import LMNN
+from nearkin.descent import lbfgs
+from nearkin.estimators import _descending, lmnn
+from nearkin.estimators.lmnn import target_neighbors
+from nearkin.objectives.lmnn import large_margin
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def classes(n=600, seed=0):
+    return make_classification(
+        n, 12, n_informative=6, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=seed
+    )
+
+
+def by_definition(A, X, y, targets):
+    """The loss as the docstring has it, row by row."""
+    d = cdist(X @ A.T, X @ A.T, "sqeuclidean")
+    total = 0.0
+    for i in range(len(X)):
+        near = d[i, targets[i][targets[i] != i]]
+        total += near.sum() + np.maximum(0, 1 + near[:, None] - d[i, y != y[i]]).sum()
+    return total / 2 / len(X)
+
+
+def loss_of(model, X, y, k=3):
+    return by_definition(model.components_.astype(float), X, y, target_neighbors(X, y, k))
+
+
+class TestTheFit:
+    @pytest.mark.parametrize("n_components", [None, 2])
+    def test_objective_is_the_loss_of_the_map(self, n_components):
+        X, y = wine()
+        model = LMNN(n_components, n_neighbors=4).fit(X, y)
+        assert model.objective_ == pytest.approx(loss_of(model, X, y, 4), rel=1e-9)
+        assert model.loss_curve_[-1] == pytest.approx(model.objective_, rel=1e-12)
+        assert len(model.loss_curve_) == model.n_iter_ + 1
+        assert (np.diff(model.loss_curve_) <= 0).all()
+
+    def test_a_square_map_is_the_global_optimum(self):
+        """No other start leads lower, and no small change of the metric does."""
+        X, y = wine()
+        X = X[:, :6]
+        rng = np.random.default_rng(0)
+        targets, strangers = target_neighbors(X, y, 3), csr_array(y[:, None] != y)
+        model = LMNN(tol=1e-9, max_iter=1000).fit(X, y)
+
+        def loss(A):
+            value, gradient = large_margin(A, X, targets, strangers)
+            return value / len(X), gradient / len(X)
+
+        for _ in range(3):
+            other = lbfgs(loss, rng.normal(size=(6, 6)) / 3, max_iter=500, tol=1e-9)
+            assert model.objective_ <= other.value * (1 + 2e-4)
+        M = model.get_mahalanobis_matrix()
+        for _ in range(20):
+            B = rng.normal(size=(6, rng.integers(1, 7)))
+            other = M + 0.02 * (np.linalg.norm(M) / np.linalg.norm(B @ B.T) * B @ B.T - rng.random() * M)
+            assert loss(np.linalg.cholesky(other + 1e-12 * np.eye(6)).T)[0] >= model.objective_ * (1 - 1e-4)
+
+    @pytest.mark.parametrize("n_components", [None, 2])
+    def test_begins_in_the_scale_of_the_lowest_loss(self, n_components):
+        X, y = (a[::2] for a in wine())  # few enough for all of them to be asked
+        targets = target_neighbors(X, y, 3)
+        with pytest.warns(ConvergenceWarning):
+            start = LMNN(n_components, max_iter=1).fit(X, y).loss_curve_[0]
+        V = np.eye(13) if n_components is None else PCA(2).fit(X).components_
+        sizes = np.geomspace(1e-2, 1e2, 1000)
+        lowest = min(by_definition(size * V, X, y, targets) for size in sizes)
+        assert start == pytest.approx(lowest, rel=1e-3)
+
+    @pytest.mark.parametrize("n_components", [None, 2])
+    def test_units_do_not_matter(self, n_components):
+        """A power of 2 rounds nothing. Elsewhere kinks magnify the rounding: the map may differ, not the loss."""
+        X, y = wine()
+        plain, doubled = LMNN(n_components).fit(X, y), LMNN(n_components).fit(X * 2.0**20, y)
+        np.testing.assert_allclose(doubled.components_ * 2.0**20, plain.components_, rtol=1e-12)
+        for unit in (1e-6, 1e6):
+            other = LMNN(n_components).fit(X * unit, y)
+            np.testing.assert_allclose(other.loss_curve_[:6], plain.loss_curve_[:6], rtol=1e-9)
+            assert other.objective_ == pytest.approx(plain.objective_, rel=2e-3)
+
+    def test_single_precision_beyond_two_thousand_rows_changes_little(self, monkeypatch):
+        X, y = wine()
+        double = LMNN(2).fit(X, y)
+        monkeypatch.setattr(_descending, "EXACT_PRECISION", 10)
+        single = LMNN(2).fit(X, y)
+        assert single.components_.dtype == np.float64
+        assert single.objective_ == pytest.approx(double.objective_, rel=2e-3)
+
+    def test_classes_far_apart_are_drawn_in_until_they_are_a_margin_apart(self):
+        """Without impostors at the start, the pull is all there is, until it meets them."""
+        X, y = make_blobs(90, 2, centers=[[0, 0], [40, 0], [0, 40]], random_state=0)
+        model = LMNN(tol=1e-10, max_iter=1000).fit(X, y)
+        Z = model.transform(X)
+        d, targets = cdist(Z, Z, "sqeuclidean"), target_neighbors(X, y, 3)
+        farthest = np.take_along_axis(d, targets, axis=1).max(axis=1)
+        slack = np.where(y[:, None] == y, np.inf, d).min(axis=1) - 1 - farthest
+        assert slack.min() == pytest.approx(0, abs=0.2)
+        assert KNeighborsClassifier(3).fit(Z, y).score(Z, y) == 1
+
+    def test_where_nothing_can_be_gained_nothing_is_warned_of(self):
+        X = np.array([[0.0], [0.0], [5.0], [5.0]])
+        model = LMNN().fit(X, [0, 0, 1, 1])
+        assert model.objective_ == 0
+        assert np.ptp(model.transform(X)) >= 1
+
+    def test_a_row_alone_in_its_class_is_an_impostor(self):
+        X = np.array([[0.0, 0.0], [0.0, 1.0], [0.3, 0.5]])
+        Z = LMNN(tol=1e-10).fit_transform(X, ["kin", "kin", "alone"])
+        kin, other = np.linalg.norm(Z[1:] - Z[0], axis=1)
+        assert kin < 1e-6
+        assert other > 1 - 1e-6
+
+    def test_more_targets_than_kin_are_all_kin(self):
+        X, y = wine()
+        np.testing.assert_array_equal(
+            LMNN(2, n_neighbors=500).fit(X, y).components_, LMNN(2, n_neighbors=177).fit(X, y).components_
+        )
+
+    def test_max_iter_is_told(self):
+        with pytest.warns(ConvergenceWarning, match="max_iter=3 iterations ended the descent"):
+            model = LMNN(max_iter=3).fit(*wine())
+        assert model.n_iter_ == 3
+
+    def test_more_features_than_rows_need_no_p_by_p_map(self):
+        rng = np.random.default_rng(0)
+        model = LMNN().fit(rng.normal(size=(30, 20_000)), np.arange(30) % 2)
+        assert model.components_.shape == (29, 20_000)
+
+    def test_wide_sparse_rows_stay_sparse(self):
+        y = np.arange(300) // 150
+        noise = random_array((300, 199_999), density=1e-4, random_state=np.random.default_rng(0))
+        X = csr_array(hstack([y[:, None] * 5.0, noise]))
+        model = LMNN(2).fit(X, y)  # dense: 480 MB
+        assert model.components_.shape == (2, 200_000)
+        assert KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X), y) > 0.95
+
+
+class TestPasses:
+    def test_take_the_nearest_kin_of_the_pass_before_for_targets(self):
+        X, y = wine()
+        first, second = LMNN(3).fit(X, y), LMNN(3, n_passes=2).fit(X, y)
+        np.testing.assert_array_equal(second.loss_curve_[: first.n_iter_ + 1], first.loss_curve_)
+        targets = target_neighbors(first.transform(X), y, 3)
+        assert second.loss_curve_[first.n_iter_ + 1] == pytest.approx(by_definition(first.components_, X, y, targets))
+        assert second.objective_ == pytest.approx(by_definition(second.components_, X, y, targets))
+        assert second.objective_ < second.loss_curve_[first.n_iter_ + 1]
+        assert len(second.loss_curve_) == second.n_iter_ + 2
+
+    def test_have_max_iter_each(self):
+        with pytest.warns(ConvergenceWarning, match="max_iter=4"):
+            assert LMNN(max_iter=4, n_passes=3, tol=0.0).fit(*wine()).n_iter_ == 12
+
+
+def random_labels():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(300, 6)), rng.integers(0, 3, 300)
+
+
+@pytest.fixture
+def rounds(monkeypatch):
+    """Impostors are looked up now and then, however few rows there are, and however many impostors."""
+    monkeypatch.setattr(lmnn, "EXACT_ROWS", 0)
+    monkeypatch.setattr(lmnn, "WORTH", 1.0)
+
+
+@pytest.mark.usefixtures("rounds")
+class TestRounds:
+    @pytest.mark.parametrize("load", [classes, wine, lambda: random_labels()], ids=["blobs", "wine", "random"])
+    def test_end_where_the_exact_descent_does(self, load, monkeypatch):
+        X, y = load()
+        now_and_then = LMNN(tol=1e-6, max_iter=1000).fit(X, y)
+        monkeypatch.setattr(lmnn, "EXACT_ROWS", 10_000)
+        always = LMNN(tol=1e-6, max_iter=1000).fit(X, y)
+        assert now_and_then.objective_ == pytest.approx(loss_of(now_and_then, X, y), rel=1e-9)
+        assert now_and_then.objective_ == pytest.approx(always.objective_, rel=2e-3)
+
+    def test_that_let_others_in_are_undone(self, monkeypatch):
+        """A map of few dimensions can turn, and those who are listed be left alone: the rest is done without lists."""
+        monkeypatch.setattr(lmnn, "SLACK", 0.0)
+        X, y = random_labels()
+        model = LMNN(3).fit(X, y)
+        assert model.objective_ == pytest.approx(loss_of(model, X, y), rel=1e-9)
+        monkeypatch.setattr(lmnn, "EXACT_ROWS", 10_000)
+        always = LMNN(3).fit(X, y)
+        assert model.objective_ == always.objective_
+        np.testing.assert_array_equal(model.loss_curve_[-len(always.loss_curve_) :], always.loss_curve_)
+        assert model.n_iter_ > always.n_iter_
+
+    def test_lists_that_are_not_worth_it_are_not_made(self, monkeypatch):
+        X, y = classes(200)
+        monkeypatch.setattr(lmnn, "WORTH", 0.0)
+        without = LMNN().fit(X, y)
+        monkeypatch.setattr(lmnn, "EXACT_ROWS", 10_000)
+        np.testing.assert_array_equal(without.components_, LMNN().fit(X, y).components_)
+
+    def test_a_bound_on_those_who_count_leaves_out_the_farthest(self, monkeypatch):
+        X, y = classes(200)
+        monkeypatch.setattr(lmnn, "MOST", 0)
+        monkeypatch.setattr(lmnn, "ALWAYS", 10)
+        model = LMNN().fit(X, y)
+        d, targets = cdist(model.transform(X), model.transform(X), "sqeuclidean"), target_neighbors(X, y, 3)
+        strangers = np.sort(np.where(y[:, None] == y, np.inf, d), axis=1)[:, :10]
+        near = np.take_along_axis(d, targets, axis=1)
+        hinges = np.maximum(0, 1 + near[:, :, None] - strangers[:, None, :])
+        assert model.objective_ == pytest.approx((near.sum() + hinges.sum()) / 2 / 200, rel=1e-9)
+        assert model.objective_ < loss_of(model, X, y)
+
+    def test_the_order_of_the_rows_does_not_matter(self):
+        X, y = classes(200)
+        order = np.random.default_rng(0).permutation(200)
+        plain, other = LMNN().fit(X, y), LMNN().fit(X[order], y[order])
+        np.testing.assert_allclose(other.loss_curve_[:6], plain.loss_curve_[:6], rtol=1e-9)
+        assert other.objective_ == pytest.approx(plain.objective_, rel=1e-3)
+
+    def test_max_iter_is_over_all_rounds(self):
+        with pytest.warns(ConvergenceWarning, match="max_iter=20"):
+            assert LMNN(max_iter=20, tol=0.0).fit(*classes()).n_iter_ == 20
+
+
+class TestInterrupts:
+    @staticmethod
+    def interrupt(monkeypatch, name, at):
+        """Let the `at`-th call of a function of the module be interrupted."""
+        function, calls = getattr(lmnn, name), []
+
+        def interrupted(*arguments, **keywords):
+            calls.append(name)
+            if len(calls) == at:
+                raise KeyboardInterrupt
+            return function(*arguments, **keywords)
+
+        monkeypatch.setattr(lmnn, name, interrupted)
+
+    @pytest.mark.parametrize("exact_rows", [0, 10_000])
+    @pytest.mark.parametrize(("name", "at"), [("large_margin", 12), ("impostors_within", 2)])
+    def test_keep_the_best_map(self, name, at, exact_rows, monkeypatch):
+        X, y = wine()
+        monkeypatch.setattr(lmnn, "EXACT_ROWS", exact_rows)
+        monkeypatch.setattr(lmnn, "WORTH", 1.0)
+        self.interrupt(monkeypatch, name, at)
+        model = LMNN()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert model.transform(X).shape == X.shape
+        assert model.loss_curve_[-1] <= model.loss_curve_[0]
+
+    def test_of_a_later_pass_keep_that_of_the_one_before(self, monkeypatch):
+        X, y = wine()
+        first = LMNN().fit(X, y)
+        self.interrupt(monkeypatch, "target_neighbors", 2)
+        model = LMNN(n_passes=2)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        np.testing.assert_array_equal(model.components_, first.components_)
+
+
+class TestNeighborsAreRightMoreOften:
+    @staticmethod
+    def accuracies(X, y, splits):
+        raw, learned = [], []
+        for train, test in StratifiedShuffleSplit(splits, test_size=0.5, random_state=0).split(X, y):
+            model = LMNN().fit(X[train], y[train])
+            for scores, to in ((raw, lambda X: X), (learned, model.transform)):
+                scores.append(KNeighborsClassifier(3).fit(to(X[train]), y[train]).score(to(X[test]), y[test]))
+        return np.mean(raw), np.mean(learned)
+
+    @pytest.mark.parametrize(("load", "splits"), [(load_iris, 10), (load_wine, 10), (load_digits, 2)])
+    def test_on_held_out_halves(self, load, splits):
+        X, y = load(return_X_y=True)
+        raw, learned = self.accuracies(StandardScaler().fit_transform(X), y, splits)
+        assert learned >= raw
+
+    def test_on_usps(self):
+        path = Path(os.environ.get("NEARKIN_DATA", "")) / "usps.npz"
+        if not path.exists():
+            pytest.skip("NEARKIN_DATA does not hold usps.npz")
+        data = np.load(path)
+        raw, learned = self.accuracies(PCA(60).fit_transform(data["X"][::4].astype(np.float64)), data["y"][::4], 1)
+        assert learned >= raw
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be at least 1, got 0"),
+        ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an integer, got 2.0"),
+        ({"n_passes": 0}, ValueError, "n_passes must be at least 1, got 0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
+        ({"tol": -1e-3}, ValueError, "tol must be a finite number of at least 0"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, error, message):
+    with pytest.raises(error, match=message):
+        LMNN(**parameters).fit(*wine())
