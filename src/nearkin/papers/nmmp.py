@@ -76,7 +76,7 @@ TITLES = ("baseline", "LDA", "LMNN", "NMMP")
 
 def _fitted(problem: Problem, split: Split) -> tuple[list[float], list[float]]:
     """Return accuracies of METHODS and of NMMP's ratio trace, and the seconds that LMNN, NMMP and LDA train."""
-    models = {
+    models: dict[str, Any] = {
         "lda": UnitLDA(),
         "lmnn": LMNN(),
         "nmmp": NMMP(problem.m),
