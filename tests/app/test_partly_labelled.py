@@ -24,7 +24,7 @@ ARM = np.arange(N) % 2
 SPIRALS = (ANGLE * np.array([np.cos(ANGLE + np.pi * ARM), np.sin(ANGLE + np.pi * ARM)])).T
 SPIRALS += 0.15 * RNG.standard_normal((N, 2))
 TRUTH = np.array(["inner", "outer"])[ARM]
-KNOWN = RNG.permutation(N) < 60
+KNOWN = RNG.permutation(N) < 80
 FRAME = pd.DataFrame({"x": SPIRALS[:, 0], "y": SPIRALS[:, 1], "arm": np.where(KNOWN, TRUTH, None)})
 
 
@@ -93,16 +93,16 @@ def test_groups_count_where_there_are_labels(here):
 
 def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     said = (folder / "said.txt").read_text()
-    assert "spirals: 600 rows (60 labelled), 2 features, 2 classes of" in said
+    assert "spirals: 600 rows (80 labelled), 2 features, 2 classes of" in said
     assert "TDL makes nearest neighbours right more often" in said
-    assert "60 of 600 rows have a label: only these are held out and vote. From the 540 without one learned: " in said
+    assert "80 of 600 rows have a label: only these are held out and vote. From the 520 without one learned: " in said
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_report_says_it_and_shows_labelled_rows_only(folder):
     page = (folder / "r.html").read_text()
-    assert "600 rows (60 labelled), 2 features" in page
-    assert "From the 540 without one learned: PCA, LPP, DP, TDL." in page
+    assert "600 rows (80 labelled), 2 features" in page
+    assert "From the 520 without one learned: PCA, LPP, DP, TDL." in page
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["labels"] == ["inner", "outer"]
     for shown in data["maps"]:
