@@ -162,6 +162,6 @@ def test_control_c_prints_what_is_finished(here):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "raw k-NN" in out
-    assert "Interrupted: 1 of 10 methods were finished, no winner was fitted." in out
+    assert "Interrupted: 1 of 11 methods were finished, no winner was fitted." in out
     assert "Traceback" not in err
     assert [path.name for path in here.iterdir()] == ["table.csv"]
