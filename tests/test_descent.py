@@ -40,6 +40,19 @@ def test_max_iter():
     assert (result.n_iter, result.status) == (3, Status.MAX_ITER)
 
 
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**20])
+def test_the_unit_of_the_values_does_not_matter(unit):
+    def rosenbrock(x):
+        return rosen(x), rosen_der(x)
+
+    plain = lbfgs(rosenbrock, np.full(5, -1.2), max_iter=200, tol=1e-3)
+    other = lbfgs(
+        lambda x: tuple(unit * part for part in rosenbrock(x)), np.full(5, -1.2), max_iter=200, tol=1e-3, unit=unit
+    )
+    np.testing.assert_array_equal(other.x, plain.x)
+    np.testing.assert_array_equal(other.curve, unit * np.array(plain.curve))
+
+
 def test_a_callback_sees_the_best_and_may_stop():
     seen = []
 

@@ -216,7 +216,7 @@ def balanced_margin(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> fl
     gaps of those that count sum up to the pull, sum_ij d_ij: there one of them ceases to count, so c is a little more.
     Some rows, evenly drawn, stand for all.
     """
-    some = _starts.drawn_evenly(Z, max(16, GAPS // targets.size))
+    some = _starts.drawn_evenly(Z, max(8, GAPS // targets.size))
     near = target_squares(Z, targets)[some, None, :]
     gaps = euclidean_distances(Z[some], Z, squared=True)[:, :, None] - near
     gaps = np.sort(gaps[(codes[some, None] != codes)[:, :, None] & np.isfinite(near)])
