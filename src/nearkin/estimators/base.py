@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._array import refuse_foreign, validate_rows
 from .._callbacks import CallbackSupportMixin
+from ..scatter import RowSpace
+from ..spectral import SpectralResult
 
 
 class LinearEmbedding(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -24,6 +26,14 @@ class LinearEmbedding(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
     """
 
     components_: np.ndarray
+
+    def _keep_directions(self, result: SpectralResult, rows: RowSpace, dtype: Any) -> None:
+        """Set what a ratio trace has found, in the features."""
+        self.components_ = rows.lift(result.vectors).astype(dtype, copy=False)
+        self.eigenvalues_ = result.values
+        self.n_components_ = self.components_.shape[0]
+        self.objective_ = result.objective
+        self.rank_ = result.rank
 
     def transform(self, X: Any) -> np.ndarray:
         """Map rows into the learned space.

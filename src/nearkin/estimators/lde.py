@@ -124,11 +124,7 @@ class LDE(LinearEmbedding):
             result = with_unit_pull(largest_shares(S_b, S_w, m))
         result.warn()
 
-        self.components_ = rows.lift(result.vectors).astype(X.dtype, copy=False)
-        self.eigenvalues_ = result.values
-        self.n_components_ = self.components_.shape[0]
-        self.objective_ = result.objective
-        self.rank_ = result.rank
+        self._keep_directions(result, rows, X.dtype)
         task.end()
         return self
 
