@@ -22,7 +22,7 @@ from .base import LinearEmbedding
 
 EXACT_ROWS = 4000  # up to here to look for impostors at every step costs little
 SLACK = 1.0  # a second margin: who is within it is listed, and may invade before impostors are looked up again
-WORTH = 1 / 64  # share of all pairs from which on it is quicker to look at all of them
+WORTH = 1 / 256  # share of all pairs from which on it is quicker to look at all of them
 MOST = 2**25  # impostors that count in all, but for
 ALWAYS = 100  # of every row
 GAPS = 2**23  # looked at to choose the scale of the start
@@ -85,7 +85,7 @@ class LMNN(LinearEmbedding):
     The descent begins with the identity, or with PCA for fewer components, in the scale that has the lowest loss.
 
     Up to 4,000 rows impostors are looked up at every step. Beyond, those within two margins are listed every 15
-    iterations, and only they count until then, unless they make up more than 1/64 of all pairs; what is compared after
+    iterations, and only they count until then, unless they make up more than 1/256 of all pairs; what is compared after
     that is the loss among all impostors. A descent that has let others in is undone, and goes on with impostors looked
     up at every step. Where more than 2^25 count in all (for a row, more than 2^25 / n, and more than 100), the farthest
     of each row do not.
@@ -245,6 +245,6 @@ def _problem(X: Any, codes: np.ndarray, targets: np.ndarray) -> tuple[Callable, 
 
     def look_up(A: np.ndarray) -> csr_array | None:
         listed = impostors(A, SLACK)
-        return listed if listed.nnz < WORTH * n * n else None
+        return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
 
     return loss, None if n <= EXACT_ROWS else look_up

@@ -84,7 +84,8 @@ def _of_embedding(Z: np.ndarray, targets: np.ndarray, impostors: csr_array, mu: 
     W = csr_array(
         (((1 - mu) * has_target + mu * n_invaders).ravel(), targets.ravel(), np.arange(0, n * k + 1, k)), (n, n)
     )
-    V = _without_zeros(csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n)))
+    V = csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n), copy=True)
+    V.eliminate_zeros()
     return (1 - mu) * pull + mu * push, _pair_gradient(Z, [W.astype(Z.dtype), V.astype(Z.dtype)])
 
 
@@ -128,13 +129,6 @@ def _row_blocks(indptr: np.ndarray, width: int) -> list[slice]:
     return [slice(int(start), int(stop)) for start, stop in pairwise(cuts)]
 
 
-def _without_zeros(W: csr_array) -> csr_array:
-    """Return W without the zeros that it stores; `eliminate_zeros` would write into the caller's lists."""
-    keep = W.data != 0
-    kept = np.concatenate([[0], np.cumsum(keep)])
-    return csr_array((W.data[keep], W.indices[keep], kept[W.indptr]), W.shape)
-
-
 def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most: int) -> csr_array:
     """Return, for every row, the rows of other classes that are no farther than a distance of its own.
 
@@ -159,7 +153,7 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
     """
     n = len(Z)
     classes = Classes(codes)
-    order = classes.order
+    order = classes.order.astype(np.int32)
     Z, codes = Z[order], codes[order]
     with_ones, operand = factors(Z)
     bounds = np.einsum("ij,ij->i", Z, Z) - squares[order]
@@ -182,7 +176,7 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
     in_threads(part, range(len(tiles)), n * n)
     lengths, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    lists = csr_array((np.ones(len(columns), bool), order[columns].astype(np.int32), indptr), shape=(n, n))
+    lists = csr_array((np.ones(len(columns), bool), order[columns], indptr), shape=(n, n))
     return lists[np.argsort(order)]
 
 
@@ -194,4 +188,4 @@ def _nearest_above(nearness: np.ndarray, bounds: np.ndarray, most: int) -> tuple
     for row in np.flatnonzero(lengths > most):
         start, stop = np.searchsorted(i, [row, row + 1])
         keep[start + np.argpartition(nearness[row, j[start:stop]], -most)[:-most]] = False
-    return np.minimum(lengths, most), j[keep]
+    return np.minimum(lengths, most), j[keep].astype(np.int32)
