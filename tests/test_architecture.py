@@ -28,7 +28,7 @@ ALLOWED = {
     "plotting": LEAVES | {"estimators", "evaluation"},
     "papers": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "neighbors", "graphs", "tangent"},
     "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "papers", "__init__"},
-    "__init__": {"estimators"},
+    "__init__": {"estimators", "neighbors"},
 }
 
 

@@ -10,7 +10,7 @@ from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
-from ..neighbors import nearest_other_class, nearest_same_class
+from ..neighbors import nearest_other_class, nearest_same_class, searcher
 from ..scatter import row_space, scatter, total_scatter
 from ..spectral import Status, largest_shares, range_basis, trace_ratio
 from .base import LinearEmbedding
@@ -49,6 +49,9 @@ class NMMP(LinearEmbedding):
         are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and the criterion no longer depends on the
         units of the features. Strong where rows outnumber features by far; with as many features as rows it fits the
         rows it has seen.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -65,6 +68,10 @@ class NMMP(LinearEmbedding):
         Dimension in which the problem was solved.
     n_iter_ : int
         Eigen-decompositions.
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -105,14 +112,16 @@ class NMMP(LinearEmbedding):
         n_neighbors_within: int | None = None,
         n_neighbors_between: int = 10,
         criterion: str = "trace_ratio",
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors_within = n_neighbors_within
         self.n_neighbors_between = n_neighbors_between
         self.criterion = criterion
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> NMMP:
+    def fit(self, X: Any, y: Any, *, distances: Any = None) -> NMMP:
         """Learn the map.
 
         Parameters
@@ -121,6 +130,9 @@ class NMMP(LinearEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -128,6 +140,8 @@ class NMMP(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -143,12 +157,13 @@ class NMMP(LinearEmbedding):
         if self.criterion not in ("trace_ratio", "ratio_trace"):
             raise ValueError(f"criterion must be 'trace_ratio' or 'ratio_trace', got {self.criterion!r}.")
 
+        search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w)))))
+            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w, search)))))
         with task.step("between scatter"):
-            S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b)))))
+            S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b, search)))))
         default = 3 * int(codes.max() + 1)
         with task.step("eigenproblem"):
             if self.criterion == "trace_ratio":
@@ -157,6 +172,7 @@ class NMMP(LinearEmbedding):
                 W = self._maximize_ratio_trace(S_b, S_w, m, default)
         self.components_ = rows.lift(W).astype(X.dtype, copy=False)
         self.n_components_ = self.components_.shape[0]
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

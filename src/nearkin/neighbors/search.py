@@ -94,7 +94,7 @@ class Indexed:
     name : str
     """
 
-    recall = None
+    recall: dict[str, float] | None = None
 
     def __init__(self, index_of: Callable[[Any, int], Index], name: str) -> None:
         self.index_of, self.name = index_of, name
@@ -170,6 +170,8 @@ def transformed(transformer: Any) -> Callable[[Any, int], Index]:
     """Return what makes indices of clones of a transformer like scikit-learn's KNeighborsTransformer."""
 
     def index_of(X: Any, n_found: int) -> Index:
+        if n_found == X.shape[0]:  # all of them: a transformer may ask for one more
+            return _brute_force(X, n_found)
         fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
 
         def index(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -200,7 +202,7 @@ class Listed:
     """
 
     name = "distances"
-    recall = None
+    recall: dict[str, float] | None = None
 
     def __init__(self, distances: csr_array) -> None:
         row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
