@@ -29,6 +29,7 @@ PROBES = 64
 PROJECTED_FROM = 96
 PROJECTED_TO = 48
 SAMPLE = 20_000  # rows from which the few dimensions are learned
+ONE_ROUND = 256  # lists that one k-means makes
 PER_CENTRE = 40  # rows from which the centre of a list is learned
 QUERIES = 2**15  # rows that look through lists at a time
 QUESTIONED = 500  # rows of which the recall is measured
@@ -40,7 +41,7 @@ class ApproximateSearch(BaseEstimator):
     Parameters
     ----------
     n_lists : "auto" or int, default="auto"
-        Lists into which the rows are cut, by k-means; at least one for every class. "auto" takes 4 sqrt(n).
+        Lists into which the rows are cut, by k-means; at least one for every class. "auto" takes 8 sqrt(n).
     n_probes : "auto" or int, default="auto"
         Lists that a query looks through: the nearest ones. "auto" takes 64. More find more, and take longer.
     n_components : "auto", int or None, default="auto"
@@ -112,7 +113,7 @@ class Inverted:
 
     def _found(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, relation: Relation) -> Iterator[Found]:
         """Yield rows and what was found for them: as many as wanted in the relation to them, others among them."""
-        n_lists = self.n_lists or int(4 * len(Z) ** 0.5)
+        n_lists = self.n_lists or int(8 * len(Z) ** 0.5)
         if relation is Relation.ANY:
             everybody = np.arange(len(Z))
             file = InvertedFile(Z, [everybody], n_lists)
@@ -162,15 +163,7 @@ class InvertedFile:
     def __init__(self, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> None:
         faiss = import_faiss()
         self.Z, d = Z, Z.shape[1]
-        centres, list_of = [], np.empty(len(Z), np.int64)
-        self.first = [0]
-        for members in groups:
-            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            group_centres, nearest_centre = _clustered(faiss, Z[members], share)
-            centres.append(group_centres)
-            list_of[members] = self.first[-1] + nearest_centre
-            self.first.append(self.first[-1] + len(group_centres))
-        self.centres = np.vstack(centres)
+        self.centres, list_of, self.first = _cut(Z, groups, n_lists)
         self.sizes = np.bincount(list_of, minlength=len(self.centres))
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(self.centres))
         self._index.is_trained = True  # the centres are at hand, and lists are named by us
@@ -213,11 +206,26 @@ class InvertedFile:
             rows, n_probes = np.concatenate(lacking), 4 * n_probes
 
 
-def _clustered(faiss: Any, Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return centres of lists, and for every row the number of the nearest."""
+def _cut(Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cut each group into its share of the lists; return centres, the list of every row, and each group's first."""
+    centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
+    for members in groups:
+        share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
+        group_centres, nearest_centre = _clustered(Z[members], share)
+        centres.append(group_centres)
+        list_of[members] = first[-1] + nearest_centre
+        first.append(first[-1] + len(group_centres))
+    return np.vstack(centres), list_of, np.array(first)
+
+
+def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return centres of lists by k-means, and for every row the number of its own; many lists in two rounds of few."""
+    if n_lists > ONE_ROUND:
+        _, part = _clustered(Z, round(n_lists**0.5))
+        return _cut(Z, members_of(part), n_lists)[:2]
     if n_lists == 1:
         return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
-    means = faiss.Kmeans(
+    means = import_faiss().Kmeans(
         Z.shape[1], n_lists, niter=10, seed=0, max_points_per_centroid=PER_CENTRE, min_points_per_centroid=1
     )
     means.train(Z)
@@ -287,17 +295,16 @@ def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: Relation)
     listed = np.diff(G.indptr)
     asked = np.flatnonzero(listed)
     asked = asked[:: -(-len(asked) // QUESTIONED)] if len(asked) else asked
-    shares = []
-    for block in row_blocks(len(asked), X.shape[0]):
-        i = asked[block]
-        distances = euclidean_distances(X[i], X)
-        distances[~relation.holds(codes, i[:, None], np.arange(X.shape[0]))] = np.inf
-        for row, true in zip(i, distances, strict=True):
-            k = listed[row]
-            farthest = np.partition(true, k - 1)[k - 1]
-            own = G.data[G.indptr[row] : G.indptr[row + 1]]
-            shares.append(np.mean(own <= farthest * (1 + 1e-5)))
-    return float(np.mean(shares)) if shares else 1.0
+    k = listed[asked].max(initial=1)
+    true = np.full((len(asked), k), np.inf)
+    for rows in row_blocks(X.shape[0], max(1, len(asked))):
+        distances = euclidean_distances(X[asked], X[rows])
+        distances[~relation.holds(codes, asked[:, None], np.arange(X.shape[0])[rows])] = np.inf
+        true = np.partition(np.hstack([true, distances]), k - 1, axis=1)[:, :k]
+    true.sort(axis=1)
+    own = [G.data[G.indptr[row] : G.indptr[row + 1]] for row in asked]
+    farthest = true[np.arange(len(asked)), listed[asked] - 1] * (1 + 1e-5)
+    return float(np.mean([np.mean(d <= bound) for d, bound in zip(own, farthest, strict=True)])) if own else 1.0
 
 
 def _number(value: Any, name: str) -> int:
