@@ -50,7 +50,7 @@ def log_matches(log_q: Any) -> tuple[Any, Any]:
 Terms = Callable[[Any], tuple[Any, Any]]
 
 
-def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
+def among_all(Z: Any, matches: Matches, terms: Terms, share: slice = slice(None)) -> Value:
     """Return the objective, and its gradient with respect to Z, where every other row is a possible neighbour.
 
     Parameters
@@ -61,6 +61,8 @@ def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
         The weights w_ij.
     terms : {expected_matches, log_matches}
         f or g.
+    share : slice, default=slice(None)
+        Which tiles of rows are added up, of all: `slice(s, None, t)` for s in 0 .. t - 1 are t shares of the sum.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
     order = matches.order
     Z = Z[order]
     height = max(1, min(TILE_ROWS, TILE_ENTRIES // len(Z)))
-    tiles = matches.tiles(height)
+    tiles = matches.tiles(height)[share]
 
     def part(tiles: Sequence[tuple[slice, slice]]) -> Value:
         return _sum_of_tiles(Z, order, matches, terms, tiles)
@@ -95,7 +97,7 @@ def _sum_of_tiles(
     value = 0.0
     gradient = xp.zeros_like(Z, dtype=xp.float64)
     towards = xp.zeros_like(with_ones, dtype=xp.float64)  # G'Z and G'1
-    tallest = max(rows.stop - rows.start for rows, _ in tiles)
+    tallest = max((rows.stop - rows.start for rows, _ in tiles), default=0)
     buffer = xp.empty_like(Z, shape=(tallest, len(Z))) if xp is np else Z.new_empty((tallest, len(Z)))
     for rows, columns in tiles:
         z = with_ones[rows]
