@@ -47,7 +47,7 @@ def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:
     return _reweighted(G, scaled_weights(np.square(G.data, dtype=np.float64), product))
 
 
-def scaled_weights(squared: np.ndarray, product: np.ndarray) -> np.ndarray:
+def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
     """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales, and its limit where one is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(squared > 0, np.exp(-squared / product), 1.0)

@@ -24,7 +24,6 @@ from .dne import DaskDNE as DaskDNE
 from .lpp import DaskLPP as DaskLPP
 from .nca import DaskNCA as DaskNCA
 from .nmmp import DaskNMMP as DaskNMMP
-
 from .scalers import DaskMinMaxScaler as DaskMinMaxScaler
 from .scalers import DaskStandardScaler as DaskStandardScaler
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import dask.array as da
@@ -39,15 +40,12 @@ class DaskTransformer(BaseEstimator):
 
     def fit_transform(self, X: da.Array, y: Any = None, *, client: Any = None) -> da.Array:
         """Learn from rows as `fit` does, and map them."""
-        return self.fit(X, y, client=client).transform(X)  # type: ignore[attr-defined]
+        return self.fit(X, y, client=client).transform(X)
 
     def to_local(self) -> Any:
         """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
         check_is_fitted(self)
-        local = self._local_class(**clone(self).get_params())
-        vars(local).update({name: np.copy(value) if isinstance(value, np.ndarray) else value
-                            for name, value in vars(self).items() if name.endswith("_")})  # fmt: skip
-        return local
+        return _with_learned(self._local_class(**clone(self).get_params(deep=False)), deepcopy(_learned(self)))
 
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
         """Return the local estimator to be fitted, and X checked."""
@@ -58,8 +56,7 @@ class DaskTransformer(BaseEstimator):
 
     def _take_over(self, twin: Any) -> Any:
         """Keep what the local twin has learned."""
-        vars(self).update({name: value for name, value in vars(twin).items() if name.endswith("_")})
-        return self
+        return _with_learned(self, _learned(twin))
 
     def _by_blocks(self, method: str, X: Any) -> da.Array:
         """Return what a method of the local estimator makes of every block."""
@@ -72,11 +69,22 @@ class DaskTransformer(BaseEstimator):
             )
         X, dtype = one_block_of_columns(X), kept_dtype(X.dtype)
         apply = getattr(self.to_local(), method)
-        meta = apply(np.zeros((1, X.shape[1]), dtype))[:0]
-        return X.map_blocks(_applied, apply=apply, empty=meta, meta=meta, dtype=dtype, chunks=(X.chunks[0], meta.shape[1:]))
+        empty = apply(np.zeros((1, X.shape[1]), dtype))[:0]
+        chunks = (X.chunks[0], empty.shape[1:])
+        return X.map_blocks(_applied, apply=apply, empty=empty, meta=empty, dtype=dtype, chunks=chunks)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
+
+
+def _learned(estimator: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+
+def _with_learned(estimator: Any, attributes: dict[str, Any]) -> Any:
+    for name, value in attributes.items():
+        setattr(estimator, name, value)
+    return estimator
 
 
 def _applied(block: np.ndarray, *, apply: Callable[[np.ndarray], np.ndarray], empty: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Who is near whom, block against block.
 
 Every block of rows asks one block of candidates after the other, and keeps the k nearest so far: in round b all blocks
-look at block b, so that a worker holds its own blocks and one that travels. Among equally near rows the one of the lowest
+look at block b, so that a worker holds its own blocks and one that travels. Of equally near rows the one of the lowest
 number comes first, however the rows are cut.
 """
 
@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Future
+from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
+from .._array import row_blocks
 from ._table import Rows, Table
 from ._work import Work
 
@@ -22,6 +24,7 @@ EXACT_ROWS = 200_000  # above, exact search is refused
 SECONDS_PER_PRODUCT = 1e-10  # measured on one thread: n^2 p of them are the price of a search
 # As in `nearkin.neighbors`: a class of at most so many candidates is left out after the search, not before it.
 SMALL_CLASS = 64
+SEARCH_ROUNDING = 1e-6  # relative to the rows and their distance, of a search by products in float32 or float64
 
 
 class Lists(NamedTuple):
@@ -44,8 +47,8 @@ def nearest(work: Work, table: Table, kind: str, k: Any) -> list[Future]:
 
     Parameters
     ----------
-    kind : {"all", "kin", "strangers"}
-        Among all others, those of the same class, or those of other classes.
+    kind : {"kin", "strangers"}
+        Among the others of the same class, or among those of other classes.
     k : int, or array of shape (n_classes,)
         For all rows, or for the rows of each class.
 
@@ -71,8 +74,8 @@ def check_affordable(shape: tuple[int, int], n_threads: int) -> None:
     if n > EXACT_ROWS:
         hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
         raise ValueError(
-            f"X has {n} rows, and exact search compares all pairs: about {hours:.2g} hours on {n_threads} threads. It is "
-            f"refused above {EXACT_ROWS} rows: fit a sample of the rows."
+            f"X has {n} rows, and exact search compares all pairs: about {hours:.2g} hours on {n_threads} threads. It "
+            f"is refused above {EXACT_ROWS} rows: fit a sample of the rows, or search='approximate'."
         )
 
 
@@ -95,41 +98,55 @@ def block_neighbors(queries: Rows, candidates: Rows, kind: str, k: np.ndarray) -
     Parameters
     ----------
     queries, candidates : Rows
-    kind : {"all", "kin", "strangers"}
+    kind : {"kin", "strangers"}
     k : integer array of shape (n_queries,)
     """
     width = min(int(k.max()), len(candidates.X))
     neighbors = np.full((len(queries.X), width), -1)
     distances = np.full(neighbors.shape, np.inf, queries.X.dtype)
     for i, j, n_not_allowed in _searches(queries, candidates, kind):
-        n_found = min(int(k[i].max()) + n_not_allowed, len(j))
-        with config_context(assume_finite=True):
-            index = NearestNeighbors(algorithm="brute").fit(candidates.X[j])
-            away, at = index.kneighbors(queries.X[i], n_neighbors=n_found)
+        at, away = _exact(queries.X[i], candidates.X[j], int(k[i].max()) + n_not_allowed)
         at = j[at]
-        if kind == "strangers":
-            allowed = queries.codes[i][:, None] != candidates.codes[at]  # type: ignore[index]
-        else:
-            allowed = (queries.start + i)[:, None] != candidates.start + at
-        found = _nearest_first(np.where(allowed, candidates.start + at, -1), np.where(allowed, away, np.inf), width)
+        numbers = candidates.start + at
+        mine, theirs = (queries.codes[i], candidates.codes[at]) if kind == "strangers" else (queries.start + i, numbers)
+        allowed = mine[:, None] != theirs
+        found = _nearest_first(np.where(allowed, numbers, -1), np.where(allowed, away, np.inf), width)
         neighbors[i, : found.neighbors.shape[1]] = found.neighbors
         distances[i, : found.neighbors.shape[1]] = found.distances
     return Lists(neighbors, distances)
 
 
+def _exact(Q: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places in Y of the k rows nearest to every row of Q, by distance, then by place; and the distances.
+
+    The search rounds; so its choice is checked where the next row is as near, and distances are taken anew: they are
+    the same bits for the same two rows, whatever else is in their blocks.
+    """
+    k = min(k, len(Y))
+    with config_context(assume_finite=True):
+        away, at = NearestNeighbors(algorithm="brute").fit(Y).kneighbors(Q, n_neighbors=min(k + 1, len(Y)))
+    if k < len(Y):
+        rounding = SEARCH_ROUNDING * (away[:, k] + np.sqrt(np.einsum("ij,ij->i", Q, Q)))
+        unsure = np.flatnonzero(away[:, k] - away[:, k - 1] <= rounding)
+        for block in row_blocks(len(unsure), len(Y)):
+            rows = unsure[block]
+            at[rows, :k] = np.argsort(cdist(Q[rows], Y), axis=1, kind="stable")[:, :k]
+    at = at[:, :k]
+    distances = np.empty(at.shape)
+    for rows in row_blocks(len(Q), k * Q.shape[1]):
+        distances[rows] = np.linalg.norm(Y[at[rows]] - Q[rows, None].astype(np.float64), axis=2)
+    return at, distances
+
+
 def _searches(queries: Rows, candidates: Rows, kind: str) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
     """Yield who looks for neighbours among whom, and how many of those may not be allowed."""
-    everybody, all_others = np.arange(len(queries.X)), np.arange(len(candidates.X))
-    itself = int(queries.start == candidates.start)
-    if kind == "all":
-        yield everybody, all_others, itself
-        return
-    assert queries.codes is not None and candidates.codes is not None
-    n_kin = np.bincount(candidates.codes, minlength=queries.codes.max() + 1)
     if kind == "kin":
+        itself = int(queries.start == candidates.start)
         others = dict(_members(candidates.codes))
         yield from ((i, others[c], itself) for c, i in _members(queries.codes) if c in others)
         return
+    everybody, all_others = np.arange(len(queries.X)), np.arange(len(candidates.X))
+    n_kin = np.bincount(candidates.codes, minlength=queries.codes.max() + 1)
     few = n_kin[queries.codes] <= SMALL_CLASS
     if few.any():
         yield everybody[few], all_others, int(n_kin[queries.codes[few]].max())

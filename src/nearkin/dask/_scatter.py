@@ -39,7 +39,6 @@ def total_scatter(work: Work, table: Table, weights: list[Any] | None = None) ->
 
 def class_means(work: Work, table: Table) -> np.ndarray:
     """Return the mean of every class, shape (n_classes, p)."""
-    assert table.sizes is not None
     return work.total(work.map(class_sums, table.rows, n_classes=len(table.sizes))) / table.sizes[:, None]
 
 
@@ -85,7 +84,6 @@ def second_moment(rows: Rows, weights: np.ndarray | None, *, mean: np.ndarray) -
 
 def class_sums(rows: Rows, *, n_classes: int) -> np.ndarray:
     """Return the sum of the rows of every class."""
-    assert rows.codes is not None
     membership = csr_array((np.ones(len(rows.X)), rows.codes, np.arange(len(rows.X) + 1)), (len(rows.X), n_classes))
     return membership.T @ rows.X.astype(np.float64)
 

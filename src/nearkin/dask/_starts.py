@@ -48,7 +48,6 @@ def directions(work: Work, table: Table, init: str, m: int, rng: Any) -> np.ndar
 
 def sensible(work: Work, table: Table, m: int) -> list[str]:
     """Return the names of the starts that "auto" chooses from."""
-    assert table.sizes is not None
     if m == table.shape[1]:
         return ["identity"]
     lda = m < len(table.sizes) and m <= range_basis(total_scatter(work, table)).shape[1]
@@ -57,7 +56,6 @@ def sensible(work: Work, table: Table, m: int) -> list[str]:
 
 def _lda(work: Work, table: Table, m: int) -> np.ndarray:
     """Return the directions of most scatter between the classes for that within, which is the same in all of them."""
-    assert table.sizes is not None
     means = class_means(work, table)
     apart = means - table.sizes @ means / table.shape[0]
     between = (apart.T * table.sizes) @ apart

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask import delayed
 from distributed import Future
 
 from .._array import check_spread, encode_labels, is_missing
@@ -25,14 +25,14 @@ class Rows:
     ----------
     X : array of shape (b, p)
         Relative to one row of all, the nearest to their mean.
-    codes : array of shape (b,) or None
-        The class of every row as a number 0, 1, ...
+    codes : array of shape (b,)
+        The class of every row as a number 0, 1, ...; without labels all are of one.
     start : int
         The number of the first row.
     """
 
     X: np.ndarray
-    codes: np.ndarray | None
+    codes: np.ndarray
     start: int
 
 
@@ -47,7 +47,7 @@ class Table:
         The number of the first row of every block, and behind them n.
     shape : (n, p)
     dtype : float32 or float64
-    sizes : array of shape (n_classes,) or None
+    sizes : array of shape (n_classes,)
         The number of rows of every class.
     """
 
@@ -55,7 +55,7 @@ class Table:
     starts: list[int]
     shape: tuple[int, int]
     dtype: np.dtype
-    sizes: np.ndarray | None
+    sizes: np.ndarray
 
 
 def check_dask_rows(name: str, X: Any, *, local: str) -> None:
@@ -80,8 +80,7 @@ def one_block_of_columns(X: da.Array) -> da.Array:
 def table(work: Work, name: str, X: da.Array) -> Table:
     """Return unlabelled rows on the cluster."""
     _check_sizes(X, "X")
-    blocks = _blocks(X)
-    raw = work.compute([dask.delayed(checked, pure=False)(block, size) for block, size in blocks])
+    raw = work.compute([delayed(checked, pure=False)(block, size) for block, size in _blocks(X)])
     return _table(work, name, X, raw, [None] * len(raw), None)
 
 
@@ -95,11 +94,10 @@ def labelled_table(work: Work, name: str, X: da.Array, y: Any) -> Table:
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must be of shape ({X.shape[0]},), a label for every row of X; got {y.shape}.")
     y = y if y.chunks[0] == X.chunks[0] else y.rechunk({0: X.chunks[0]})
-    delayed = dask.delayed(checked, pure=False), dask.delayed(np.asarray, pure=False)
-    pairs = zip(_blocks(X), _blocks(y), strict=True)
-    both = [(delayed[0](block, size), delayed[1](labels)) for (block, size), (labels, _) in pairs]
-    computed = work.compute([block for pair in both for block in pair])
-    raw, labels = computed[::2], computed[1::2]
+    raw = [delayed(checked, pure=False)(block, size) for block, size in _blocks(X)]
+    labels = [delayed(np.asarray, pure=False)(block) for block, _ in _blocks(y)]
+    computed = work.compute(raw + labels)
+    raw, labels = computed[: len(raw)], computed[len(raw) :]
     return _table(work, name, X, raw, labels, _classes(work, labels))
 
 
@@ -118,8 +116,8 @@ def _table(
     origin = _row_nearest_to_mean(work, raw, n)
     starts = np.cumsum([0, *(size for size in X.chunks[0] if size)]).tolist()
     rows = work.map(as_rows, raw, labels, starts[:-1], classes=classes, origin=origin)
-    n_each = None if classes is None else work.total(work.map(class_sizes, rows, n_classes=len(classes)))
-    return Table(rows, starts, (n, p), kept_dtype(X.dtype), n_each)
+    sizes = work.total(work.map(class_sizes, rows, n_classes=1 if classes is None else len(classes)))
+    return Table(rows, starts, (n, p), kept_dtype(X.dtype), sizes)
 
 
 def _check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
@@ -141,8 +139,7 @@ def _check_sizes(array: da.Array, argument: str) -> None:
 
 def _blocks(array: da.Array) -> list[tuple[Any, int]]:
     """Return the blocks that have rows, as delayed values, with the number of their rows."""
-    delayed = array.to_delayed().ravel()
-    blocks = [(block, size) for block, size in zip(delayed, array.chunks[0], strict=True) if size]
+    blocks = [(block, size) for block, size in zip(array.to_delayed().ravel(), array.chunks[0], strict=True) if size]
     if len(blocks) > MOST_BLOCKS:
         raise ValueError(
             f"X is cut into {len(blocks)} blocks of rows, and each meets each: rechunk it into at most {MOST_BLOCKS}, "
@@ -174,7 +171,7 @@ def checked(block: Any, size: int) -> np.ndarray:
 
 def as_rows(X: np.ndarray, y: Any, start: int, *, classes: np.ndarray | None, origin: np.ndarray) -> Rows:
     """Return a block of rows relative to the origin, its labels numbered."""
-    codes = None if classes is None else np.searchsorted(classes, _plain(y))
+    codes = np.zeros(len(X), dtype=int) if classes is None else np.searchsorted(classes, _plain(y))
     return Rows((X.astype(np.float64) - origin).astype(X.dtype), codes, start)
 
 

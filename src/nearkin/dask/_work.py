@@ -16,7 +16,7 @@ FAN_IN = 8  # sums that are added by one task
 class Sums(tuple):
     """Several sums under way: they add entry by entry."""
 
-    def __add__(self, other: tuple) -> Sums:  # type: ignore[override]
+    def __add__(self, other: tuple) -> Sums:
         return Sums(map(add, self, other))
 
 

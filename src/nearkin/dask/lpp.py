@@ -70,7 +70,7 @@ class DaskLPP(DaskTransformer):
         k = check_n_neighbors(self.n_neighbors)
         with Work(client) as work:
             rows = table(work, type(self).__name__, X)
-            lists = nearest(work, rows, "all", k)
+            lists = nearest(work, rows, "kin", k)  # without labels all are kin
             t = mean_squared_length(work, lists)
             W = work.map(heat_kernel, either(work, rows, lists), bandwidth=t)
             S, S_d = scatter(work, rows, W), total_scatter(work, rows, work.map(degrees, rows.rows, W))

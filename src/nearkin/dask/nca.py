@@ -12,9 +12,8 @@ from distributed import Future
 from sklearn.utils import check_random_state
 
 from .._array import check_integer, check_kin
-from ..estimators._descending import (
-    EXACT_PRECISION, UnitRows, affordable, best_descent, descend, keep, penalized, report, report_unmoved,
-)  # fmt: skip
+from ..estimators import _descending
+from ..estimators._descending import UnitRows, penalized
 from ..estimators._starts import perplexity, sane_unit
 from ..estimators.nca import EXACT_ROWS, NCA
 from ..objectives.matches import Classes
@@ -104,14 +103,15 @@ class DaskNCA(DaskTransformer):
                 value, gradient = rows.objective(B)
                 return penalized(-value / n, -gradient / n, B, self.alpha, n)
 
-            one = partial(descend, loss, look_up=None, max_iter=self.max_iter, tol=self.tol, on_iteration=lambda B: False)
-            best, last = best_descent(self._starts(nca, rows, m, loss), one)
-            keep(nca, best, rows.unit, rows.table.dtype)
+            how = {"max_iter": self.max_iter, "tol": self.tol, "on_iteration": lambda B: False, "look_up": None}
+            one = partial(_descending.descend, loss, **how)
+            best, last = _descending.best_descent(self._starts(nca, rows, m, loss), one)
+            _descending.keep(nca, best, rows.unit, rows.table.dtype)
             nca.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n)[0]
             nca.perplexity_ = perplexity(near_squares(work, rows.embedding(best.x), rows.table.starts))
         self._take_over(nca)
-        report(best, last, self.max_iter)
-        report_unmoved(best)
+        _descending.report(best, last, self.max_iter)
+        _descending.report_unmoved(best)
         return self
 
     def _check_exact(self, n: int) -> None:
@@ -134,7 +134,7 @@ class DaskNCA(DaskTransformer):
             else:
                 V = directions(work, rows.table, name, m, rng)
             V = V / sane_unit(near_squares(work, rows.embedding(V), rows.table.starts))
-            return affordable(V, self.alpha, n)
+            return _descending.affordable(V, self.alpha, n)
 
         if not isinstance(self.init, str):
             yield nca._given_start(rows.unit, m)
@@ -173,7 +173,7 @@ class Problem:
     def of(cls, work: Work, table: Table, terms: Terms) -> Problem:
         """Return the problem of some rows: in float64 for up to 2,000 of them, float32 beyond, like `NCA`."""
         n, moment = work.total(work.map(first_moments, table.rows, [None] * len(table.rows)))
-        dtype = np.float64 if n <= EXACT_PRECISION else np.float32
+        dtype = np.float64 if n <= _descending.EXACT_PRECISION else np.float32
         rows = work.map(rescaled, table.rows, mean=moment / n, dtype=dtype)
         unit = sane_unit(near_squares(work, work.map(of_rows, rows), table.starts))
         codes = work.submit(np.concatenate, work.map(codes_of, rows))
@@ -211,7 +211,6 @@ def of_rows(rows: Rows) -> np.ndarray:
 
 def codes_of(rows: Rows) -> np.ndarray:
     """Return the classes of a block."""
-    assert rows.codes is not None
     return rows.codes
 
 

@@ -31,8 +31,8 @@ class DaskNMMP(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for the search, O(e p^2) for the scatters of e edges; O(n (p + k_w + k_b)) memory, of
-    which a worker holds its share and a few blocks; p x p numbers on the client.
+    Cost, over all workers: O(n^2 p) for the search, O(e p^2) for the scatters of e edges; O(n (p + k_w + k_b)) memory,
+    of which a worker holds its share and a few blocks; p x p numbers on the client.
 
     Examples
     --------

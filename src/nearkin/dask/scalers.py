@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask import delayed
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from ._base import DaskTransformer
@@ -21,8 +21,7 @@ class _DaskScaler(DaskTransformer):
     def _statistics(self, X: da.Array, statistic: Any, client: Any) -> list[Any]:
         """Return what a function finds in every block."""
         with Work(client) as work:
-            delayed = dask.delayed(statistic, pure=False)
-            found = work.results(work.compute([delayed(block) for block in X.to_delayed().ravel()]))
+            found = work.results(work.compute([delayed(statistic, pure=False)(b) for b in X.to_delayed().ravel()]))
         if not sum(n for n, *_ in found):
             raise ValueError("X has no rows: at least one is needed.")
         return list(zip(*found, strict=True))
@@ -31,8 +30,8 @@ class _DaskScaler(DaskTransformer):
 class DaskStandardScaler(_DaskScaler):
     """scikit-learn's `StandardScaler` for Dask arrays: every feature to mean 0 and variance 1.
 
-    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`, and so is what is done with NaN, which
-    counts as missing, and with constant features, which are only centred. Chunks of unknown sizes will do.
+    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`, and so is what is done with NaN,
+    which counts as missing, and with constant features, which are only centred. Chunks of unknown sizes will do.
 
     Notes
     -----
@@ -148,7 +147,7 @@ def is_constant(mean: np.ndarray, var: np.ndarray, n: np.ndarray) -> np.ndarray:
 
 
 def moments(block: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the number of rows of a block and, of every feature, how many are not NaN, their mean and sum of squares."""
+    """Return the number of rows, and for every feature how many are not NaN, their mean and sum of squares about it."""
     X = _without_infinity(block)
     seen = ~np.isnan(X)
     n = seen.sum(axis=0)
