@@ -8,9 +8,9 @@ distributed = pytest.importorskip("distributed")
 
 
 def cluster(n_workers):
-    """Return processes of one thread each, as on a real cluster; none of them opens a dashboard."""
+    """Return processes of one thread each, as on a real cluster; any port will do."""
     return distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL"
     )
 
 

@@ -1,5 +1,7 @@
 """The tasks by themselves, without a cluster: lists, edges and sums of blocks are those of the whole."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def rows():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((120, 6)), rng.integers(0, 4, 120)
     y[7] = 4  # alone
-    return [Rows(X[a:b], y[a:b], a) for a, b in zip(CUTS, CUTS[1:], strict=False)], X, y
+    return [Rows(X[a:b], y[a:b], a) for a, b in pairwise(CUTS)], X, y
 
 
 def lists(blocks, kind, k):

@@ -36,7 +36,7 @@ class DaskDNE(DaskTransformer):
     >>> from nearkin.dask import DaskDNE
     >>> X, y = load_wine(return_X_y=True)
     >>> X, y = da.from_array(scale(X), chunks=(60, -1)), da.from_array(y, chunks=60)
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     dne = DaskDNE(n_components=0.96, n_neighbors=5).fit(X, y)
     >>> dne.transform(X).shape, dne.to_local()
     ((178, 9), DNE(n_components=0.96, n_neighbors=5))

@@ -35,7 +35,7 @@ class DaskLPP(DaskTransformer):
     >>> from sklearn.preprocessing import scale
     >>> from nearkin.dask import DaskLPP
     >>> X = da.from_array(scale(load_wine().data), chunks=(60, -1))
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     DaskLPP(n_components=2).fit_transform(X).compute().shape
     (178, 2)
     """

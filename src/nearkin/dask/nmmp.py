@@ -43,7 +43,7 @@ class DaskNMMP(DaskTransformer):
     >>> from nearkin.dask import DaskNMMP
     >>> X, y = load_wine(return_X_y=True)
     >>> X, y = da.from_array(scale(X), chunks=(60, -1)), da.from_array(y, chunks=60)
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     DaskNMMP(5, n_neighbors_within=10).fit_transform(X, y).compute().shape
     (178, 5)
     """

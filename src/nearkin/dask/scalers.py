@@ -42,7 +42,7 @@ class DaskStandardScaler(_DaskScaler):
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from nearkin.dask import DaskStandardScaler
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     DaskStandardScaler().fit(da.arange(12, chunks=4).reshape(6, 2)).mean_
     array([5., 6.])
     """
@@ -100,7 +100,7 @@ class DaskMinMaxScaler(_DaskScaler):
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from nearkin.dask import DaskMinMaxScaler
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     DaskMinMaxScaler().fit(da.arange(12, chunks=4).reshape(6, 2)).data_max_
     array([10., 11.])
     """
