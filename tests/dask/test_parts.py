@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
 from nearkin.dask import _graphs, _neighbors, _scatter
-from nearkin.dask._table import Rows
+from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
 
 CUTS = [0, 40, 41, 120]
@@ -123,9 +124,15 @@ def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
 
 
 def test_time_is_told_where_search_is_refused():
-    with pytest.raises(ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*sample"):
-        _neighbors.check_affordable((1_000_000, 100), 8)
-    _neighbors.check_affordable((200_000, 1000), 1)
+    with pytest.raises(ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*a sample.*X\[::5\]"):
+        check_affordable(1_000_000, 100, 8)
+    check_affordable(200_000, 1000, 1)
+
+
+def test_a_block_that_is_not_what_it_seems():
+    for block in (np.ones((3, 2)), [[1.0, 2.0]] * 4, csr_array(np.eye(4))):
+        with pytest.raises(ValueError, match=r"A block is a .* of shape .*array of 4 rows is announced"):
+            checked_rows(block, 4)
 
 
 def test_sums_add_entry_by_entry():

@@ -20,8 +20,6 @@ from .._array import row_blocks
 from ._table import Rows, Table
 from ._work import Work
 
-EXACT_ROWS = 200_000  # above, exact search is refused
-SECONDS_PER_PRODUCT = 1e-10  # measured on one thread: n^2 p of them are the price of a search
 # As in `nearkin.neighbors`: a class of at most so many candidates is left out after the search, not before it.
 SMALL_CLASS = 64
 SEARCH_ROUNDING = 1e-6  # relative to the rows and their distance, of a search by products in float32 or float64
@@ -52,31 +50,14 @@ def nearest(work: Work, table: Table, kind: str, k: Any) -> list[Future]:
     k : int, or array of shape (n_classes,)
         For all rows, or for the rows of each class.
 
-    Raises
-    ------
-    ValueError
-        If there are more than 200,000 rows: n^2 p products would take hours.
-
     Notes
     -----
     O(n^2 p) time, O(n k) memory over all workers; n p numbers travel for every block.
     """
-    check_affordable(table.shape, work.n_threads())
     lists: list[Any] = [None] * len(table.rows)
     for candidates in table.rows:
         lists = work.map(with_nearer, lists, table.rows, [candidates] * len(lists), kind=kind, k=k)
     return lists
-
-
-def check_affordable(shape: tuple[int, int], n_threads: int) -> None:
-    """Raise a ValueError with the estimated time where exact search would take too long."""
-    n, p = shape
-    if n > EXACT_ROWS:
-        hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
-        raise ValueError(
-            f"X has {n} rows, and exact search compares all pairs: about {hours:.2g} hours on {n_threads} threads. It "
-            f"is refused above {EXACT_ROWS} rows: fit a sample of the rows, or search='approximate'."
-        )
 
 
 # Tasks.
@@ -128,9 +109,8 @@ def _exact(Q: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
     if k < len(Y):
         rounding = SEARCH_ROUNDING * (away[:, k] + np.sqrt(np.einsum("ij,ij->i", Q, Q)))
         unsure = np.flatnonzero(away[:, k] - away[:, k - 1] <= rounding)
-        for block in row_blocks(len(unsure), len(Y)):
-            rows = unsure[block]
-            at[rows, :k] = np.argsort(cdist(Q[rows], Y), axis=1, kind="stable")[:, :k]
+        for some in (unsure[block] for block in row_blocks(len(unsure), len(Y))):
+            at[some, :k] = np.argsort(cdist(Q[some], Y), axis=1, kind="stable")[:, :k]
     at = at[:, :k]
     distances = np.empty(at.shape)
     for rows in row_blocks(len(Q), k * Q.shape[1]):

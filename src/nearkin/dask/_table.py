@@ -15,6 +15,8 @@ from .._memory import require_memory
 from ._work import Work
 
 MOST_BLOCKS = 300  # each meets each: 90,000 tasks
+EXACT_ROWS = 200_000  # above, to compare all pairs is refused
+SECONDS_PER_PRODUCT = 1e-10  # measured on one thread: n^2 p of them are the price of a search
 
 
 @dataclass(frozen=True)
@@ -78,32 +80,51 @@ def one_block_of_columns(X: da.Array) -> da.Array:
 
 
 def table(work: Work, name: str, X: da.Array) -> Table:
-    """Return unlabelled rows on the cluster."""
-    _check_sizes(X, "X")
-    raw = work.compute([delayed(checked, pure=False)(block, size) for block, size in _blocks(X)])
-    return _table(work, name, X, raw, [None] * len(raw), None)
+    """Return unlabelled rows on the cluster; see `labelled_table` for the errors."""
+    _check_shape(work, name, X)
+    raw = work.compute([delayed(checked_rows, pure=False)(*block) for block in _blocks(X)])
+    return _table(work, X, raw, [None] * len(raw), None)
 
 
 def labelled_table(work: Work, name: str, X: da.Array, y: Any) -> Table:
-    """Return labelled rows on the cluster, their classes numbered as the local estimators do."""
+    """Return labelled rows on the cluster, their classes numbered as the local estimators do.
+
+    Raises
+    ------
+    TypeError
+        If y is no Dask array.
+    ValueError
+        If X or y has chunks of unknown sizes, too few or too many rows, values that are not finite, or no two classes.
+    MemoryError
+        If p x p matrices do not fit on the client.
+    """
     if y is None:
         raise ValueError(f"y is None, and {name} learns from labels: pass a Dask array of shape (n,).")
     _check_dask(name, y, "y", "cut it like X, with dask.array.from_array(y, chunks=X.chunks[0])")
-    _check_sizes(X, "X")
+    _check_shape(work, name, X)
     _check_sizes(y, "y")
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must be of shape ({X.shape[0]},), a label for every row of X; got {y.shape}.")
     y = y if y.chunks[0] == X.chunks[0] else y.rechunk({0: X.chunks[0]})
-    raw = [delayed(checked, pure=False)(block, size) for block, size in _blocks(X)]
-    labels = [delayed(np.asarray, pure=False)(block) for block, _ in _blocks(y)]
+    raw = [delayed(checked_rows, pure=False)(*block) for block in _blocks(X)]
+    labels = [delayed(checked_block, pure=False)(*block) for block in _blocks(y)]
     computed = work.compute(raw + labels)
-    raw, labels = computed[: len(raw)], computed[len(raw) :]
-    return _table(work, name, X, raw, labels, _classes(work, labels))
+    labels = [computed.pop() for _ in labels][::-1]
+    return _table(work, X, computed, labels, _classes(work, labels))
 
 
-def _table(
-    work: Work, name: str, X: da.Array, raw: list[Future], labels: list[Any], classes: np.ndarray | None
-) -> Table:
+def _table(work: Work, X: da.Array, raw: list[Future], labels: list[Any], classes: np.ndarray | None) -> Table:
+    origin = _row_nearest_to_mean(work, raw, X.shape[0])
+    starts = np.cumsum([0, *(size for size in X.chunks[0] if size)]).tolist()
+    rows = work.map(as_rows, raw, labels, starts[:-1], classes=classes, origin=origin)
+    raw.clear()  # a raw block goes as soon as its rows are made
+    sizes = work.total(work.map(class_sizes, rows, n_classes=1 if classes is None else len(classes)))
+    return Table(rows, starts, X.shape, kept_dtype(X.dtype), sizes)
+
+
+def _check_shape(work: Work, name: str, X: da.Array) -> None:
+    """Refuse, before anything is computed, what cannot be or would take too long."""
+    _check_sizes(X, "X")
     n, p = X.shape
     if n < 2:
         raise ValueError(f"X has {n} rows: at least 2 are needed.")
@@ -113,11 +134,23 @@ def _table(
             "X.compute(), or reduce the features first."
         )
     require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
-    origin = _row_nearest_to_mean(work, raw, n)
-    starts = np.cumsum([0, *(size for size in X.chunks[0] if size)]).tolist()
-    rows = work.map(as_rows, raw, labels, starts[:-1], classes=classes, origin=origin)
-    sizes = work.total(work.map(class_sizes, rows, n_classes=1 if classes is None else len(classes)))
-    return Table(rows, starts, (n, p), kept_dtype(X.dtype), sizes)
+    check_affordable(n, p, work.n_threads())
+    n_blocks = np.count_nonzero(X.chunks[0])
+    if n_blocks > MOST_BLOCKS:
+        raise ValueError(
+            f"X is cut into {n_blocks} blocks of rows, and each meets each: rechunk it into at most {MOST_BLOCKS}, "
+            f"e.g. with X.rechunk({{0: {-(-n // MOST_BLOCKS)}}})."
+        )
+
+
+def check_affordable(n: int, p: int, n_threads: int) -> None:
+    """Raise a ValueError with the estimated time where comparing all pairs of rows would take too long."""
+    if n > EXACT_ROWS:
+        hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
+        raise ValueError(
+            f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours on {n_threads} threads. That "
+            f"is refused above {EXACT_ROWS} rows: fit a sample of them, e.g. X[::{-(-n // EXACT_ROWS)}]."
+        )
 
 
 def _check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
@@ -139,13 +172,7 @@ def _check_sizes(array: da.Array, argument: str) -> None:
 
 def _blocks(array: da.Array) -> list[tuple[Any, int]]:
     """Return the blocks that have rows, as delayed values, with the number of their rows."""
-    blocks = [(block, size) for block, size in zip(array.to_delayed().ravel(), array.chunks[0], strict=True) if size]
-    if len(blocks) > MOST_BLOCKS:
-        raise ValueError(
-            f"X is cut into {len(blocks)} blocks of rows, and each meets each: rechunk it into at most {MOST_BLOCKS}, "
-            f"e.g. with X.rechunk({{0: {-(-array.shape[0] // MOST_BLOCKS)}}})."
-        )
-    return blocks
+    return [(block, size) for block, size in zip(array.to_delayed().ravel(), array.chunks[0], strict=True) if size]
 
 
 def kept_dtype(dtype: Any) -> np.dtype:
@@ -156,13 +183,19 @@ def kept_dtype(dtype: Any) -> np.dtype:
 # Tasks.
 
 
-def checked(block: Any, size: int) -> np.ndarray:
-    """Return a block of X as finite numbers of `kept_dtype`."""
+def checked_block(block: Any, size: int) -> np.ndarray:
+    """Return a block that is what Dask believes it to be."""
     if not isinstance(block, np.ndarray) or len(block) != size:
         raise ValueError(
-            f"X has a block of type {type(block).__name__} with {np.shape(block)} numbers where {size} rows are "
-            "announced: call X.compute_chunk_sizes(), and make its blocks NumPy arrays."
+            f"A block is a {type(block).__name__} of shape {np.shape(block)} where a NumPy array of {size} rows is "
+            "announced: call compute_chunk_sizes() on X and y, and make their blocks NumPy arrays."
         )
+    return block
+
+
+def checked_rows(block: Any, size: int) -> np.ndarray:
+    """Return a block of X as finite numbers of `kept_dtype`."""
+    block = checked_block(block, size)
     block = block.astype(kept_dtype(block.dtype), copy=False)
     if not np.isfinite(block).all():
         raise ValueError("X contains NaN or infinity: drop or fill these rows.")
