@@ -12,7 +12,7 @@ import nearkin
 ROOT = Path(nearkin.__file__).parent
 # From the roof to the ground: a module imports only from storeys below its own, solvers never see data, graphs never
 # see solvers.
-LEAVES = {"_array", "_callbacks", "_memory", "_warn"}
+LEAVES = {"_array", "_callbacks", "_memory", "_threads", "_warn"}
 ALLOWED = {
     **{leaf: set() for leaf in LEAVES},
     "neighbors": LEAVES,
@@ -28,8 +28,8 @@ ALLOWED = {
     "plotting": LEAVES | {"estimators", "evaluation"},
     "papers": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "neighbors", "graphs", "tangent"},
     "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "papers", "__init__"},
-    "dask": LEAVES | {"estimators", "graphs", "scatter", "spectral", "objectives"},
-    "__init__": {"estimators"},
+    "dask": LEAVES | {"estimators", "neighbors", "graphs", "scatter", "spectral", "objectives"},
+    "__init__": {"estimators", "neighbors"},
 }
 
 

@@ -18,6 +18,8 @@ from .estimators import PairNCA as PairNCA
 from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .estimators import SoftNeighborsRegressor as SoftNeighborsRegressor
 from .estimators import TDLClassifier as TDLClassifier
+from .neighbors import ApproximateSearch as ApproximateSearch
+from .neighbors import choose_search as choose_search
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "NMMP",
     "RCA",
     "TDL",
+    "ApproximateSearch",
     "DiscriminativeProjections",
     "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor",
@@ -39,4 +42,5 @@ __all__ = [
     "SoftNeighborsClassifier",
     "SoftNeighborsRegressor",
     "TDLClassifier",
+    "choose_search",
 ]

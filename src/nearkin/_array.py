@@ -256,6 +256,15 @@ def centre(X: np.ndarray) -> np.ndarray:
     return X
 
 
+def near_origin(X: np.ndarray) -> np.ndarray:
+    """Return dense X, without a copy unless its mean is so far away that squared distances would lose digits."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    spread = X[:: -(-len(X) // 1000)] - mean
+    if mean @ mean <= 100 * np.einsum("ij,ij->", spread, spread) / len(spread):
+        return X
+    return centre(X).astype(X.dtype, copy=False)
+
+
 def dense_float64(X: Any) -> np.ndarray:
     """Return sparse or dense X as a dense float64 array."""
     return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)

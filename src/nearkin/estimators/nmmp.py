@@ -11,7 +11,7 @@ from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
 from ..graphs import binary, laplacian, mutual
-from ..neighbors import nearest_other_class, nearest_same_class
+from ..neighbors import nearest_other_class, nearest_same_class, searcher
 from ..scatter import row_space, scatter, total_scatter
 from ..spectral import Status, largest_shares, range_basis, trace_ratio
 from .base import LinearEmbedding
@@ -50,6 +50,9 @@ class NMMP(LinearEmbedding):
         are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and the criterion no longer depends on the
         units of the features. Strong where rows outnumber features by far; with as many features as rows it fits the
         rows it has seen.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -66,6 +69,10 @@ class NMMP(LinearEmbedding):
         Dimension in which the problem was solved.
     n_iter_ : int
         Eigen-decompositions.
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -106,14 +113,16 @@ class NMMP(LinearEmbedding):
         n_neighbors_within: int | None = None,
         n_neighbors_between: int = 10,
         criterion: str = "trace_ratio",
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors_within = n_neighbors_within
         self.n_neighbors_between = n_neighbors_between
         self.criterion = criterion
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> NMMP:
+    def fit(self, X: Any, y: Any, *, distances: Any = None) -> NMMP:
         """Learn the map.
 
         Parameters
@@ -122,6 +131,9 @@ class NMMP(LinearEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -129,6 +141,8 @@ class NMMP(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -148,15 +162,17 @@ class NMMP(LinearEmbedding):
             "set n_neighbors_within, e.g. to 10",
         )
 
+        search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w[codes])))))
+            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w[codes], search)))))
         with task.step("between scatter"):
-            S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b)))))
+            S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b, search)))))
         with task.step("eigenproblem"):
             W = self._maximize(S_b, S_w, lambda: total_scatter(Z), len(sizes))
         self._keep(rows.lift(W), X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

@@ -26,8 +26,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._array import namespace, row_blocks
+from .._threads import Value, in_threads
 from .matches import Matches
-from .threads import Value, in_threads
 
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
