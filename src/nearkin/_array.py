@@ -53,25 +53,31 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def validate_labelled_rows(
-    estimator: Any, X: Any, y: Any, encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
+    *,
+    reset: bool = True,
 ) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ...
 
-    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none.
+    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none. Without
+    `reset` the features must be those of the last fit.
     """
     refuse_foreign(X, estimator=estimator)
     encode = encode or encode_labels
     codes = None if y is None else encode(y)[1]  # before validate_data, which trips over pandas' NA
-    X, codes = validate_data(estimator, X, codes, ensure_min_samples=2, **_ROWS)
+    X, codes = validate_data(estimator, X, codes, reset=reset, ensure_min_samples=2, **_ROWS)
     X = canonical(X)
     check_spread(X)
     return X, codes
 
 
-def validate_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the real-valued target of every row as float64."""
+def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_labelled_rows` does, and the real-valued target of every row as float64."""
     refuse_foreign(X, estimator=estimator)
-    X, y = validate_data(estimator, X, y, y_numeric=True, ensure_min_samples=2, **_ROWS)
+    X, y = validate_data(estimator, X, y, reset=reset, y_numeric=True, ensure_min_samples=2, **_ROWS)
     X, y = canonical(X), np.asarray(y, dtype=np.float64)
     check_spread(X)
     if y.min() == y.max():
