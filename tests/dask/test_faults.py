@@ -67,7 +67,7 @@ def test_a_killed_worker_changes_nothing(data):
         client.wait_for_workers(3)
         for local, dask_class, task in [
             (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "with_nearer"),
-            (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "share_of_pairs"),
+            (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
         ]:
             killer = Meanwhile(client.scheduler.address, task, kill_one)
             killer.start()
@@ -92,8 +92,8 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, data):
 def test_an_interrupted_descent_keeps_the_best_and_leaves_nothing_behind(client, data, monkeypatch):
     evaluate, values = Problem.objective, []
 
-    def interrupted(problem, A):
-        value, gradient = evaluate(problem, A)
+    def interrupted(problem, A, near):
+        value, gradient = evaluate(problem, A, near)
         values.append(value)
         if len(values) == 4:
             problem.embedding(A)

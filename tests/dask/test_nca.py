@@ -9,8 +9,8 @@ from nearkin.dask import DaskNCA
 from nearkin.dask._table import labelled_table
 from nearkin.dask._work import Work
 from nearkin.dask.nca import TERMS, Problem
+from nearkin.estimators._criterion import OBJECTIVES, Criterion
 from nearkin.estimators._descending import UnitRows
-from nearkin.estimators.nca import OBJECTIVES
 from nearkin.objectives.matches import Classes
 
 from .conftest import blocks
@@ -25,8 +25,9 @@ def test_value_and_gradient(objective, shape, client, data):
     unit = UnitRows.of(data[0], within_span=True)
     value, gradient = OBJECTIVES[objective](A, unit.X, Classes(data[1]))
     with Work(client) as work:
-        problem = Problem.of(work, labelled_table(work, "DaskNCA", *blocks(*data, UNEVEN)), TERMS[objective])
-        assert problem.unit.unit == pytest.approx(unit.unit, rel=1e-12)
+        table = labelled_table(work, "DaskNCA", *blocks(*data, UNEVEN))
+        problem = Problem.of(work, table, Criterion(objective, "full", 0.15, None))
+        assert problem.scale.unit == pytest.approx(unit.unit, rel=1e-12)
         found = problem.objective(A)
     assert found[0] == pytest.approx(value, rel=1e-10)
     assert np.linalg.norm(found[1] - gradient) <= 1e-10 * np.linalg.norm(gradient)
@@ -39,6 +40,8 @@ def test_value_and_gradient(objective, shape, client, data):
         {"n_candidates": None},
         {"n_components": 3, "objective": "log_likelihood"},
         {"n_components": 6},
+        {"n_components": 2, "n_candidates": 20},
+        {"n_components": 2, "n_candidates": 20, "objective": "log_likelihood"},
         {"structure": "diagonal"},
         {"n_components": 2, "init": "random", "n_init": 2, "random_state": 0},
         {"n_components": 2, "init": np.eye(2, 10)},
@@ -63,8 +66,8 @@ def test_an_unfinished_descent_is_told(client, data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_candidates": 20}, "n_candidates=20 for 600 rows.*n_candidates=None"),
-        ({"target": "continuous"}, "target='continuous' is not for Dask arrays: fit NCA on a sample"),
+        ({"solver": "sgd"}, "solver='sgd' is not for Dask arrays: take solver='lbfgs', or fit NCA on a sample"),
+        ({"target": "continuous"}, "target='continuous' is not for Dask arrays"),
         ({"objective": "f"}, "objective must be one of"),
         ({"n_components": 3, "init": np.eye(2)}, r"init must be of shape \(3, 10\)"),
         ({"n_components": 7, "init": "lda"}, "init='lda' has 4 directions"),
@@ -80,3 +83,12 @@ def test_errors(parameters, message, client, data):
 def test_nobody_has_kin(client, data):
     with pytest.raises(ValueError, match="nobody has kin"):
         DaskNCA().fit(*blocks(data[0], np.arange(600), UNEVEN))
+
+
+def test_warm_start_goes_on(client, data):
+    X, y = blocks(*data, (300, 300))
+    nca = DaskNCA(2, init="pca", tol=1e-3, warm_start=True).fit(X, y)
+    reached, n_iter = nca.objective_, nca.n_iter_
+    nca.fit(X, y)
+    assert nca.n_iter_ < n_iter
+    assert nca.objective_ >= reached - 1e-6
