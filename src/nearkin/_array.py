@@ -16,18 +16,27 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
-_FOREIGN = {"dask": "call .compute() on it", "torch": "pass X.numpy(force=True)"}
+_FOREIGN = {"dask": "call .compute() on it, or on some of its rows,", "torch": "pass X.numpy(force=True)"}
+
+# What to do with a Dask array instead, by the class that was given it.
+_DISTRIBUTED = {
+    **{name: f"take nearkin.dask.Dask{name}, or " for name in ("DNE", "LPP", "NCA", "NMMP")},
+    **{name: f"{name} does not distribute: for many rows set kernel='rbf' and n_landmarks, and "
+       for name in ("TDL", "TDLClassifier")},
+    **{name: f"{name} does not distribute: " for name in ("LMNN", "LaplacianEigenmaps")},
+}  # fmt: skip
 
 _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
-def refuse_foreign(array: Any, name: str = "X") -> None:
-    """Raise a TypeError with the remedy when `array` is a Dask collection or a torch tensor."""
+def refuse_foreign(array: Any, name: str = "X", estimator: Any = None) -> None:
+    """Raise a TypeError with the remedy, also by the estimator, when `array` is a Dask collection or a torch tensor."""
     library = type(array).__module__.partition(".")[0]
     if library in _FOREIGN:
+        instead = _DISTRIBUTED.get(type(estimator).__name__, "") if library == "dask" else ""
         raise TypeError(
             f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and SciPy sparse matrices "
-            f"and does not convert it silently: {_FOREIGN[library]} first."
+            f"and does not convert it silently: {instead}{_FOREIGN[library]} first."
         )
 
 
@@ -36,7 +45,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     Fitting (`reset=True`) asks for at least two rows that are not all equal.
     """
-    refuse_foreign(X)
+    refuse_foreign(X, estimator=estimator)
     X = canonical(validate_data(estimator, X, reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
     if reset:
         check_spread(X)
@@ -44,25 +53,31 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
 
 def validate_labelled_rows(
-    estimator: Any, X: Any, y: Any, encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
+    *,
+    reset: bool = True,
 ) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ...
 
-    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none.
+    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none. Without
+    `reset` the features must be those of the last fit.
     """
-    refuse_foreign(X)
+    refuse_foreign(X, estimator=estimator)
     encode = encode or encode_labels
     codes = None if y is None else encode(y)[1]  # before validate_data, which trips over pandas' NA
-    X, codes = validate_data(estimator, X, codes, ensure_min_samples=2, **_ROWS)
+    X, codes = validate_data(estimator, X, codes, reset=reset, ensure_min_samples=2, **_ROWS)
     X = canonical(X)
     check_spread(X)
     return X, codes
 
 
-def validate_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the real-valued target of every row as float64."""
-    refuse_foreign(X)
-    X, y = validate_data(estimator, X, y, y_numeric=True, ensure_min_samples=2, **_ROWS)
+def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_labelled_rows` does, and the real-valued target of every row as float64."""
+    refuse_foreign(X, estimator=estimator)
+    X, y = validate_data(estimator, X, y, reset=reset, y_numeric=True, ensure_min_samples=2, **_ROWS)
     X, y = canonical(X), np.asarray(y, dtype=np.float64)
     check_spread(X)
     if y.min() == y.max():
@@ -75,7 +90,7 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
 
     NaN says that there is none. Some of the values that there are must vary.
     """
-    refuse_foreign(X)
+    refuse_foreign(X, estimator=estimator)
     refuse_foreign(y, "y")
     if y is not None:
         y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")

@@ -123,7 +123,7 @@ class DNE(LinearEmbedding):
         task = FitTask(self, X, y, n_steps=3)
         X, codes = validate_labelled_rows(self, X, y)
         k = check_n_neighbors(self.n_neighbors)
-        wanted = _check_n_components(self.n_components, X.shape[1])
+        wanted = check_dimension(self.n_components, X.shape[1])
 
         search = searcher(self.search, X.shape[0], distances)
         few = wanted if isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos" else None
@@ -134,16 +134,19 @@ class DNE(LinearEmbedding):
             S = scatter(rows.coordinates, L) if few is None else scatter_operator(rows.coordinates, L)
         with task.step("eigenproblem"):
             result = trace_difference(S, few)
-        result.warn()
-
-        m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)
-        components, self.eigenvalues_ = _with_unseen_directions(rows, result, m)
-        self.components_ = components[:m].astype(X.dtype, copy=False)
-        self.n_components_ = m
-        self.objective_ = 2 * float(self.eigenvalues_[:m].sum())
+        self._keep(result, rows, wanted, X.dtype)
         self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
+
+    def _keep(self, result: SpectralResult, rows: RowSpace, wanted: int | float | None, dtype: Any) -> None:
+        """Set what the spectrum of X'(S - F)X says, in the features."""
+        result.warn()
+        m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)
+        components, self.eigenvalues_ = _with_unseen_directions(rows, result, m)
+        self.components_ = components[:m].astype(dtype, copy=False)
+        self.n_components_ = m
+        self.objective_ = 2 * float(self.eigenvalues_[:m].sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -192,7 +195,8 @@ def _with_unseen_directions(rows: RowSpace, result: SpectralResult, m: int) -> t
     return np.insert(components, [d] * len(unseen), unseen, axis=0), np.insert(eigenvalues, [d] * len(unseen), 0.0)
 
 
-def _check_n_components(value: Any, p: int) -> int | float | None:
+def check_dimension(value: Any, p: int) -> int | float | None:
+    """Return DNE's n_components if it is None, a share in (0, 1] or an integer from 1 to p, else raise."""
     if isinstance(value, (float, np.floating)):
         if not 0 < value <= 1:
             raise ValueError(f"n_components as a share (theta of eq. 14) must be in (0, 1], got {value}.")

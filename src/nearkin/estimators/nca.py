@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from .._array import check_integer, check_kin, check_number, validate_labelled_rows, validate_target_rows
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
-from ..descent import DescentResult
-from ..neighbors import nearest, nearest_same_class
+from ..descent import DescentResult, Status
 from ..objectives.matches import Classes, Matches, SoftMatches
-from ..objectives.nca import embed, expected_accuracy, log_likelihood
-from ..objectives.stochastic import Candidates
 from . import _starts
-from ._descending import UnitRows, affordable, best_descent, descend, keep, penalized, report, report_unmoved, telling
+from ._criterion import OBJECTIVES, Criterion
+from ._descending import (
+    Scale,
+    UnitRows,
+    best_descent,
+    descend,
+    keep,
+    penalized,
+    raise_interrupt,
+    report,
+    report_unmoved,
+    telling,
+)
+from ._minibatches import Minibatches, RowsInPlace, Underway, in_place
 from .base import LinearEmbedding
 
-OBJECTIVES = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}
-EXACT_ROWS = 8000  # up to here exact is also quicker
-NEAR = 50
-FAR = 500
+MAX_ITER = 200  # of L-BFGS
+
+
+def _descends_by_minibatches(nca: NCA) -> bool:
+    if nca.solver != "sgd":
+        raise AttributeError(f"partial_fit needs solver='sgd', got solver={nca.solver!r}.")
+    return True
 
 
 class NCA(LinearEmbedding):
@@ -129,6 +144,8 @@ class NCA(LinearEmbedding):
     True
     """
 
+    _underway: Underway | None = None
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -140,8 +157,11 @@ class NCA(LinearEmbedding):
         alpha: float = 0.15,
         init: Any = "auto",
         n_init: int = 1,
-        max_iter: int = 200,
+        solver: str = "lbfgs",
+        batch_size: int | str = "auto",
+        max_iter: int | str = "auto",
         tol: float = 1e-5,
+        warm_start: bool = False,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -152,8 +172,11 @@ class NCA(LinearEmbedding):
         self.alpha = alpha
         self.init = init
         self.n_init = n_init
+        self.solver = solver
+        self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.random_state = random_state
 
     @with_callbacks
@@ -185,107 +208,153 @@ class NCA(LinearEmbedding):
         """
         task = FitTask(self, X, y, n_steps=self._check_parameters())
         X, matches = self._validate(X, y)
-        n, p = X.shape
-        m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
-        rows = self._unit_rows(X, m)
-        look_up = self._look_up(rows, matches)
-
-        def loss(B: np.ndarray, candidates: Candidates | None) -> tuple[float, np.ndarray]:
-            value, gradient = OBJECTIVES[self.objective](B, rows.X, matches, candidates)
-            return penalized(-value / n, -gradient / n, B, self.alpha, n)
-
-        told = telling(task, rows, X.dtype)
-        one = partial(descend, loss, look_up=look_up, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
-        best, last = best_descent(self._starts(rows, matches, m, loss, look_up), one)
-        self._keep(best, rows, n, X.dtype)
-        report(best, last, self.max_iter)
-        report_unmoved(best)
+        solve = self._by_minibatches if self.solver == "sgd" else self._by_lbfgs
+        best, last, rows = solve(X, matches, self._n_directions(X.shape[1]), task)
+        self._keep(best, rows, X.shape[0], X.dtype)
+        report(best, last, best.n_iter)
+        if not self.warm_start:
+            report_unmoved(best)
         task.end()
         return self
 
-    def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:
-        keep(self, best, rows, dtype)
-        self.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n)[0]
-        self.perplexity_ = _starts.perplexity(_starts.near_squares(embed(best.x, rows.X)))
+    def _by_lbfgs(self, X: Any, matches: Matches, m: int, task: FitTask) -> tuple[DescentResult, Status, UnitRows]:
+        rows = UnitRows.of(X, within_span=self._within_span(X, m))
+        loss, look_up = self._criterion.loss(rows, matches), self._criterion.look_up(rows, matches)
+        rng = check_random_state(self.random_state)
+        start = partial(self._criterion.start, rows=rows, matches=matches, m=m, rng=rng)
+        max_iter = MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
+        told = telling(task, rows, X.dtype)
+        one = partial(descend, loss, look_up=look_up, max_iter=max_iter, tol=self.tol, on_iteration=told)
+        self._underway = None
+        return *best_descent(self._starts(rows, start, go_on=self.warm_start), one), rows
 
-    def _unit_rows(self, X: Any, m: int) -> UnitRows:
+    def _by_minibatches(
+        self, X: Any, matches: Matches, m: int, task: FitTask
+    ) -> tuple[DescentResult, Status, RowsInPlace]:
+        rng = check_random_state(self.random_state)
+        rows, start = in_place(X, matches, self._criterion, m, rng, within_span=self._within_span(X, m))
+        batches = Minibatches.of(rows, matches, self._criterion, X.shape[0], self.batch_size, rng)
+        told = telling(task, rows, X.dtype)
+        one = partial(batches.descend, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
+        best, last = best_descent(self._starts(rows, start, go_on=self.warm_start), one)
+        self._underway = Underway.after(best, rows, matches, X.shape[0])
+        return best, last, rows
+
+    @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any) -> NCA:
+        """Go on from the present map with more rows, or begin with these.
+
+        One epoch of solver="sgd": each of the rows is an anchor once, and chooses among the rows of this call, to
+        which alone their labels matter. Steps shrink with 1 / sqrt(t), t counting those of all calls, and the penalty
+        counts the rows of all calls. What a first call finds for the unit u (and the bandwidth h) stays. Bring rows in
+        random order, some thousands at a time: fewer are further apart than the neighbours that are wanted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal; to begin with, at least n_components.
+        y : array of shape (n,)
+            As for `fit`.
+
+        Returns
+        -------
+        self
+            `objective_` and `perplexity_` are those of the rows of this call; `loss_curve_` is longer by one.
+
+        Raises
+        ------
+        AttributeError
+            If solver is not "sgd".
+        TypeError, ValueError, KeyboardInterrupt
+            As `fit`.
+        """
+        self._check_parameters()
+        task = FitTask(self, X, y, n_steps=1)
+        first = not hasattr(self, "components_")
+        X, matches = self._validate(X, y, reset=first)
+        rng = check_random_state(self.random_state)
+        before = self._underway
+        if before is None:
+            m = self._n_directions(min(X.shape))
+            rows, start = in_place(X, matches, self._criterion, m, rng, within_span=False)
+            before = Underway.begun(next(self._starts(rows, start, go_on=True)), rows, matches)
+        rows, n_counted = RowsInPlace.of(X, before.unit), before.n_counted + X.shape[0]
+        batches = Minibatches.of(rows, before.measured(matches), self._criterion, n_counted, self.batch_size, rng)
+        found = batches.go_on(before.B, before.memory, telling(task, rows, X.dtype))
+        self._underway = Underway.after(found, rows, batches.matches, n_counted)
+        if not first:
+            curve = [*self.loss_curve_, *found.curve[1:]]
+            found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
+        self._keep(found, rows, n_counted, X.dtype)
+        raise_interrupt(found.status)
+        task.end()
+        return self
+
+    def _keep(self, best: DescentResult, rows: Any, n_counted: int, dtype: Any) -> None:
+        keep(self, best, rows, dtype)
+        self.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n_counted)[0]
+        self.objective_error_ = best.error
+        self.perplexity_ = _starts.perplexity(_starts.near_squares(rows.embedded(best.x)))
+
+    def _n_directions(self, most: int) -> int:
+        return most if self.n_components is None else check_integer(self.n_components, "n_components", 1, most)
+
+    def _within_span(self, X: Any, m: int) -> bool:
+        """Say whether maps are sought in the span of the rows, where these are fewer than the features."""
         if self.structure == "diagonal" and issparse(X):
             require_memory(4 * 8 * X.shape[0] * X.shape[1], "A diagonal map of sparse X", "take structure='full'")
-        sparse_map = issparse(X) and m < X.shape[1]
-        return UnitRows.of(X, within_span=self.structure == "full" and not sparse_map)
+        return self.structure == "full" and not (issparse(X) and m < X.shape[1])
 
-    def _look_up(self, rows: UnitRows, matches: Matches) -> Callable[[np.ndarray], Candidates] | None:
-        """Return the function that finds the candidates of a map, None where all rows are candidates."""
-        n = rows.X.shape[0]
-        k = self.n_candidates
-        if k is None or (k == "auto" and n <= EXACT_ROWS):
-            return None
-        k = min(NEAR if k == "auto" else check_integer(k, "n_candidates", 1), n - 1)
-        far = _starts.drawn_evenly(rows.X, FAR)
-        kin = matches.codes if isinstance(matches, Classes) and self.objective == "log_likelihood" else None
-
-        def look_up(B: np.ndarray) -> Candidates:
-            Z = embed(B, rows.X)
-            near = nearest(Z, k).indices.reshape(n, k)
-            return Candidates(near if kin is None else _with_nearest_kin(near, Z, kin), far)
-
-        return look_up
-
-    def _starts(
-        self, rows: UnitRows, matches: Matches, m: int, loss: Callable, look_up: Callable | None
-    ) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps to begin with: `init`, then random ones."""
-        X, rng = rows.X, check_random_state(self.random_state)
-        codes = matches.codes if isinstance(matches, Classes) else None
-        m = min(m, X.shape[1])
-
-        def start(name: str) -> np.ndarray:
-            if self.structure == "diagonal":
-                V = np.abs(rng.standard_normal(X.shape[1])) if name == "random" else np.ones(X.shape[1])
-            else:
-                V = _starts.directions(name, X, m, codes, rng)
-            return affordable(_starts.scaled(V, X), self.alpha, X.shape[0])
-
-        def start_loss(B: np.ndarray) -> float:
-            return loss(B, None if look_up is None else look_up(B))[0]
-
-        if not isinstance(self.init, str):
-            yield self._given_start(rows, m)
-        elif self.init == "auto" and self.structure == "full":
-            starts = [start(name) for name in _starts.sensible(X, m, codes)]
-            yield starts[0] if len(starts) == 1 else min(starts, key=start_loss)
-        else:
+    def _starts(self, rows: Scale, start: Callable[[str], np.ndarray], *, go_on: bool) -> Iterator[np.ndarray]:
+        """Yield `n_init` maps to begin with: the present one to go on from, or else `init`; then random ones."""
+        if go_on and hasattr(self, "components_"):
+            yield self._coordinates(self.components_, "components_, to go on from,", rows, len(self.components_))
+        elif isinstance(self.init, str):
             yield start(self.init)
+        else:
+            A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name="init")
+            yield self._coordinates(A, "init", rows, self.n_features_in_)
         for _ in range(self.n_init - 1):
             yield start("random")
 
-    def _given_start(self, rows: UnitRows, m: int) -> np.ndarray:
-        A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name="init")
+    def _coordinates(self, A: np.ndarray, name: str, rows: Scale, m: int) -> np.ndarray:
+        """Return a map of the features, from the user or the last fit, as one of the rows; by default it has m rows."""
         p = self.n_features_in_
-        shape = (p,) if self.structure == "diagonal" else (self.n_components or p, p)
+        shape = (p,) if self.structure == "diagonal" else (self.n_components or m, p)
+        if A.shape == (p, p) and self.structure == "diagonal" and not A[~np.eye(p, dtype=bool)].any():
+            A = A.diagonal()
         if A.shape != shape:
-            raise ValueError(f"init must be of shape {shape}, got {A.shape}.")
+            raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
         return rows.coordinates_of(A)
 
-    def _validate(self, X: Any, y: Any) -> tuple[Any, Matches]:
+    @property
+    def _criterion(self) -> Criterion:
+        return Criterion(self.objective, self.structure, self.alpha, self.n_candidates)
+
+    def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Matches]:
         if self.target == "classes":
-            X, codes = validate_labelled_rows(self, X, y)
+            X, codes = validate_labelled_rows(self, X, y, reset=reset)
             check_kin(codes)
             return X, Classes(codes)
-        X, targets = validate_target_rows(self, X, y)
+        X, targets = validate_target_rows(self, X, y, reset=reset)
         return X, SoftMatches(targets, bandwidth=targets.std() / 4)
 
-    def _check_parameters(self) -> int:
-        """Raise an error that names what is wrong; return the number of iterations allowed."""
+    def _check_parameters(self) -> int | None:
+        """Raise an error that names what is wrong; return the number of iterations allowed, None if n decides."""
         choices: dict[str, tuple[str, ...]] = {
             "objective": tuple(OBJECTIVES),
             "structure": ("full", "diagonal"),
             "target": ("classes", "continuous"),
+            "solver": ("lbfgs", "sgd"),
         }
         if isinstance(self.init, str):
             choices["init"] = _starts.INITS if self.structure == "full" else ("auto", "identity", "random")
-        if isinstance(self.n_candidates, str):
-            choices["n_candidates"] = ("auto",)
+        for name in ("n_candidates", "batch_size", "max_iter"):
+            if isinstance(getattr(self, name), str):
+                choices[name] = ("auto",)
+            elif getattr(self, name) is not None or name != "n_candidates":
+                check_integer(getattr(self, name), name, 1)
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}.")
@@ -293,18 +362,14 @@ class NCA(LinearEmbedding):
             raise ValueError(f"n_components must be None for a diagonal map (p features), got {self.n_components!r}.")
         check_number(self.alpha, "alpha", 0)
         check_number(self.tol, "tol", 0)
-        return check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}.")
+        n_init = check_integer(self.n_init, "n_init", 1)
+        if self.max_iter == "auto":
+            return n_init * MAX_ITER if self.solver == "lbfgs" else None
+        return n_init * int(self.max_iter)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _with_nearest_kin(near: np.ndarray, Z: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the lists with the nearest row of the same class beside them; the row itself where that adds nothing."""
-    graph = nearest_same_class(Z, codes, 1)
-    own = np.arange(len(codes), dtype=near.dtype)
-    kin = own.copy()
-    kin[np.diff(graph.indptr) > 0] = graph.indices
-    return np.column_stack([near, np.where((near == kin[:, None]).any(axis=1), own, kin)])

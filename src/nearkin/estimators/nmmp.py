@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -151,30 +152,41 @@ class NMMP(LinearEmbedding):
         """
         task = FitTask(self, X, y, n_steps=3)
         X, codes = validate_labelled_rows(self, X, y)
-        m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
-        k_w = self._kin_counts(codes)
-        k_b = check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")
-        if self.criterion not in ("trace_ratio", "ratio_trace"):
-            raise ValueError(f"criterion must be 'trace_ratio' or 'ratio_trace', got {self.criterion!r}.")
+        self._check_parameters(X.shape[1])
+        sizes = np.bincount(codes)
+        k_w, k_b = self._kin_counts(sizes), self.n_neighbors_between
+        listed = float(sizes @ k_w)
+        require_memory(
+            BYTES_PER_LISTED_NEIGHBOR * listed,
+            f"NMMP's graph of kin, {listed:.3g} listed neighbours at k_w up to {k_w.max()},",
+            "set n_neighbors_within, e.g. to 10",
+        )
 
         search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w, search)))))
+            S_w = scatter(Z, laplacian(mutual(binary(nearest_same_class(Z, codes, k_w[codes], search)))))
         with task.step("between scatter"):
             S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b, search)))))
-        default = 3 * int(codes.max() + 1)
         with task.step("eigenproblem"):
-            if self.criterion == "trace_ratio":
-                W = self._maximize_trace_ratio(S_b, S_w, total_scatter(Z), m, default)
-            else:
-                W = self._maximize_ratio_trace(S_b, S_w, m, default)
-        self.components_ = rows.lift(W).astype(X.dtype, copy=False)
-        self.n_components_ = self.components_.shape[0]
+            W = self._maximize(S_b, S_w, lambda: total_scatter(Z), len(sizes))
+        self._keep(rows.lift(W), X.dtype)
         self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
+
+    def _maximize(
+        self, S_b: np.ndarray, S_w: np.ndarray, total: Callable[[], np.ndarray], n_classes: int
+    ) -> np.ndarray:
+        """Return the best directions as columns; `total` makes the total scatter, where the criterion needs it."""
+        if self.criterion == "trace_ratio":
+            return self._maximize_trace_ratio(S_b, S_w, total(), self.n_components, 3 * n_classes)
+        return self._maximize_ratio_trace(S_b, S_w, self.n_components, 3 * n_classes)
+
+    def _keep(self, components: np.ndarray, dtype: Any) -> None:
+        self.components_ = components.astype(dtype, copy=False)
+        self.n_components_ = len(components)
 
     def _maximize_trace_ratio(
         self, S_b: np.ndarray, S_w: np.ndarray, S_t: np.ndarray, m: int | None, default: int
@@ -200,20 +212,20 @@ class NMMP(LinearEmbedding):
         self.objective_ = float(self.eigenvalues_.sum())
         return result.vectors[:, kept]
 
-    def _kin_counts(self, codes: np.ndarray) -> np.ndarray:
-        """Return k_w for every row, and refuse a graph that would not fit."""
-        sizes = np.bincount(codes)
-        if self.n_neighbors_within is None:
-            k = sizes // 2 + 2
-        else:
-            k = np.full(len(sizes), check_n_neighbors(self.n_neighbors_within, "n_neighbors_within"))
-        k = np.minimum(k, sizes - 1)
-        require_memory(
-            BYTES_PER_LISTED_NEIGHBOR * float(sizes @ k),
-            f"NMMP's graph of kin, {float(sizes @ k):.3g} listed neighbours at k_w up to {k.max()},",
-            "set n_neighbors_within, e.g. to 10",
-        )
-        return k[codes]
+    def _check_parameters(self, p: int) -> None:
+        """Raise an error that names what is wrong, for p features."""
+        if self.n_components is not None:
+            check_integer(self.n_components, "n_components", 1, p)
+        if self.n_neighbors_within is not None:
+            check_n_neighbors(self.n_neighbors_within, "n_neighbors_within")
+        check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")
+        if self.criterion not in ("trace_ratio", "ratio_trace"):
+            raise ValueError(f"criterion must be 'trace_ratio' or 'ratio_trace', got {self.criterion!r}.")
+
+    def _kin_counts(self, sizes: np.ndarray) -> np.ndarray:
+        """Return k_w for every class, from the number of its rows."""
+        k_w = sizes // 2 + 2 if self.n_neighbors_within is None else np.full(len(sizes), self.n_neighbors_within)
+        return np.minimum(k_w, sizes - 1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
