@@ -9,7 +9,7 @@ rows in few dimensions; what it finds there is ranked again by the distances of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sklearn.neighbors import NearestNeighbors
 from .._array import check_integer, row_blocks
 from .._threads import Value, in_threads
 from .._warn import warn_user
-from .search import SMALL_CLASS, NeighborLists, Relation, members_of
+from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
 PROBES = 64
@@ -95,44 +95,59 @@ class Inverted:
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, or most of it."""
-        Z = self._projection(X)
-        again = self.n_rerank or (lengths if Z.shape[1] == X.shape[1] else 3 * lengths + 10)
-        wanted = np.where(lengths > 0, np.maximum(again, lengths), 0)
+        Z = self._projection_of(X)
+        wanted = np.where(lengths > 0, self._ranked_again(lengths, Z, X), 0)
         lists = NeighborLists(lengths, X.dtype)
         for rows, found in self._found(Z, codes, wanted, relation):
-            _rank_again(lists, X, codes, relation, rows, found)
+            _put_nearest(lists, X, codes, relation, rows, found)
         G = lists.to_csr()
         if self.recall is not None:
             self.recall[relation.value] = measured_recall(X, codes, G, relation)
         return G
 
-    def _projection(self, X: Any) -> np.ndarray:
+    def index(self, X: Any, n_found: int) -> Index:
+        """Return an index over rows, for queries that are not among them."""
+        n = X.shape[0]
+        project = projection(X, self.n_components)
+        Z = project(X)
+        file = InvertedFile(Z, [np.arange(n)], self._n_lists(n))
+        r = int(self._ranked_again(np.array(min(n_found, n)), Z, X))
+
+        def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+            distances, numbers = np.empty((Q.shape[0], k), X.dtype), np.empty((Q.shape[0], k), np.intp)
+            for asked, found in file.found(project(Q), np.full(Q.shape[0], r), self.n_probes, file.all_lists):
+                for rows, j, d in _ranked(Q[asked], X, found):
+                    distances[asked[rows]], numbers[asked[rows]] = d[:, :k], j[:, :k]
+            return distances, numbers
+
+        return search
+
+    def _ranked_again(self, lengths: np.ndarray, Z: np.ndarray, X: Any) -> np.ndarray:
+        again = self.n_rerank or (lengths if Z.shape[1] == X.shape[1] else 3 * lengths + 10)
+        return np.minimum(np.maximum(again, lengths), len(Z))
+
+    def _n_lists(self, n: int) -> int:
+        return self.n_lists or int(8 * n**0.5)
+
+    def _projection_of(self, X: Any) -> np.ndarray:
         if self._projected is None or self._projected[0] is not X:
-            self._projected = (X, projected(X, self.n_components))
+            self._projected = (X, projection(X, self.n_components)(X))
         return self._projected[1]
 
     def _found(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, relation: Relation) -> Iterator[Found]:
         """Yield rows and what was found for them: as many as wanted in the relation to them, others among them."""
-        n_lists = self.n_lists or int(8 * len(Z) ** 0.5)
-        if relation is Relation.ANY:
-            everybody = np.arange(len(Z))
-            file = InvertedFile(Z, [everybody], n_lists)
-            yield from file.found(everybody, wanted + 1, self.n_probes, file.lists_of(0))
-        elif relation is Relation.KIN:
-            yield from self._kin(Z, members_of(codes), wanted, n_lists)
-        else:
+        n_lists = self._n_lists(len(Z))
+        if relation is Relation.STRANGERS:
             yield from self._strangers(Z, codes, wanted, n_lists)
-
-    def _kin(self, Z: np.ndarray, classes: list[np.ndarray], wanted: np.ndarray, n_lists: int) -> Iterator[Found]:
-        for members in classes:
-            if len(members) <= BRUTE_CLASS:
+            return
+        for members in members_of(codes):
+            if relation is Relation.KIN and len(members) <= BRUTE_CLASS:
                 yield from _looked_through(Z, members, wanted)
-            else:
-                file = InvertedFile(Z[members], [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
-                for rows, found in file.found(
-                    np.arange(len(members)), wanted[members] + 1, self.n_probes, file.lists_of(0)
-                ):
-                    yield members[rows], np.where(found < 0, -1, members[found])
+                continue
+            own = Z[members] if len(members) < len(Z) else Z
+            file = InvertedFile(own, [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
+            for rows, found in file.found(own, wanted[members] + 1, self.n_probes, file.all_lists):
+                yield members[rows], np.where(found < 0, -1, members[found])
 
     def _strangers(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, n_lists: int) -> Iterator[Found]:
         sizes = np.bincount(codes)
@@ -140,9 +155,11 @@ class Inverted:
         groups = [members for members in members_of(codes) if len(members) > SMALL_CLASS]
         file = InvertedFile(Z, [*groups, small] if len(small) else groups, n_lists)
         for number, members in enumerate(groups):
-            yield from file.found(members, wanted, self.n_probes, file.lists_but(number))
+            for rows, found in file.found(Z[members], wanted[members], self.n_probes, file.lists_but(number)):
+                yield members[rows], found
         # Among the r + n_c nearest at most n_c are kin, so at least r are strangers.
-        yield from file.found(small, wanted + sizes[codes], self.n_probes, file.all_lists)
+        for rows, found in file.found(Z[small], (wanted + sizes[codes])[small], self.n_probes, file.all_lists):
+            yield small[rows], found
 
 
 Found = tuple[np.ndarray, np.ndarray]
@@ -162,48 +179,43 @@ class InvertedFile:
 
     def __init__(self, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> None:
         faiss = import_faiss()
-        self.Z, d = Z, Z.shape[1]
+        n, d = Z.shape
         self.centres, list_of, self.first = _cut(Z, groups, n_lists)
         self.sizes = np.bincount(list_of, minlength=len(self.centres))
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(self.centres))
         self._index.is_trained = True  # the centres are at hand, and lists are named by us
-        self._index.add_core(len(Z), faiss.swig_ptr(Z), None, faiss.swig_ptr(list_of))
+        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(list_of))
 
     @property
     def all_lists(self) -> np.ndarray:
         """The numbers of all lists."""
         return np.arange(len(self.centres))
 
-    def lists_of(self, group: int) -> np.ndarray:
-        """Return the numbers of the lists of a group."""
-        return self.all_lists[self.first[group] : self.first[group + 1]]
-
     def lists_but(self, group: int) -> np.ndarray:
-        """Return the numbers of the lists of all other groups."""
+        """Return the numbers of the lists of all groups but one."""
         return np.delete(self.all_lists, slice(self.first[group], self.first[group + 1]))
 
-    def found(self, rows: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray) -> Iterator[Found]:
-        """Yield rows and the numbers of the rows found near them in some lists, shape (b, r), -1 for none.
+    def found(self, Q: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray) -> Iterator[Found]:
+        """Yield numbers of queries and of the rows found near them in some lists, shape (b, r), -1 for none.
 
-        Row i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
+        Query i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
         """
-        coarse = import_faiss().IndexFlatL2(self.Z.shape[1])
+        coarse = import_faiss().IndexFlatL2(Q.shape[1])
         coarse.add(self.centres[lists])
         wanted = np.minimum(wanted, self.sizes[lists].sum())
-        rows = rows[wanted[rows] > 0]
-        while len(rows):
+        queries = np.flatnonzero(wanted > 0)
+        while len(queries):
             n_probes = min(n_probes, len(lists))
             lacking = []
-            for block in row_blocks(len(rows), 1, QUERIES):
-                asked = rows[block]
-                r = int(wanted[asked].max())
-                probed = lists[coarse.search(self.Z[asked], n_probes)[1]]
+            for block in row_blocks(len(queries), 1, QUERIES):
+                asked = queries[block]
+                probed = lists[coarse.search(Q[asked], n_probes)[1]]
                 self._index.nprobe = n_probes
-                _, found = self._index.search_preassigned(self.Z[asked], r, probed, None)
+                _, found = self._index.search_preassigned(Q[asked], int(wanted[asked].max()), probed, None)
                 enough = np.sum(found >= 0, axis=1) >= wanted[asked]
                 yield asked[enough], found[enough]
                 lacking.append(asked[~enough])
-            rows, n_probes = np.concatenate(lacking), 4 * n_probes
+            queries, n_probes = np.concatenate(lacking), 4 * n_probes
 
 
 def _cut(Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -241,8 +253,8 @@ def _looked_through(Z: np.ndarray, members: np.ndarray, wanted: np.ndarray) -> I
             yield members[block], members[index.kneighbors(Z[members[block]], return_distance=False)]
 
 
-def projected(X: Any, n_components: int | None) -> np.ndarray:
-    """Return the rows in leading principal components of a sample of them, float32, by blocks.
+def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
+    """Return the map of rows to the leading principal components of a sample of X; it yields float32, by blocks.
 
     None, or more of them than there are features: the rows themselves. 0: 48 for more than 96 features.
     """
@@ -250,40 +262,52 @@ def projected(X: Any, n_components: int | None) -> np.ndarray:
     d = PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
     sample = X[:: -(-n // SAMPLE)]
     if d >= min(p, sample.shape[0]):
-        return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=np.float32)
+        return lambda Q: np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, dtype=np.float32)
     pca = TruncatedSVD(d, random_state=0) if issparse(X) else PCA(d, svd_solver="covariance_eigh")
     V = pca.fit(sample).components_.T.astype(np.float32)
-    origin = np.float32(0.0) if issparse(X) else pca.mean_.astype(X.dtype)
-    Z = np.empty((n, d), np.float32)
-    for rows in row_blocks(n, p):
-        Z[rows] = (X[rows] - origin if not issparse(X) else X[rows].astype(np.float32)) @ V
-    return Z
+    origin = None if issparse(X) else pca.mean_.astype(X.dtype)
+
+    def project(Q: Any) -> np.ndarray:
+        Z = np.empty((Q.shape[0], d), np.float32)
+        for rows in row_blocks(Q.shape[0], p):
+            Z[rows] = (Q[rows] if origin is None else Q[rows] - origin).astype(np.float32) @ V
+        return Z
+
+    return project
 
 
-def _rank_again(
+def _put_nearest(
     lists: NeighborLists, X: Any, codes: np.ndarray, relation: Relation, rows: np.ndarray, found: np.ndarray
 ) -> None:
     """Fill the lists of some rows with the nearest of those found, by the distances in all features."""
+    for block, j, distances in _ranked(X[rows], X, found):
+        i = rows[block]
+        lists.put(i, j, distances, (j >= 0) & relation.holds(codes, i[:, None], j))
+
+
+def _ranked(Q: Any, X: Any, found: np.ndarray) -> list[tuple[slice, np.ndarray, np.ndarray]]:
+    """Return, by blocks of queries, rows that were found for them (-1: none), nearest first, and their distances."""
+    ranked: list[tuple[slice, np.ndarray, np.ndarray]] = []
 
     def part(blocks: Sequence[slice]) -> Value:
         for block in blocks:
-            i, j = rows[block, None], found[block]
-            distances = np.where(j < 0, np.inf, _distances(X, i, j))
+            j = found[block]
+            distances = np.where(j < 0, np.inf, _distances(Q[block], X, j))
             order = np.argsort(distances, axis=1, kind="stable")
-            j, distances = np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)
-            lists.put(rows[block], j, distances, (j >= 0) & relation.holds(codes, i, j))
+            ranked.append((block, np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)))
         return 0.0, 0.0
 
     # the differences of a block stay in the cache of a core
-    in_threads(part, row_blocks(len(rows), found.shape[1] * X.shape[1], 2**18), found.size * X.shape[1])
+    in_threads(part, row_blocks(len(found), found.shape[1] * X.shape[1], 2**18), found.size * X.shape[1])
+    return ranked
 
 
-def _distances(X: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return the distances from rows i (b, 1) to rows j (b, r)."""
+def _distances(Q: Any, X: Any, j: np.ndarray) -> np.ndarray:
+    """Return the distances from queries (b, p) to rows j of X (b, r)."""
     if issparse(X):
-        apart = X[np.broadcast_to(i, j.shape).ravel()] - X[j.ravel()]
+        apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
         return np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
-    apart = X[j] - X[i]
+    apart = X[j] - Q[:, None]
     return np.sqrt(np.einsum("brp,brp->br", apart, apart))
 
 
