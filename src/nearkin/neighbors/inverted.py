@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ class Inverted:
         n_lists = self.n_lists or int(4 * len(Z) ** 0.5)
         if relation is Relation.ANY:
             everybody = np.arange(len(Z))
-            file = InvertedFile(Z, [everybody], n_lists)
+            file = InvertedFile(Z, Filing.of(Z, [everybody], n_lists))
             yield from file.found(everybody, wanted + 1, self.n_probes, file.lists_of(0))
         elif relation is Relation.KIN:
             yield from self._kin(Z, members_of(codes), wanted, n_lists)
@@ -127,17 +128,18 @@ class Inverted:
             if len(members) <= BRUTE_CLASS:
                 yield from _looked_through(Z, members, wanted)
             else:
-                file = InvertedFile(Z[members], [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
-                for rows, found in file.found(
-                    np.arange(len(members)), wanted[members] + 1, self.n_probes, file.lists_of(0)
-                ):
+                everybody = np.arange(len(members))
+                file = InvertedFile(
+                    Z[members], Filing.of(Z[members], [everybody], max(1, n_lists * len(members) // len(Z)))
+                )
+                for rows, found in file.found(everybody, wanted[members] + 1, self.n_probes, file.lists_of(0)):
                     yield members[rows], np.where(found < 0, -1, members[found])
 
     def _strangers(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, n_lists: int) -> Iterator[Found]:
         sizes = np.bincount(codes)
         small = np.flatnonzero(sizes[codes] <= SMALL_CLASS)
         groups = [members for members in members_of(codes) if len(members) > SMALL_CLASS]
-        file = InvertedFile(Z, [*groups, small] if len(small) else groups, n_lists)
+        file = InvertedFile(Z, Filing.of(Z, [*groups, small] if len(small) else groups, n_lists))
         for number, members in enumerate(groups):
             yield from file.found(members, wanted, self.n_probes, file.lists_but(number))
         # Among the r + n_c nearest at most n_c are kin, so at least r are strangers.
@@ -147,34 +149,54 @@ class Inverted:
 Found = tuple[np.ndarray, np.ndarray]
 
 
+@dataclass(frozen=True)
+class Filing:
+    """Which list every row is in; a list holds rows of one group.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_lists, d), float32
+        The mean of every list.
+    list_of : ndarray of shape (n,), int64
+        The number of every row's list.
+    first : list of int
+        The number of the first list of every group, and behind them n_lists.
+    """
+
+    centres: np.ndarray
+    list_of: np.ndarray
+    first: list[int]
+
+    @classmethod
+    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> Filing:
+        """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share."""
+        centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
+        for members in groups:
+            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
+            group_centres, nearest_centre = _clustered(import_faiss(), Z[members], share)
+            centres.append(group_centres)
+            list_of[members] = first[-1] + nearest_centre
+            first.append(first[-1] + len(group_centres))
+        return cls(np.vstack(centres), list_of, first)
+
+
 class InvertedFile:
-    """Rows in lists of near ones; a list holds rows of one group.
+    """Rows in lists of near ones.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
-    groups : sequence of ndarray
-        Rows of each group; together all rows.
-    n_lists : int
-        How many lists there are in all, about: each group has its share, and at least one.
+    filing : Filing
     """
 
-    def __init__(self, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> None:
+    def __init__(self, Z: np.ndarray, filing: Filing) -> None:
         faiss = import_faiss()
         self.Z, d = Z, Z.shape[1]
-        centres, list_of = [], np.empty(len(Z), np.int64)
-        self.first = [0]
-        for members in groups:
-            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            group_centres, nearest_centre = _clustered(faiss, Z[members], share)
-            centres.append(group_centres)
-            list_of[members] = self.first[-1] + nearest_centre
-            self.first.append(self.first[-1] + len(group_centres))
-        self.centres = np.vstack(centres)
-        self.sizes = np.bincount(list_of, minlength=len(self.centres))
+        self.centres, self.first = filing.centres, filing.first
+        self.sizes = np.bincount(filing.list_of, minlength=len(self.centres))
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(self.centres))
         self._index.is_trained = True  # the centres are at hand, and lists are named by us
-        self._index.add_core(len(Z), faiss.swig_ptr(Z), None, faiss.swig_ptr(list_of))
+        self._index.add_core(len(Z), faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
 
     @property
     def all_lists(self) -> np.ndarray:
@@ -189,11 +211,15 @@ class InvertedFile:
         """Return the numbers of the lists of all other groups."""
         return np.delete(self.all_lists, slice(self.first[group], self.first[group + 1]))
 
-    def found(self, rows: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray) -> Iterator[Found]:
+    def found(
+        self, rows: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray, queries: np.ndarray | None = None
+    ) -> Iterator[Found]:
         """Yield rows and the numbers of the rows found near them in some lists, shape (b, r), -1 for none.
 
         Row i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
+        It is one of `queries` (n_queries, d), by default of the rows that are filed.
         """
+        Q = self.Z if queries is None else queries
         coarse = import_faiss().IndexFlatL2(self.Z.shape[1])
         coarse.add(self.centres[lists])
         wanted = np.minimum(wanted, self.sizes[lists].sum())
@@ -204,9 +230,9 @@ class InvertedFile:
             for block in row_blocks(len(rows), 1, QUERIES):
                 asked = rows[block]
                 r = int(wanted[asked].max())
-                probed = lists[coarse.search(self.Z[asked], n_probes)[1]]
+                probed = lists[coarse.search(Q[asked], n_probes)[1]]
                 self._index.nprobe = n_probes
-                _, found = self._index.search_preassigned(self.Z[asked], r, probed, None)
+                _, found = self._index.search_preassigned(Q[asked], r, probed, None)
                 enough = np.sum(found >= 0, axis=1) >= wanted[asked]
                 yield asked[enough], found[enough]
                 lacking.append(asked[~enough])
