@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
-from nearkin.dask import _graphs, _neighbors, _scatter
+from nearkin.dask import _graphs, _neighbors, _scatter, _search
 from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
 
@@ -27,7 +27,7 @@ def lists(blocks, kind, k):
     for queries in blocks:
         of_block = None
         for candidates in blocks:
-            of_block = _neighbors.with_nearer(of_block, queries, candidates, kind=kind, k=k)
+            of_block = _neighbors.with_nearer(of_block, queries, candidates, None, kind=kind, k=k)
         found.append(of_block)
     return found
 
@@ -48,7 +48,7 @@ def as_matrix(blocks, edges, n):
 @pytest.mark.parametrize("small", [0, 64])
 @pytest.mark.parametrize("kind", ["kin", "strangers"])
 def test_lists_are_the_exact_ones(rows, kind, small, monkeypatch):
-    monkeypatch.setattr(_neighbors, "SMALL_CLASS", small)
+    monkeypatch.setattr(_search, "SMALL_CLASS", small)
     blocks, X, y = rows
     k = np.array([3, 1, 50, 4, 2])
     search = neighbors.nearest_same_class if kind == "kin" else neighbors.nearest_other_class

@@ -11,7 +11,7 @@ import numpy as np
 from distributed import Future
 
 from ..graphs import LEAST_WEIGHT, scaled_weights
-from ._neighbors import Lists
+from ._search import Lists
 from ._table import Table
 from ._work import Sums, Work
 

@@ -79,15 +79,17 @@ def one_block_of_columns(X: da.Array) -> da.Array:
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def table(work: Work, name: str, X: da.Array) -> Table:
-    """Return unlabelled rows on the cluster; see `labelled_table` for the errors."""
-    _check_shape(work, name, X)
+def table(work: Work, name: str, X: da.Array, *, exact: bool = True) -> Table:
+    """Return unlabelled rows on the cluster; see `labelled_table` for `exact` and the errors."""
+    _check_shape(work, name, X, exact)
     raw = work.compute([delayed(checked_rows, pure=False)(*block) for block in _blocks(X)])
     return _table(work, X, raw, [None] * len(raw), None)
 
 
-def labelled_table(work: Work, name: str, X: da.Array, y: Any) -> Table:
+def labelled_table(work: Work, name: str, X: da.Array, y: Any, *, exact: bool = True) -> Table:
     """Return labelled rows on the cluster, their classes numbered as the local estimators do.
+
+    `exact` says whether all pairs of rows will be compared.
 
     Raises
     ------
@@ -101,7 +103,7 @@ def labelled_table(work: Work, name: str, X: da.Array, y: Any) -> Table:
     if y is None:
         raise ValueError(f"y is None, and {name} learns from labels: pass a Dask array of shape (n,).")
     _check_dask(name, y, "y", "cut it like X, with dask.array.from_array(y, chunks=X.chunks[0])")
-    _check_shape(work, name, X)
+    _check_shape(work, name, X, exact)
     _check_sizes(y, "y")
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must be of shape ({X.shape[0]},), a label for every row of X; got {y.shape}.")
@@ -122,7 +124,7 @@ def _table(work: Work, X: da.Array, raw: list[Future], labels: list[Any], classe
     return Table(rows, starts, X.shape, kept_dtype(X.dtype), sizes)
 
 
-def _check_shape(work: Work, name: str, X: da.Array) -> None:
+def _check_shape(work: Work, name: str, X: da.Array, exact: bool) -> None:
     """Refuse, before anything is computed, what cannot be or would take too long."""
     _check_sizes(X, "X")
     n, p = X.shape
@@ -134,7 +136,8 @@ def _check_shape(work: Work, name: str, X: da.Array) -> None:
             "X.compute(), or reduce the features first."
         )
     require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
-    check_affordable(n, p, work.n_threads())
+    if exact:
+        check_affordable(n, p, work.n_threads())
     n_blocks = np.count_nonzero(X.chunks[0])
     if n_blocks > MOST_BLOCKS:
         raise ValueError(
@@ -149,7 +152,8 @@ def check_affordable(n: int, p: int, n_threads: int) -> None:
         hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
         raise ValueError(
             f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours on {n_threads} threads. That "
-            f"is refused above {EXACT_ROWS} rows: fit a sample of them, e.g. X[::{-(-n // EXACT_ROWS)}]."
+            f"is refused above {EXACT_ROWS} rows: take search='approximate', or fit a sample, e.g. "
+            f"X[::{-(-n // EXACT_ROWS)}]."
         )
 
 

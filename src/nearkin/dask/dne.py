@@ -6,11 +6,12 @@ from typing import Any
 
 from .._array import check_n_neighbors
 from ..estimators.dne import DNE, check_dimension
+from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ..spectral import trace_difference
 from ._base import DaskTransformer
 from ._graphs import either, signed
-from ._neighbors import nearest
+from ._neighbors import Filed, block_searcher, nearest
 from ._scatter import scatter
 from ._table import labelled_table
 from ._work import Work
@@ -24,7 +25,7 @@ class DaskDNE(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for the search, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of
+    Cost, over all workers: O(n^2 p) for an exact search, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of
     which a worker holds its share and a few blocks; p x p numbers on the client.
 
     Examples
@@ -66,16 +67,20 @@ class DaskDNE(DaskTransformer):
         TypeError
             If X or y is no Dask array, or a parameter has a wrong type.
         ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000.
+            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact
+            search.
         """
         dne, X = self._twin(X)
         k = check_n_neighbors(self.n_neighbors)
         wanted = check_dimension(self.n_components, X.shape[1])
+        search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = labelled_table(work, type(self).__name__, X, y)
-            kin = either(work, rows, nearest(work, rows, "kin", k))
-            strangers = either(work, rows, nearest(work, rows, "strangers", k))
+            rows = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
+            filed = Filed.by(search, work, rows)
+            kin = either(work, rows, nearest(work, rows, "kin", k, filed))
+            strangers = either(work, rows, nearest(work, rows, "strangers", k, filed))
             S = scatter(work, rows, work.map(signed, kin, strangers))
         result = trace_difference(S, wanted if isinstance(wanted, int) else None)
         dne._keep(result, RowSpace(None, None), wanted, rows.dtype)
+        dne.search_, dne.search_recall_ = search.name, None
         return self._take_over(dne)

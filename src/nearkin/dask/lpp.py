@@ -6,11 +6,12 @@ from typing import Any
 
 from .._array import check_integer, check_n_neighbors
 from ..estimators.lpp import LPP
+from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ..spectral import ratio_trace
 from ._base import DaskTransformer
 from ._graphs import either, heat_kernel, mean_squared_length
-from ._neighbors import nearest
+from ._neighbors import Filed, block_searcher, nearest
 from ._scatter import degrees, scatter, total_scatter
 from ._table import table
 from ._work import Work
@@ -24,7 +25,7 @@ class DaskLPP(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for the search, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of
+    Cost, over all workers: O(n^2 p) for an exact search, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of
     which a worker holds its share and a few blocks; p x p numbers on the client.
 
     Examples
@@ -63,18 +64,21 @@ class DaskLPP(DaskTransformer):
         TypeError
             If X is no Dask array, or a parameter has a wrong type.
         ValueError
-            If X is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000.
+            If X is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact search.
         """
         lpp, X = self._twin(X)
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k = check_n_neighbors(self.n_neighbors)
+        search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = table(work, type(self).__name__, X)
-            lists = nearest(work, rows, "kin", k)  # without labels all are kin
+            rows = table(work, type(self).__name__, X, exact=search is EXACT)
+            filed = Filed.by(search, work, rows)
+            lists = nearest(work, rows, "kin", k, filed)  # without labels all are kin
             t = mean_squared_length(work, lists)
             W = work.map(heat_kernel, either(work, rows, lists), bandwidth=t)
             S, S_d = scatter(work, rows, W), total_scatter(work, rows, work.map(degrees, rows.rows, W))
         result = ratio_trace(S, S_d, m)
         result.warn()
         lpp._keep_directions(result, RowSpace(None, None), rows.dtype)
+        lpp.search_, lpp.search_recall_ = search.name, None
         return self._take_over(lpp)

@@ -22,8 +22,9 @@ from ..objectives.matches import Classes
 from ..objectives.stochastic import Candidates, Terms, among_all, among_candidates, expected_matches, log_matches
 from ..scatter import RowSpace
 from ._base import DaskTransformer
-from ._neighbors import Lists, nearest
+from ._neighbors import nearest
 from ._scatter import first_moments
+from ._search import Lists
 from ._starts import directions, near_squares, sensible
 from ._table import Rows, Table, labelled_table
 from ._work import Sums, Work

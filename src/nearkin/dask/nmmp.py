@@ -8,10 +8,11 @@ import numpy as np
 
 from .._memory import human_bytes
 from ..estimators.nmmp import NMMP
+from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ._base import DaskTransformer
 from ._graphs import binary, mutual
-from ._neighbors import nearest
+from ._neighbors import Filed, block_searcher, nearest
 from ._scatter import scatter, total_scatter
 from ._table import labelled_table
 from ._work import Work
@@ -31,8 +32,8 @@ class DaskNMMP(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for the search, O(e p^2) for the scatters of e edges; O(n (p + k_w + k_b)) memory,
-    of which a worker holds its share and a few blocks; p x p numbers on the client.
+    Cost, over all workers: O(n^2 p) for an exact search, O(e p^2) for the scatters of e edges; memory for
+    O(n (p + k_w + k_b)) numbers, of which a worker holds its share and a few blocks; p x p numbers on the client.
 
     Examples
     --------
@@ -72,22 +73,26 @@ class DaskNMMP(DaskTransformer):
         TypeError
             If X or y is no Dask array, or a parameter has a wrong type.
         ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000.
+            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact
+            search.
         MemoryError
             If the lists of kin would take more than half of the workers' memory.
         """
         nmmp, X = self._twin(X)
         nmmp._check_parameters(X.shape[1])
+        search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = labelled_table(work, type(self).__name__, X, y)
+            rows = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
+            filed = Filed.by(search, work, rows)
             k_w, k_b = nmmp._kin_counts(rows.sizes), self.n_neighbors_between
-            check_lists(len(X), k_w, work.memory())
-            kin = mutual(work, rows, nearest(work, rows, "kin", k_w))
+            check_lists(rows.shape[0], k_w, work.memory())
+            kin = mutual(work, rows, nearest(work, rows, "kin", k_w, filed))
             S_w = scatter(work, rows, work.map(binary, kin))
-            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))
+            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b, filed))
             S_b = scatter(work, rows, work.map(binary, strangers))
             W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows), len(rows.sizes))
         nmmp._keep(RowSpace(None, None).lift(W), rows.dtype)
+        nmmp.search_, nmmp.search_recall_ = search.name, None
         return self._take_over(nmmp)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Inverted:
         n = X.shape[0]
         project = projection(X, self.n_components)
         Z = project(X)
-        file = InvertedFile(Z, [np.arange(n)], self._n_lists(n))
+        file = InvertedFile(Z, Filing.of(Z, [np.arange(n)], self._n_lists(n)))
         r = int(self._ranked_again(np.array(min(n_found, n)), Z, X))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +128,7 @@ class Inverted:
         return np.minimum(np.maximum(again, lengths), len(Z))
 
     def _n_lists(self, n: int) -> int:
-        return self.n_lists or int(8 * n**0.5)
+        return self.n_lists or usual_lists(n)
 
     def _projection_of(self, X: Any) -> np.ndarray:
         if self._projected is None or self._projected[0] is not X:
@@ -145,7 +146,9 @@ class Inverted:
                 yield from _looked_through(Z, members, wanted)
                 continue
             own = Z[members] if len(members) < len(Z) else Z
-            file = InvertedFile(own, [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
+            file = InvertedFile(
+                own, Filing.of(own, [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
+            )
             for rows, found in file.found(own, wanted[members] + 1, self.n_probes, file.all_lists):
                 yield members[rows], np.where(found < 0, -1, members[found])
 
@@ -153,7 +156,7 @@ class Inverted:
         sizes = np.bincount(codes)
         small = np.flatnonzero(sizes[codes] <= SMALL_CLASS)
         groups = [members for members in members_of(codes) if len(members) > SMALL_CLASS]
-        file = InvertedFile(Z, [*groups, small] if len(small) else groups, n_lists)
+        file = InvertedFile(Z, Filing.of(Z, [*groups, small] if len(small) else groups, n_lists))
         for number, members in enumerate(groups):
             for rows, found in file.found(Z[members], wanted[members], self.n_probes, file.lists_but(number)):
                 yield members[rows], found
@@ -165,31 +168,68 @@ class Inverted:
 Found = tuple[np.ndarray, np.ndarray]
 
 
+def usual_lists(n: int) -> int:
+    """Return how many lists "auto" makes of n rows."""
+    return int(8 * n**0.5)
+
+
+@dataclass(frozen=True)
+class Filing:
+    """Which list every row is in; a list holds rows of one group.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_lists, d), float32
+        The mean of every list.
+    list_of : ndarray of shape (n,), int64
+        The number of every row's list.
+    first : list of int
+        The number of the first list of every group, and behind them n_lists.
+    """
+
+    centres: np.ndarray
+    list_of: np.ndarray
+    first: list[int]
+
+    @classmethod
+    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> Filing:
+        """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share."""
+        centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
+        for members in groups:
+            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
+            group_centres, nearest_centre = _clustered(Z[members], share)
+            centres.append(group_centres)
+            list_of[members] = first[-1] + nearest_centre
+            first.append(first[-1] + len(group_centres))
+        return cls(np.vstack(centres), list_of, first)
+
+
 class InvertedFile:
-    """Rows in lists of near ones; a list holds rows of one group.
+    """Rows in lists of near ones.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
-    groups : sequence of ndarray
-        Rows of each group; together all rows.
-    n_lists : int
-        How many lists there are in all, about: each group has its share, and at least one.
+    filing : Filing
     """
 
-    def __init__(self, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> None:
+    def __init__(self, Z: np.ndarray, filing: Filing) -> None:
         faiss = import_faiss()
         n, d = Z.shape
-        self.centres, list_of, self.first = _cut(Z, groups, n_lists)
-        self.sizes = np.bincount(list_of, minlength=len(self.centres))
+        self.centres, self.first = filing.centres, filing.first
+        self.sizes = np.bincount(filing.list_of, minlength=len(self.centres))
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(self.centres))
         self._index.is_trained = True  # the centres are at hand, and lists are named by us
-        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(list_of))
+        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
 
     @property
     def all_lists(self) -> np.ndarray:
         """The numbers of all lists."""
         return np.arange(len(self.centres))
+
+    def lists_of(self, group: int) -> np.ndarray:
+        """Return the numbers of the lists of a group."""
+        return self.all_lists[self.first[group] : self.first[group + 1]]
 
     def lists_but(self, group: int) -> np.ndarray:
         """Return the numbers of the lists of all groups but one."""
@@ -218,23 +258,12 @@ class InvertedFile:
             queries, n_probes = np.concatenate(lacking), 4 * n_probes
 
 
-def _cut(Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut each group into its share of the lists; return centres, the list of every row, and each group's first."""
-    centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
-    for members in groups:
-        share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-        group_centres, nearest_centre = _clustered(Z[members], share)
-        centres.append(group_centres)
-        list_of[members] = first[-1] + nearest_centre
-        first.append(first[-1] + len(group_centres))
-    return np.vstack(centres), list_of, np.array(first)
-
-
 def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     """Return centres of lists by k-means, and for every row the number of its own; many lists in two rounds of few."""
     if n_lists > ONE_ROUND:
         _, part = _clustered(Z, round(n_lists**0.5))
-        return _cut(Z, members_of(part), n_lists)[:2]
+        filing = Filing.of(Z, [members for members in members_of(part) if len(members)], n_lists)
+        return filing.centres, filing.list_of
     if n_lists == 1:
         return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
     means = import_faiss().Kmeans(
