@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import KNeighborsTransformer
 
@@ -20,6 +22,7 @@ from nearkin import (
     LFDA,
     LPP,
     MFA,
+    NCA,
     NMMP,
     TDL,
     ApproximateSearch,
@@ -255,3 +258,16 @@ def test_recall_on_mnist():
     nearest_same_class(X, y, 10, search)
     nearest_other_class(X, y, 10, search)
     assert min(search.recall.values()) >= 0.95, (search.recall, time.perf_counter() - start)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+@pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
+def test_candidates_of_nca_are_looked_up_by_any_search(solver, objective):
+    X, y = load_digits(return_X_y=True)
+    how = {"n_candidates": 10, "solver": solver, "objective": objective, "max_iter": 5, "random_state": 0}
+    probing = ApproximateSearch(n_probes=1000, check_recall=True)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        exact, approximate = (NCA(5, search=search, **how).fit(X[:400], y[:400]) for search in ("exact", probing))
+    assert (exact.search_, approximate.search_) == ("exact", "approximate")
+    assert set(approximate.search_recall_.values()) == {1.0}
+    np.testing.assert_allclose(approximate.components_, exact.components_, atol=1e-3 * np.abs(exact.components_).max())

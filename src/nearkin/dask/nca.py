@@ -103,7 +103,7 @@ class DaskNCA(DaskTransformer):
         with Work(client) as work:
             table = labelled_table(work, type(self).__name__, X, y)
             check_kin(np.repeat(np.arange(len(table.sizes)), table.sizes))
-            rows = Problem.of(work, table, nca._criterion)
+            rows = Problem.of(work, table, nca._criterion(n))
             del table
             start = partial(rows.start, m=m, rng=check_random_state(self.random_state))
             max_iter = MAX_ITER if isinstance(self.max_iter, str) else self.max_iter

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from ..neighbors import nearest, nearest_same_class
+from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
 
 
-def near_rows(Z: np.ndarray, k: int, kin: np.ndarray | None = None) -> np.ndarray:
+def near_rows(Z: np.ndarray, k: int, kin: np.ndarray | None = None, search: Searcher = EXACT) -> np.ndarray:
     """Return the numbers of the k nearest rows of every row, shape (n, k).
 
     With the codes of classes in `kin` there is a column more: the nearest row of the same class, or the row itself
     where it is listed already, or there is none.
     """
-    near = nearest(Z, k).indices.reshape(len(Z), k)
+    near = nearest(Z, k, search).indices.reshape(len(Z), k)
     if kin is None:
         return near
-    graph = nearest_same_class(Z, kin, 1)
+    graph = nearest_same_class(Z, kin, 1, search)
     own = np.arange(len(Z), dtype=near.dtype)
     of_kin = own.copy()
     of_kin[np.diff(graph.indptr) > 0] = graph.indices

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._threads import Value
+from ..neighbors import EXACT, Searcher
 from ..objectives.matches import Classes, Matches
 from ..objectives.nca import expected_accuracy, log_likelihood
 from ..objectives.stochastic import Candidates
@@ -29,6 +30,7 @@ class Criterion:
     structure: str
     alpha: float
     n_candidates: int | str | None
+    search: Searcher = EXACT
 
     def value(self, A: np.ndarray, X: np.ndarray, matches: Matches, candidates: Candidates | None) -> Value:
         """Return f or g as a sum over rows, and its gradient."""
@@ -51,7 +53,7 @@ class Criterion:
             return None
         k = min(NEAR if isinstance(self.n_candidates, str) else self.n_candidates, n - 1)
         far, kin = _starts.drawn_evenly(rows.X, FAR), self.kin(matches)
-        return lambda B: Candidates(near_rows(rows.embedded(B), k, kin), far)
+        return lambda B: Candidates(near_rows(rows.embedded(B), k, kin, self.search), far)
 
     def kin(self, matches: Matches) -> np.ndarray | None:
         """Return the classes, where the nearest row of the same one must be a candidate: g cannot do without."""

@@ -220,7 +220,8 @@ class Minibatches:
         n = len(self.rows)
         if self.n_near is None:
             return Candidates(np.empty((n, 0), np.int32), np.arange(n))
-        return Candidates(near_rows(self.rows.embedded(B), self.n_near, self.criterion.kin(self.matches)), self._far())
+        kin, search = self.criterion.kin(self.matches), self.criterion.search
+        return Candidates(near_rows(self.rows.embedded(B), self.n_near, kin, search), self._far())
 
     def _far(self) -> np.ndarray:
         n = len(self.rows)

@@ -17,6 +17,7 @@ from .._array import check_integer, check_kin, check_number, validate_labelled_r
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
 from ..descent import DescentResult, Status
+from ..neighbors import searcher
 from ..objectives.matches import Classes, Matches, SoftMatches
 from . import _starts
 from ._criterion import OBJECTIVES, Criterion
@@ -75,6 +76,9 @@ class NCA(LinearEmbedding):
         current embedding, looked up again every 15 iterations, and 500 rows, evenly drawn, that stand for all others;
         for g the nearest of the same class, too. "auto" is exact up to 8,000 rows, then k = 50; with solver="sgd"
         it is always k = 15, since the 500 rows that stand for all others are drawn anew for every step.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How candidates are looked up. "auto" is approximate from 100,000 rows on; a transformer is one like
+        scikit-learn's KNeighborsTransformer, which is cloned.
     alpha : float, default=0.15
         Weight of the penalty; 0 for none, as in the paper: it then overfits where rows are few.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
@@ -123,6 +127,10 @@ class NCA(LinearEmbedding):
         What is minimized, -f or -g plus the penalty, before and after every iteration. With candidates it may jump
         where they are looked up again. With solver="sgd", estimates: that of the first step, then the mean of those of
         every epoch, each made at the map of its step.
+    search_ : str
+        How candidates were looked up: "exact", "approximate" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found the last time, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -178,6 +186,7 @@ class NCA(LinearEmbedding):
         structure: str = "full",
         target: str = "classes",
         n_candidates: int | str | None = "auto",
+        search: Any = "exact",
         alpha: float = 0.15,
         init: Any = "auto",
         n_init: int = 1,
@@ -193,6 +202,7 @@ class NCA(LinearEmbedding):
         self.structure = structure
         self.target = target
         self.n_candidates = n_candidates
+        self.search = search
         self.alpha = alpha
         self.init = init
         self.n_init = n_init
@@ -221,6 +231,8 @@ class NCA(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -233,19 +245,22 @@ class NCA(LinearEmbedding):
         task = FitTask(self, X, y, n_steps=self._check_parameters())
         X, matches = self._validate(X, y)
         solve = self._by_minibatches if self.solver == "sgd" else self._by_lbfgs
-        best, last, rows = solve(X, matches, self._n_directions(X.shape[1]), task)
-        self._keep(best, rows, X.shape[0], X.dtype)
+        criterion = self._criterion(X.shape[0])
+        best, last, rows = solve(X, matches, criterion, self._n_directions(X.shape[1]), task)
+        self._keep(best, rows, criterion, X.shape[0], X.dtype)
         report(best, last, best.n_iter)
         if not self.warm_start:
             report_unmoved(best)
         task.end()
         return self
 
-    def _by_lbfgs(self, X: Any, matches: Matches, m: int, task: FitTask) -> tuple[DescentResult, Status, UnitRows]:
+    def _by_lbfgs(
+        self, X: Any, matches: Matches, criterion: Criterion, m: int, task: FitTask
+    ) -> tuple[DescentResult, Status, UnitRows]:
         rows = UnitRows.of(X, within_span=self._within_span(X, m))
-        loss, look_up = self._criterion.loss(rows, matches), self._criterion.look_up(rows, matches)
+        loss, look_up = criterion.loss(rows, matches), criterion.look_up(rows, matches)
         rng = check_random_state(self.random_state)
-        start = partial(self._criterion.start, rows=rows, matches=matches, m=m, rng=rng)
+        start = partial(criterion.start, rows=rows, matches=matches, m=m, rng=rng)
         max_iter = MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
         told = telling(task, rows, X.dtype)
         one = partial(descend, loss, look_up=look_up, max_iter=max_iter, tol=self.tol, on_iteration=told)
@@ -253,11 +268,11 @@ class NCA(LinearEmbedding):
         return *best_descent(self._starts(rows, start, go_on=self.warm_start), one), rows
 
     def _by_minibatches(
-        self, X: Any, matches: Matches, m: int, task: FitTask
+        self, X: Any, matches: Matches, criterion: Criterion, m: int, task: FitTask
     ) -> tuple[DescentResult, Status, RowsInPlace]:
         rng = check_random_state(self.random_state)
-        rows, start = in_place(X, matches, self._criterion, m, rng, within_span=self._within_span(X, m))
-        batches = Minibatches.of(rows, matches, self._criterion, X.shape[0], self.batch_size, rng)
+        rows, start = in_place(X, matches, criterion, m, rng, within_span=self._within_span(X, m))
+        batches = Minibatches.of(rows, matches, criterion, X.shape[0], self.batch_size, rng)
         told = telling(task, rows, X.dtype)
         one = partial(batches.descend, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
         best, last = best_descent(self._starts(rows, start, go_on=self.warm_start), one)
@@ -298,25 +313,27 @@ class NCA(LinearEmbedding):
         first = not hasattr(self, "components_")
         X, matches = self._validate(X, y, reset=first)
         rng = check_random_state(self.random_state)
+        criterion = self._criterion(X.shape[0])
         before = self._underway
         if before is None:
             m = self._n_directions(min(X.shape))
-            rows, start = in_place(X, matches, self._criterion, m, rng, within_span=False)
+            rows, start = in_place(X, matches, criterion, m, rng, within_span=False)
             before = Underway.begun(next(self._starts(rows, start, go_on=True)), rows, matches)
         rows, n_counted = RowsInPlace.of(X, before.unit), before.n_counted + X.shape[0]
-        batches = Minibatches.of(rows, before.measured(matches), self._criterion, n_counted, self.batch_size, rng)
+        batches = Minibatches.of(rows, before.measured(matches), criterion, n_counted, self.batch_size, rng)
         found = batches.go_on(before.B, before.memory, telling(task, rows, X.dtype))
         self._underway = Underway.after(found, rows, batches.matches, n_counted)
         if not first:
             curve = [*self.loss_curve_, *found.curve[1:]]
             found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
-        self._keep(found, rows, n_counted, X.dtype)
+        self._keep(found, rows, criterion, n_counted, X.dtype)
         raise_interrupt(found.status)
         task.end()
         return self
 
-    def _keep(self, best: DescentResult, rows: Any, n_counted: int, dtype: Any) -> None:
+    def _keep(self, best: DescentResult, rows: Any, criterion: Criterion, n_counted: int, dtype: Any) -> None:
         keep(self, best, rows, dtype)
+        self.search_, self.search_recall_ = criterion.search.name, criterion.search.recall
         self.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n_counted)[0]
         self.objective_error_ = best.error
         self.perplexity_ = _starts.perplexity(_starts.near_squares(rows.embedded(best.x)))
@@ -352,9 +369,9 @@ class NCA(LinearEmbedding):
             raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
         return rows.coordinates_of(A)
 
-    @property
-    def _criterion(self) -> Criterion:
-        return Criterion(self.objective, self.structure, self.alpha, self.n_candidates)
+    def _criterion(self, n: int) -> Criterion:
+        search = searcher(self.search, n)
+        return Criterion(self.objective, self.structure, self.alpha, self.n_candidates, search)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Matches]:
         if self.target == "classes":
