@@ -48,11 +48,13 @@ def data(n=60, p=8, dtype=np.float64):
 
 @pytest.mark.filterwarnings("ignore:No direction separates:UserWarning")  # the checks' labels are noise
 @pytest.mark.filterwarnings("ignore:n_components=:UserWarning")
+@pytest.mark.filterwarnings("ignore:max_iter=20:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
 @parametrize_with_checks(
     [
         *VARIANTS,
         nearkin.DiscriminativeProjections(target="continuous"),
+        nearkin.NCA(solver="sgd", max_iter=20),
         *(estimator() for estimator in ESTIMATORS if estimator not in LINEAR),
     ],
     expected_failed_checks=lambda estimator: (

@@ -96,10 +96,9 @@ class InLists:
         lists = file.all_lists
         if c is not None:
             lists = file.lists_of(self.group[c]) if kind == "kin" else file.lists_but(self.group[c])
-        at, place = np.full((len(i), k), -1), np.empty(len(self.Q), dtype=int)
-        place[i] = np.arange(len(i))
-        for rows, found in file.found(i, np.full(len(self.Q), k), self.n_probes, lists, self.Q):
-            at[place[rows], : found.shape[1]] = found
+        at = np.full((len(i), k), -1)
+        for rows, found in file.found(self.Q[i], np.full(len(i), k), self.n_probes, lists):
+            at[rows, : found.shape[1]] = found
         return at, np.where(at < 0, np.inf, _distances(self.queries.X[i], self.candidates.X, at))
 
 

@@ -22,13 +22,15 @@ from ._candidates import near_rows, near_rows_of
 from ._criterion import Criterion
 from ._descending import EXACT_PRECISION, Scale, UnitRows, affordable, penalized
 
-BATCH = 512  # anchors of a step
-STEPS = 600  # of a fit, at least
+BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
+STEPS = 500  # of a fit by default, at least
 NEAR = 15  # candidates in the lists of "auto", fewer than L-BFGS needs: what they lack, the next far ones bring
 FAR = 500
 STEP = 0.1  # first length of a step, in units of a map that keeps distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
 REFRESH = (0.1, 0.3)  # shares of the steps after which the lists are looked up again: a map moves most at the beginning
+BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
+ASKED = 200  # rows that tell the unit of many: each is compared with all
 FEW = 20_000  # rows that a start is found on
 JUDGES, JUDGED_NEAR, JUDGED_FAR, GROUPS = 5000, 50, 2000, 20  # for the estimate of the final objective
 
@@ -92,7 +94,7 @@ class RowsInPlace(Scale):
                 Z[rows] = X * A if A.ndim == 1 else X @ A.T
             return 0.0, 0.0
 
-        in_threads(part, row_blocks(len(self), self.X.shape[1]), self.X.size)
+        in_threads(part, row_blocks(len(self), self.X.shape[1], BLOCK), self.X.size)
         Z -= Z.mean(axis=0, dtype=np.float64).astype(self.dtype)
         return Z
 
@@ -130,7 +132,7 @@ class Minibatches:
         """Return the minibatches of some rows, with "auto" replaced by what it means."""
         k = criterion.n_candidates
         n_near = k if k is None else min(NEAR if isinstance(k, str) else k, len(rows) - 1)
-        size = BATCH if isinstance(size, str) else size
+        size = min(max(FEWEST, len(rows) // BATCHES), MOST) if isinstance(size, str) else size
         return cls(rows, matches, criterion, n_counted, size, n_near, np.random.default_rng(rng.randint(2**31)))
 
     @property
@@ -139,7 +141,7 @@ class Minibatches:
         return -(-len(self.rows) // self.size)
 
     def epochs(self, max_iter: int | str) -> int:
-        """Return `max_iter`, for "auto" as many epochs as it takes for 600 steps."""
+        """Return `max_iter`, for "auto" as many epochs as it takes for 500 steps."""
         return -(-STEPS // self.n_batches) if max_iter == "auto" else int(max_iter)
 
     def loss(
@@ -267,7 +269,7 @@ def in_place(
     of_few = partial(criterion.start, rows=few, matches=matches.among(chosen), m=m, rng=rng)
     if n <= FEW:
         return RowsInPlace.of_units(few), of_few
-    rows = RowsInPlace.of(X, _starts.unit_distance(X), within_span=within_span)
+    rows = RowsInPlace.of(X, _starts.unit_distance(X, ASKED), within_span=within_span)
 
     def start(name: str) -> np.ndarray:
         B = of_few(name)

@@ -26,13 +26,13 @@ def scaled(A: np.ndarray, X: Any) -> np.ndarray:
     return A / unit_distance(embed(A, X))
 
 
-def unit_distance(X: Any) -> float:
+def unit_distance(X: Any, count: int = SAMPLE) -> float:
     """Return the distance u at which the neighbourhoods `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` are sane.
 
-    Of more than 1,000 rows, 1,000 are asked, drawn evenly by their distance from the centre, and each looks at its 100
-    nearest.
+    Of more than `count` rows, so many are asked, drawn evenly by their distance from the centre, and each looks at its
+    100 nearest.
     """
-    return sane_unit(near_squares(X))
+    return sane_unit(near_squares(X, count))
 
 
 def sane_unit(squares: np.ndarray) -> float:
@@ -63,10 +63,10 @@ def perplexity(squares: np.ndarray) -> float:
     return float(np.mean(total * np.exp((E * excess).sum(axis=1) / total)))
 
 
-def near_squares(X: Any) -> np.ndarray:
+def near_squares(X: Any, count: int = SAMPLE) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
     n = X.shape[0]
-    sample = drawn_evenly(X, SAMPLE)
+    sample = drawn_evenly(X, count)
     index = NearestNeighbors(algorithm="brute").fit(X)
     distances, found = index.kneighbors(X[sample], n_neighbors=min(n, NEAR + 1))
     squares = np.where(found == sample[:, None], np.inf, distances.astype(np.float64) ** 2)

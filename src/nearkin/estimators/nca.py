@@ -73,7 +73,8 @@ class NCA(LinearEmbedding):
     n_candidates : "auto", int or None, default="auto"
         None lets every other row be a neighbour: exact, O(n^2) an iteration. An integer k keeps the k nearest in the
         current embedding, looked up again every 15 iterations, and 500 rows, evenly drawn, that stand for all others;
-        for g the nearest of the same class, too. "auto" is exact up to 8,000 rows, then k = 50.
+        for g the nearest of the same class, too. "auto" is exact up to 8,000 rows, then k = 50; with solver="sgd"
+        it is always k = 15, since the 500 rows that stand for all others are drawn anew for every step.
     alpha : float, default=0.15
         Weight of the penalty; 0 for none, as in the paper: it then overfits where rows are few.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
@@ -83,12 +84,23 @@ class NCA(LinearEmbedding):
         start is flat. An array is taken as it is; for a diagonal map, of shape (p,).
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
-    max_iter : int, default=200
-        Iterations allowed to a descent.
+    solver : {"lbfgs", "sgd"}, default="lbfgs"
+        How to descend: by L-BFGS, an iteration for the gradient of all rows; or by stochastic gradient, a step for that
+        of some rows. "sgd" is for many rows, from about 10,000, and copies none of them but those of a step.
+    batch_size : "auto" or int, default="auto"
+        With solver="sgd", rows that choose their neighbours in a step, at most. "auto" is a twentieth of them, but at
+        least 128 and at most 512.
+    max_iter : "auto" or int, default="auto"
+        With solver="lbfgs", iterations allowed to a descent: "auto" is 200. With "sgd", epochs that it takes, in each
+        of which every row chooses once: "auto" is as many as hold 500 steps, one epoch for 256,000 rows or more.
     tol : float, default=1e-5
-        A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1).
+        A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1). With solver="sgd",
+        when a step does, in the mean over the last fifth of the steps and as far as their noise tells; it ends when
+        max_iter says.
+    warm_start : bool, default=False
+        Whether `fit` begins with `components_` of the last fit, if there is one, instead of `init`.
     random_state : int, RandomState or None, default=None
-        Seed of the random directions.
+        Seed of the random directions; with solver="sgd", of all that is drawn.
 
     Attributes
     ----------
@@ -97,22 +109,27 @@ class NCA(LinearEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        f or g at A, a mean over the rows: exact, or the estimate from the candidates looked up at A.
+        f or g at A, a mean over the rows: exact, or the estimate from the candidates looked up at A. With solver="sgd"
+        it is always an estimate, of at most 5,000 rows, drawn at random, each with its 50 nearest (at least) and 2,000
+        rows that stand for all others.
+    objective_error_ : float
+        Standard error of `objective_` for want of all rows; 0 where all are asked.
     perplexity_ : float
         Mean of exp(entropy) of the p_ij of a row: how many neighbours the map listens to, the learned k. Of at most
         1,000 rows and their 100 nearest.
     n_iter_ : int
-        Iterations of the descent that was kept.
+        Iterations of the descent that was kept, or epochs.
     loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
         What is minimized, -f or -g plus the penalty, before and after every iteration. With candidates it may jump
-        where they are looked up again.
+        where they are looked up again. With solver="sgd", estimates: that of the first step, then the mean of those of
+        every epoch, each made at the map of its step.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     ConvergenceWarning
-        If max_iter ended the descent, or it has not moved from its start.
+        If max_iter ended the descent before it converged, or it has not moved from its start.
 
     Notes
     -----
@@ -122,6 +139,13 @@ class NCA(LinearEmbedding):
     Cost: an iteration takes O(n^2 m + n p m), with candidates O(n k m + n p m) and a search among n^2 pairs every 15
     iterations; memory is O(n (p + m + k)), never n x n. Up to 2,000 rows everything is computed in float64, beyond in
     float32 with float64 sums. Sparse X stays sparse if n_components is given; a diagonal map needs n x p dense numbers.
+
+    Stochastic gradient, as the paper suggests: f and g are means over rows, so b rows a step, drawn without return
+    until all have had their turn, tell their gradients among the same candidates without bias. A step follows the mean
+    of the last gradients. Its length is not theirs: 0.1 of the norm of a map that keeps distances, it falls to 0 evenly
+    (Adam, with one scale for all entries). The lists of near rows are those of the start, looked up again after a tenth
+    and three tenths of the steps. A step costs O(b k m p), whatever n is; memory beyond X is O(n (m + k)), and X may be
+    a numpy.memmap. The start is found on at most 20,000 rows.
 
     KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept: the estimator can
     be used. So it can when a callback asks to stop.

@@ -20,4 +20,5 @@ from .lists import nearest as nearest
 from .lists import nearest_other_class as nearest_other_class
 from .lists import nearest_same_class as nearest_same_class
 from .search import EXACT as EXACT
+from .search import Index as Index
 from .search import Searcher as Searcher

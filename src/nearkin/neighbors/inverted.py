@@ -9,7 +9,7 @@ rows in few dimensions; what it finds there is ranked again by the distances of 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,14 @@ from sklearn.neighbors import NearestNeighbors
 from .._array import check_integer, row_blocks
 from .._threads import Value, in_threads
 from .._warn import warn_user
-from .search import SMALL_CLASS, NeighborLists, Relation, members_of
+from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
 PROBES = 64
 PROJECTED_FROM = 96
 PROJECTED_TO = 48
 SAMPLE = 20_000  # rows from which the few dimensions are learned
+ONE_ROUND = 256  # lists that one k-means makes
 PER_CENTRE = 40  # rows from which the centre of a list is learned
 QUERIES = 2**15  # rows that look through lists at a time
 QUESTIONED = 500  # rows of which the recall is measured
@@ -41,7 +42,7 @@ class ApproximateSearch(BaseEstimator):
     Parameters
     ----------
     n_lists : "auto" or int, default="auto"
-        Lists into which the rows are cut, by k-means; at least one for every class. "auto" takes 4 sqrt(n).
+        Lists into which the rows are cut, by k-means; at least one for every class. "auto" takes 8 sqrt(n).
     n_probes : "auto" or int, default="auto"
         Lists that a query looks through: the nearest ones. "auto" takes 64. More find more, and take longer.
     n_components : "auto", int or None, default="auto"
@@ -95,45 +96,61 @@ class Inverted:
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, or most of it."""
-        Z = self._projection(X)
-        again = self.n_rerank or (lengths if Z.shape[1] == X.shape[1] else 3 * lengths + 10)
-        wanted = np.where(lengths > 0, np.maximum(again, lengths), 0)
+        Z = self._projection_of(X)
+        wanted = np.where(lengths > 0, self._ranked_again(lengths, Z, X), 0)
         lists = NeighborLists(lengths, X.dtype)
         for rows, found in self._found(Z, codes, wanted, relation):
-            _rank_again(lists, X, codes, relation, rows, found)
+            _put_nearest(lists, X, codes, relation, rows, found)
         G = lists.to_csr()
         if self.recall is not None:
             self.recall[relation.value] = measured_recall(X, codes, G, relation)
         return G
 
-    def _projection(self, X: Any) -> np.ndarray:
+    def index(self, X: Any, n_found: int) -> Index:
+        """Return an index over rows, for queries that are not among them."""
+        n = X.shape[0]
+        project = projection(X, self.n_components)
+        Z = project(X)
+        file = InvertedFile(Z, Filing.of(Z, [np.arange(n)], self._n_lists(n)))
+        r = int(self._ranked_again(np.array(min(n_found, n)), Z, X))
+
+        def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+            distances, numbers = np.empty((Q.shape[0], k), X.dtype), np.empty((Q.shape[0], k), np.intp)
+            for asked, found in file.found(project(Q), np.full(Q.shape[0], r), self.n_probes, file.all_lists):
+                for rows, j, d in _ranked(Q[asked], X, found):
+                    distances[asked[rows]], numbers[asked[rows]] = d[:, :k], j[:, :k]
+            return distances, numbers
+
+        return search
+
+    def _ranked_again(self, lengths: np.ndarray, Z: np.ndarray, X: Any) -> np.ndarray:
+        again = self.n_rerank or (lengths if Z.shape[1] == X.shape[1] else 3 * lengths + 10)
+        return np.minimum(np.maximum(again, lengths), len(Z))
+
+    def _n_lists(self, n: int) -> int:
+        return self.n_lists or usual_lists(n)
+
+    def _projection_of(self, X: Any) -> np.ndarray:
         if self._projected is None or self._projected[0] is not X:
-            self._projected = (X, projected(X, self.n_components))
+            self._projected = (X, projection(X, self.n_components)(X))
         return self._projected[1]
 
     def _found(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, relation: Relation) -> Iterator[Found]:
         """Yield rows and what was found for them: as many as wanted in the relation to them, others among them."""
-        n_lists = self.n_lists or int(4 * len(Z) ** 0.5)
-        if relation is Relation.ANY:
-            everybody = np.arange(len(Z))
-            file = InvertedFile(Z, Filing.of(Z, [everybody], n_lists))
-            yield from file.found(everybody, wanted + 1, self.n_probes, file.lists_of(0))
-        elif relation is Relation.KIN:
-            yield from self._kin(Z, members_of(codes), wanted, n_lists)
-        else:
+        n_lists = self._n_lists(len(Z))
+        if relation is Relation.STRANGERS:
             yield from self._strangers(Z, codes, wanted, n_lists)
-
-    def _kin(self, Z: np.ndarray, classes: list[np.ndarray], wanted: np.ndarray, n_lists: int) -> Iterator[Found]:
-        for members in classes:
-            if len(members) <= BRUTE_CLASS:
+            return
+        for members in members_of(codes):
+            if relation is Relation.KIN and len(members) <= BRUTE_CLASS:
                 yield from _looked_through(Z, members, wanted)
-            else:
-                everybody = np.arange(len(members))
-                file = InvertedFile(
-                    Z[members], Filing.of(Z[members], [everybody], max(1, n_lists * len(members) // len(Z)))
-                )
-                for rows, found in file.found(everybody, wanted[members] + 1, self.n_probes, file.lists_of(0)):
-                    yield members[rows], np.where(found < 0, -1, members[found])
+                continue
+            own = Z[members] if len(members) < len(Z) else Z
+            file = InvertedFile(
+                own, Filing.of(own, [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
+            )
+            for rows, found in file.found(own, wanted[members] + 1, self.n_probes, file.all_lists):
+                yield members[rows], np.where(found < 0, -1, members[found])
 
     def _strangers(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, n_lists: int) -> Iterator[Found]:
         sizes = np.bincount(codes)
@@ -141,12 +158,19 @@ class Inverted:
         groups = [members for members in members_of(codes) if len(members) > SMALL_CLASS]
         file = InvertedFile(Z, Filing.of(Z, [*groups, small] if len(small) else groups, n_lists))
         for number, members in enumerate(groups):
-            yield from file.found(members, wanted, self.n_probes, file.lists_but(number))
+            for rows, found in file.found(Z[members], wanted[members], self.n_probes, file.lists_but(number)):
+                yield members[rows], found
         # Among the r + n_c nearest at most n_c are kin, so at least r are strangers.
-        yield from file.found(small, wanted + sizes[codes], self.n_probes, file.all_lists)
+        for rows, found in file.found(Z[small], (wanted + sizes[codes])[small], self.n_probes, file.all_lists):
+            yield small[rows], found
 
 
 Found = tuple[np.ndarray, np.ndarray]
+
+
+def usual_lists(n: int) -> int:
+    """Return how many lists "auto" makes of n rows."""
+    return int(8 * n**0.5)
 
 
 @dataclass(frozen=True)
@@ -173,7 +197,7 @@ class Filing:
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
             share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            group_centres, nearest_centre = _clustered(import_faiss(), Z[members], share)
+            group_centres, nearest_centre = _clustered(Z[members], share)
             centres.append(group_centres)
             list_of[members] = first[-1] + nearest_centre
             first.append(first[-1] + len(group_centres))
@@ -191,12 +215,12 @@ class InvertedFile:
 
     def __init__(self, Z: np.ndarray, filing: Filing) -> None:
         faiss = import_faiss()
-        self.Z, d = Z, Z.shape[1]
+        n, d = Z.shape
         self.centres, self.first = filing.centres, filing.first
         self.sizes = np.bincount(filing.list_of, minlength=len(self.centres))
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(self.centres))
         self._index.is_trained = True  # the centres are at hand, and lists are named by us
-        self._index.add_core(len(Z), faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
+        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
 
     @property
     def all_lists(self) -> np.ndarray:
@@ -208,42 +232,41 @@ class InvertedFile:
         return self.all_lists[self.first[group] : self.first[group + 1]]
 
     def lists_but(self, group: int) -> np.ndarray:
-        """Return the numbers of the lists of all other groups."""
+        """Return the numbers of the lists of all groups but one."""
         return np.delete(self.all_lists, slice(self.first[group], self.first[group + 1]))
 
-    def found(
-        self, rows: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray, queries: np.ndarray | None = None
-    ) -> Iterator[Found]:
-        """Yield rows and the numbers of the rows found near them in some lists, shape (b, r), -1 for none.
+    def found(self, Q: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray) -> Iterator[Found]:
+        """Yield numbers of queries and of the rows found near them in some lists, shape (b, r), -1 for none.
 
-        Row i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
-        It is one of `queries` (n_queries, d), by default of the rows that are filed.
+        Query i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
         """
-        Q = self.Z if queries is None else queries
-        coarse = import_faiss().IndexFlatL2(self.Z.shape[1])
+        coarse = import_faiss().IndexFlatL2(Q.shape[1])
         coarse.add(self.centres[lists])
         wanted = np.minimum(wanted, self.sizes[lists].sum())
-        rows = rows[wanted[rows] > 0]
-        while len(rows):
+        queries = np.flatnonzero(wanted > 0)
+        while len(queries):
             n_probes = min(n_probes, len(lists))
             lacking = []
-            for block in row_blocks(len(rows), 1, QUERIES):
-                asked = rows[block]
-                r = int(wanted[asked].max())
+            for block in row_blocks(len(queries), 1, QUERIES):
+                asked = queries[block]
                 probed = lists[coarse.search(Q[asked], n_probes)[1]]
                 self._index.nprobe = n_probes
-                _, found = self._index.search_preassigned(Q[asked], r, probed, None)
+                _, found = self._index.search_preassigned(Q[asked], int(wanted[asked].max()), probed, None)
                 enough = np.sum(found >= 0, axis=1) >= wanted[asked]
                 yield asked[enough], found[enough]
                 lacking.append(asked[~enough])
-            rows, n_probes = np.concatenate(lacking), 4 * n_probes
+            queries, n_probes = np.concatenate(lacking), 4 * n_probes
 
 
-def _clustered(faiss: Any, Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return centres of lists, and for every row the number of the nearest."""
+def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return centres of lists by k-means, and for every row the number of its own; many lists in two rounds of few."""
+    if n_lists > ONE_ROUND:
+        _, part = _clustered(Z, round(n_lists**0.5))
+        filing = Filing.of(Z, [members for members in members_of(part) if len(members)], n_lists)
+        return filing.centres, filing.list_of
     if n_lists == 1:
         return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
-    means = faiss.Kmeans(
+    means = import_faiss().Kmeans(
         Z.shape[1], n_lists, niter=10, seed=0, max_points_per_centroid=PER_CENTRE, min_points_per_centroid=1
     )
     means.train(Z)
@@ -259,8 +282,8 @@ def _looked_through(Z: np.ndarray, members: np.ndarray, wanted: np.ndarray) -> I
             yield members[block], members[index.kneighbors(Z[members[block]], return_distance=False)]
 
 
-def projected(X: Any, n_components: int | None) -> np.ndarray:
-    """Return the rows in leading principal components of a sample of them, float32, by blocks.
+def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
+    """Return the map of rows to the leading principal components of a sample of X; it yields float32, by blocks.
 
     None, or more of them than there are features: the rows themselves. 0: 48 for more than 96 features.
     """
@@ -268,40 +291,52 @@ def projected(X: Any, n_components: int | None) -> np.ndarray:
     d = PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
     sample = X[:: -(-n // SAMPLE)]
     if d >= min(p, sample.shape[0]):
-        return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=np.float32)
+        return lambda Q: np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, dtype=np.float32)
     pca = TruncatedSVD(d, random_state=0) if issparse(X) else PCA(d, svd_solver="covariance_eigh")
     V = pca.fit(sample).components_.T.astype(np.float32)
-    origin = np.float32(0.0) if issparse(X) else pca.mean_.astype(X.dtype)
-    Z = np.empty((n, d), np.float32)
-    for rows in row_blocks(n, p):
-        Z[rows] = (X[rows] - origin if not issparse(X) else X[rows].astype(np.float32)) @ V
-    return Z
+    origin = None if issparse(X) else pca.mean_.astype(X.dtype)
+
+    def project(Q: Any) -> np.ndarray:
+        Z = np.empty((Q.shape[0], d), np.float32)
+        for rows in row_blocks(Q.shape[0], p):
+            Z[rows] = (Q[rows] if origin is None else Q[rows] - origin).astype(np.float32) @ V
+        return Z
+
+    return project
 
 
-def _rank_again(
+def _put_nearest(
     lists: NeighborLists, X: Any, codes: np.ndarray, relation: Relation, rows: np.ndarray, found: np.ndarray
 ) -> None:
     """Fill the lists of some rows with the nearest of those found, by the distances in all features."""
+    for block, j, distances in _ranked(X[rows], X, found):
+        i = rows[block]
+        lists.put(i, j, distances, (j >= 0) & relation.holds(codes, i[:, None], j))
+
+
+def _ranked(Q: Any, X: Any, found: np.ndarray) -> list[tuple[slice, np.ndarray, np.ndarray]]:
+    """Return, by blocks of queries, rows that were found for them (-1: none), nearest first, and their distances."""
+    ranked: list[tuple[slice, np.ndarray, np.ndarray]] = []
 
     def part(blocks: Sequence[slice]) -> Value:
         for block in blocks:
-            i, j = rows[block, None], found[block]
-            distances = np.where(j < 0, np.inf, _distances(X, i, j))
+            j = found[block]
+            distances = np.where(j < 0, np.inf, _distances(Q[block], X, j))
             order = np.argsort(distances, axis=1, kind="stable")
-            j, distances = np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)
-            lists.put(rows[block], j, distances, (j >= 0) & relation.holds(codes, i, j))
+            ranked.append((block, np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)))
         return 0.0, 0.0
 
     # the differences of a block stay in the cache of a core
-    in_threads(part, row_blocks(len(rows), found.shape[1] * X.shape[1], 2**18), found.size * X.shape[1])
+    in_threads(part, row_blocks(len(found), found.shape[1] * X.shape[1], 2**18), found.size * X.shape[1])
+    return ranked
 
 
-def _distances(X: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return the distances from rows i (b, 1) to rows j (b, r)."""
+def _distances(Q: Any, X: Any, j: np.ndarray) -> np.ndarray:
+    """Return the distances from queries (b, p) to rows j of X (b, r)."""
     if issparse(X):
-        apart = X[np.broadcast_to(i, j.shape).ravel()] - X[j.ravel()]
+        apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
         return np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
-    apart = X[j] - X[i]
+    apart = X[j] - Q[:, None]
     return np.sqrt(np.einsum("brp,brp->br", apart, apart))
 
 
@@ -313,17 +348,16 @@ def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: Relation)
     listed = np.diff(G.indptr)
     asked = np.flatnonzero(listed)
     asked = asked[:: -(-len(asked) // QUESTIONED)] if len(asked) else asked
-    shares = []
-    for block in row_blocks(len(asked), X.shape[0]):
-        i = asked[block]
-        distances = euclidean_distances(X[i], X)
-        distances[~relation.holds(codes, i[:, None], np.arange(X.shape[0]))] = np.inf
-        for row, true in zip(i, distances, strict=True):
-            k = listed[row]
-            farthest = np.partition(true, k - 1)[k - 1]
-            own = G.data[G.indptr[row] : G.indptr[row + 1]]
-            shares.append(np.mean(own <= farthest * (1 + 1e-5)))
-    return float(np.mean(shares)) if shares else 1.0
+    k = listed[asked].max(initial=1)
+    true = np.full((len(asked), k), np.inf)
+    for rows in row_blocks(X.shape[0], max(1, len(asked))):
+        distances = euclidean_distances(X[asked], X[rows])
+        distances[~relation.holds(codes, asked[:, None], np.arange(X.shape[0])[rows])] = np.inf
+        true = np.partition(np.hstack([true, distances]), k - 1, axis=1)[:, :k]
+    true.sort(axis=1)
+    own = [G.data[G.indptr[row] : G.indptr[row + 1]] for row in asked]
+    farthest = true[np.arange(len(asked)), listed[asked] - 1] * (1 + 1e-5)
+    return float(np.mean([np.mean(d <= bound) for d, bound in zip(own, farthest, strict=True)])) if own else 1.0
 
 
 def _number(value: Any, name: str) -> int:

@@ -37,6 +37,10 @@ class Relation(enum.Enum):
         return (i != j) & (codes[i] == codes[j])
 
 
+# Of queries (b, p) and k: distances to the k nearest rows, nearest first, and their numbers, (b, k).
+Index = Callable[[Any, int], tuple[np.ndarray, np.ndarray]]
+
+
 class Searcher(Protocol):
     """What finds neighbours.
 
@@ -53,6 +57,9 @@ class Searcher(Protocol):
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does: the `lengths[i]` nearest rows of row i that are in the relation to it."""
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Return an index over rows, for up to `n_found` neighbours of queries that are not among them."""
 
 
 class NeighborLists:
@@ -80,9 +87,6 @@ class NeighborLists:
         return csr_array((self.distances, self.indices, self.indptr.astype(self.indices.dtype)), shape=(n, n))
 
 
-Index = Callable[[Any, int], tuple[np.ndarray, np.ndarray]]
-
-
 class Indexed:
     """Search with an index over some of the rows: a class, its complement, all.
 
@@ -97,7 +101,7 @@ class Indexed:
     recall: dict[str, float] | None = None
 
     def __init__(self, index_of: Callable[[Any, int], Index], name: str) -> None:
-        self.index_of, self.name = index_of, name
+        self.index, self.name = index_of, name
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does."""
@@ -151,7 +155,7 @@ class Indexed:
         if not lists.lengths[queries].any():
             return
         with config_context(assume_finite=True):
-            index = self.index_of(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
+            index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
             for block in row_blocks(len(queries), n_found):
                 rows = queries[block]
                 distances, found = index(X[rows], n_found)
@@ -208,6 +212,10 @@ class Listed:
         row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
         order = np.lexsort((distances.data, row))
         self.row, self.column, self.distance = row, distances.indices[order], distances.data[order]
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Refuse: what is given says nothing of other rows."""
+        raise ValueError("distances are given between the rows of X only: other rows need a search.")
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, of what is given; where that is not enough, warn."""

@@ -32,6 +32,8 @@ from .matches import Matches
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
 TILE_ROWS = 256
+# Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times slower.
+NOTHING = 1e-30
 
 
 def expected_matches(log_q: Any) -> tuple[Any, Any]:
@@ -229,12 +231,12 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
             _weigh_far(logits[:, k:], np.hstack([place[near], place[i]]), n_others - np.sum(near != i, axis=1))
             everybody = np.hstack([near, np.broadcast_to(candidates.far, (len(i), len(candidates.far)))])
             log_w = matches.log_weights(i, everybody, Z)
-            term, G, factor = _weights(logits, log_w, terms)
+            term, G = _weights(logits, log_w, terms)
             value += term
-            near_weights[rows] = factor * G[:, :k]
-            from_far = factor * (G[:, k:] @ far_ones)
+            near_weights[rows] = G[:, :k]
+            from_far = G[:, k:] @ far_ones
             gradient[rows] = from_far[:, -1:] * Z[rows] - from_far[:, :-1]
-            towards += G[:, k:].T @ (factor * z)
+            towards += G[:, k:].T @ z
         return value, towards
 
     height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1] + len(candidates.far))))
@@ -261,8 +263,8 @@ def _weigh_far(logits: np.ndarray, places: np.ndarray, n_others: np.ndarray) -> 
         logits += np.log(n_others / np.maximum(admitted, 1)).astype(logits.dtype)[:, None]
 
 
-def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the sum of the terms of some rows, G of their candidates and, beside it, the factors of G's rows."""
+def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tuple[float, np.ndarray]:
+    """Return the sum of the terms of some rows, and G of their candidates."""
     R = logits + (0.0 if log_w is None else log_w)
     p_top, r_top = _exponentiate(logits), _exponentiate(R)
     p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
@@ -271,7 +273,9 @@ def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tupl
     logits /= p_sum
     R /= r_sum
     logits -= R
-    return float(term.sum(dtype=np.float64)), logits, factor
+    logits *= factor
+    logits[np.abs(logits) < NOTHING] = 0.0
+    return float(term.sum(dtype=np.float64)), logits
 
 
 def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
