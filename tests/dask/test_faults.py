@@ -75,11 +75,18 @@ def test_a_killed_worker_changes_nothing(data):
             assert killer.acted.is_set()
             killer.join()
             np.testing.assert_allclose(found.components_, local.fit(*data).components_, rtol=1e-6, atol=1e-8)
-            client.wait_for_workers(3, timeout=60)
         assert nothing_is_left(client)
 
 
-def test_an_interrupted_fit_leaves_nothing_behind(client, data):
+@pytest.fixture
+def interruptible():
+    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_fit_leaves_nothing_behind(client, data, interruptible):
     interrupter = Meanwhile(client.scheduler.address, "with_nearer", interrupt)
     interrupter.start()
     with pytest.raises(KeyboardInterrupt) as caught:  # holds the traceback, and with it all that fit had in hand
