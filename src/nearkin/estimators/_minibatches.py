@@ -28,10 +28,10 @@ NEAR = 15  # candidates in the lists of "auto", fewer than L-BFGS needs: what th
 FAR = 500
 STEP = 0.1  # first length of a step, in units of a map that keeps distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-REFRESH = (0.1, 0.3)  # shares of the steps after which the lists are looked up again: a map moves most at the beginning
+REFRESH = 0.2  # share of the steps after which the lists are looked up again: a map moves most at the beginning
 BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
 ASKED = 200  # rows that tell the unit of many: each is compared with all
-FEW = 20_000  # rows that a start is found on
+FEW = 10_000  # rows that a start is found on
 JUDGES, JUDGED_NEAR, JUDGED_FAR, GROUPS = 5000, 50, 2000, 20  # for the estimate of the final objective
 
 
@@ -39,7 +39,7 @@ JUDGES, JUDGED_NEAR, JUDGED_FAR, GROUPS = 5000, 50, 2000, 20  # for the estimate
 class RowsInPlace(Scale):
     """Rows that stay where they are, in memory or in a file: what is asked for is copied, centred, and no more.
 
-    They are told to a map in units of the typical distance of neighbours, as `UnitRows` are.
+    A map takes them in units of the typical distance of neighbours, as `UnitRows`.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class RowsInPlace(Scale):
         return X.astype(self.dtype, copy=False)
 
     def embedded(self, B: np.ndarray) -> np.ndarray:
-        """Return all rows under a map, shape (n, m), about their mean; by blocks, if there are few directions."""
+        """Return all rows under a map, shape (n, m), about their mean."""
         A = (B / self.scale).astype(self.dtype)
         if self.mean is None:
             return embed(A, self.X)
@@ -164,7 +164,7 @@ class Minibatches:
         n_epochs = self.epochs(max_iter)
         n_steps = n_epochs * self.n_batches
         found = adam(
-            self._estimates({round(share * n_steps) for share in REFRESH}),
+            self._estimates(refresh_at=round(REFRESH * n_steps)),
             start,
             n_batches=self.n_batches,
             max_iter=n_epochs,
@@ -180,7 +180,7 @@ class Minibatches:
         """Take the steps of one epoch from where a descent is, and judge where they have led."""
         done = 0 if memory is None else memory.n_steps
         found = adam(
-            self._estimates(set()),
+            self._estimates(),
             B,
             n_batches=self.n_batches,
             max_iter=1,
@@ -195,10 +195,10 @@ class Minibatches:
         value, error = self.judged(found.x)
         return replace(found, value=value, error=error)
 
-    def _estimates(self, refresh: set[int]) -> Callable[[np.ndarray, int], tuple[float, np.ndarray]]:
-        """Return the loss of step t: of its part of the anchors, drawn anew in every epoch, and of its own far rows.
+    def _estimates(self, refresh_at: int = 0) -> Callable[[np.ndarray, int], tuple[float, np.ndarray]]:
+        """Return the loss as step t tells it: by its part of the anchors, drawn anew in every epoch, and its far rows.
 
-        The lists of near rows are those of the first map, and of the maps at the steps in `refresh`.
+        The lists of near rows are those of the first map, then those of the map at step `refresh_at`.
         """
         n = len(self.rows)
         order, table = np.arange(n), None
@@ -208,7 +208,7 @@ class Minibatches:
             batch = t % self.n_batches
             if batch == 0:
                 order = self.rng.permutation(n)
-            if table is None or t in refresh:
+            if table is None or t == refresh_at:
                 table = self.look_up(B)
             anchors = order[batch * n // self.n_batches : (batch + 1) * n // self.n_batches]
             return self.loss(B, anchors, table, None if self.n_near is None else self._far())
@@ -260,7 +260,7 @@ def _isometry(B: np.ndarray) -> float:
 def in_place(
     X: Any, matches: Matches, criterion: Criterion, m: int, rng: np.random.RandomState, *, within_span: bool
 ) -> tuple[RowsInPlace, Callable[[str], np.ndarray]]:
-    """Return rows as minibatches take them, and the function that finds a start by its name: on at most 20,000 rows.
+    """Return rows as minibatches take them, and the function that finds a start by its name: on at most 10,000 rows.
 
     What has been found on a part of the rows is scaled again for all: in a dense crowd neighbours are nearer.
     """

@@ -75,7 +75,7 @@ class NCA(LinearEmbedding):
         None lets every other row be a neighbour: exact, O(n^2) an iteration. An integer k keeps the k nearest in the
         current embedding, looked up again every 15 iterations, and 500 rows, evenly drawn, that stand for all others;
         for g the nearest of the same class, too. "auto" is exact up to 8,000 rows, then k = 50; with solver="sgd"
-        it is always k = 15, since the 500 rows that stand for all others are drawn anew for every step.
+        it is always k = 15, and the 500 rows are drawn anew for every step, at random.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
         How candidates are looked up. "auto" is approximate from 100,000 rows on; a transformer is one like
         scikit-learn's KNeighborsTransformer, which is cloned.
@@ -151,9 +151,9 @@ class NCA(LinearEmbedding):
     Stochastic gradient, as the paper suggests: f and g are means over rows, so b rows a step, drawn without return
     until all have had their turn, tell their gradients among the same candidates without bias. A step follows the mean
     of the last gradients. Its length is not theirs: 0.1 of the norm of a map that keeps distances, it falls to 0 evenly
-    (Adam, with one scale for all entries). The lists of near rows are those of the start, looked up again after a tenth
-    and three tenths of the steps. A step costs O(b k m p), whatever n is; memory beyond X is O(n (m + k)), and X may be
-    a numpy.memmap. The start is found on at most 20,000 rows.
+    (Adam, with one scale for all entries). The lists of near rows are those of the start, looked up again after a fifth
+    of the steps. A step costs O(b k m p), whatever n is; memory beyond X is O(n (m + k)), and X may be a numpy.memmap.
+    The start is found on at most 10,000 rows.
 
     KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept: the estimator can
     be used. So it can when a callback asks to stop.
@@ -316,7 +316,7 @@ class NCA(LinearEmbedding):
         criterion = self._criterion(X.shape[0])
         before = self._underway
         if before is None:
-            m = self._n_directions(min(X.shape))
+            m = self._n_directions(min(X.shape)) if first else len(self.components_)
             rows, start = in_place(X, matches, criterion, m, rng, within_span=False)
             before = Underway.begun(next(self._starts(rows, start, go_on=True)), rows, matches)
         rows, n_counted = RowsInPlace.of(X, before.unit), before.n_counted + X.shape[0]
