@@ -29,9 +29,8 @@ from nearkin import (
     DiscriminativeProjections,
     LaplacianEigenmaps,
     TDLClassifier,
-    choose_search,
 )
-from nearkin.neighbors import inverted, nearest, nearest_other_class, nearest_same_class, searcher
+from nearkin.neighbors import choose_search, inverted, nearest, nearest_other_class, nearest_same_class, searcher
 
 QUESTIONS = {
     "any": lambda X, y, k, search: nearest(X, k, search),

@@ -19,7 +19,6 @@ from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .estimators import SoftNeighborsRegressor as SoftNeighborsRegressor
 from .estimators import TDLClassifier as TDLClassifier
 from .neighbors import ApproximateSearch as ApproximateSearch
-from .neighbors import choose_search as choose_search
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,5 +41,4 @@ __all__ = [
     "SoftNeighborsClassifier",
     "SoftNeighborsRegressor",
     "TDLClassifier",
-    "choose_search",
 ]

@@ -46,7 +46,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     Fitting (`reset=True`) asks for at least two rows that are not all equal.
     """
     refuse_foreign(X, estimator=estimator)
-    X = canonical(validate_data(estimator, X, reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
+    X = canonical(validate_data(estimator, widened(X), reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
     if reset:
         check_spread(X)
     return X
@@ -68,7 +68,7 @@ def validate_labelled_rows(
     refuse_foreign(X, estimator=estimator)
     encode = encode or encode_labels
     codes = None if y is None else encode(y)[1]  # before validate_data, which trips over pandas' NA
-    X, codes = validate_data(estimator, X, codes, reset=reset, ensure_min_samples=2, **_ROWS)
+    X, codes = validate_data(estimator, widened(X), codes, reset=reset, ensure_min_samples=2, **_ROWS)
     X = canonical(X)
     check_spread(X)
     return X, codes
@@ -77,7 +77,7 @@ def validate_labelled_rows(
 def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_labelled_rows` does, and the real-valued target of every row as float64."""
     refuse_foreign(X, estimator=estimator)
-    X, y = validate_data(estimator, X, y, reset=reset, y_numeric=True, ensure_min_samples=2, **_ROWS)
+    X, y = validate_data(estimator, widened(X), y, reset=reset, y_numeric=True, ensure_min_samples=2, **_ROWS)
     X, y = canonical(X), np.asarray(y, dtype=np.float64)
     check_spread(X)
     if y.min() == y.max():
@@ -95,7 +95,7 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
     if y is not None:
         y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
     places = None if y is None else np.arange(len(y))  # stand for y, which may not be finite
-    X = canonical(validate_data(estimator, X, places, ensure_min_samples=2, **_ROWS)[0])
+    X = canonical(validate_data(estimator, widened(X), places, ensure_min_samples=2, **_ROWS)[0])
     check_spread(X)
     known = y[has_target(y)]
     if not len(known) or (known == known[0]).all():
@@ -113,7 +113,7 @@ def as_rows(X: Any) -> Any:
     """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
     refuse_foreign(X)
     with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
-        return canonical(check_array(X, **_ROWS))
+        return canonical(check_array(widened(X), **_ROWS))
 
 
 def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: bool = False) -> csr_array:
@@ -156,6 +156,11 @@ def validate_ties(affinity: Any, n_new: int, n: int) -> csr_array:
     if W.nnz and W.min() < 0:
         raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) where new rows are tied.")
     return canonical(csr_array(W))
+
+
+def widened(X: Any) -> Any:
+    """Return rows in float16 as float32, by which they are computed with; others as they are."""
+    return X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float16 else X
 
 
 def canonical(X: Any) -> Any:

@@ -63,6 +63,15 @@ class ApproximateSearch(BaseEstimator):
 
     faiss silences the threads of scikit-learn's own search when it is imported first in a process; nearkin imports it
     only here, after a first exact search, which keeps them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nearkin import DNE, ApproximateSearch
+    >>> X, y = load_digits(return_X_y=True)
+    >>> dne = DNE(10, search=ApproximateSearch(n_probes=100, check_recall=True)).fit(X, y)
+    >>> dne.search_, min(dne.search_recall_.values()) > 0.95
+    ('approximate', True)
     """
 
     def __init__(
