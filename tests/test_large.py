@@ -13,7 +13,7 @@ METHODS = [
     NMMP(4, n_neighbors_within=5, search="approximate"),
     LPP(4, search="approximate"),
     LDE(4, search="approximate"),
-    MFA(4, search="approximate"),
+    MFA(4, n_pairs=5, search="approximate"),
     NCA(4, solver="sgd", max_iter=1, search="approximate", random_state=0),
 ]
 
@@ -48,6 +48,8 @@ class TestLarge:
 
     def test_rows_in_float32_are_not_copied(self, rows, method, monkeypatch):
         """Beside lists, graphs and blocks, which are made small here, nothing of the size of X is held."""
+        if isinstance(method, NCA):
+            pytest.skip("a start is found on 10,000 rows, which are copied: see test_nca_sgd.py")
         X, y = np.repeat(rows[0], 6, axis=1), rows[1]
         for module in ("scatter", "_array", "neighbors.inverted", "estimators._minibatches"):
             blocks = __import__(f"nearkin.{module}", fromlist=["row_blocks"])
