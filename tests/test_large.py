@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import DNE, LDE, LPP, MFA, NCA, NMMP
+from nearkin.neighbors import inverted
 
 METHODS = [
     DNE(4, search="approximate"),
@@ -54,6 +55,7 @@ class TestLarge:
         for module in ("scatter", "_array", "neighbors.inverted", "estimators._minibatches"):
             blocks = __import__(f"nearkin.{module}", fromlist=["row_blocks"])
             monkeypatch.setattr(blocks, "row_blocks", lambda n, width, entries=0: small(n, width))
+        monkeypatch.setattr(inverted, "SAMPLE", 2000)
         clone(method).fit(X[:500], y[:500])  # what is imported and kept once
         tracemalloc.start()
         clone(method).fit(X, y)

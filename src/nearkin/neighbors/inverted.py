@@ -126,7 +126,7 @@ class Inverted:
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             distances, numbers = np.empty((Q.shape[0], k), X.dtype), np.empty((Q.shape[0], k), np.intp)
             for asked, found in file.found(project(Q), np.full(Q.shape[0], r), self.n_probes, file.all_lists):
-                for rows, j, d in _ranked(lambda block, asked=asked: Q[asked[block]], X, found):
+                for rows, j, d in _ranked(Q, asked, X, found):
                     distances[asked[rows]], numbers[asked[rows]] = d[:, :k], j[:, :k]
             return distances, numbers
 
@@ -318,19 +318,19 @@ def _put_nearest(
     lists: NeighborLists, X: Any, codes: np.ndarray, relation: Relation, rows: np.ndarray, found: np.ndarray
 ) -> None:
     """Fill the lists of some rows with the nearest of those found, by the distances in all features."""
-    for block, j, distances in _ranked(lambda block: X[rows[block]], X, found):
+    for block, j, distances in _ranked(X, rows, X, found):
         i = rows[block]
         lists.put(i, j, distances, (j >= 0) & relation.holds(codes, i[:, None], j))
 
 
-def _ranked(queries: Callable[[slice], Any], X: Any, found: np.ndarray) -> list[tuple[slice, np.ndarray, np.ndarray]]:
-    """Return, by blocks of queries, rows that were found for them (-1: none), nearest first, and their distances."""
+def _ranked(Q: Any, asked: np.ndarray, X: Any, found: np.ndarray) -> list[tuple[slice, np.ndarray, np.ndarray]]:
+    """Return, by blocks of the queries asked, what was found for them (-1: none), nearest first, and its distances."""
     ranked: list[tuple[slice, np.ndarray, np.ndarray]] = []
 
     def part(blocks: Sequence[slice]) -> Value:
         for block in blocks:
             j = found[block]
-            distances = np.where(j < 0, np.inf, _distances(queries(block), X, j))
+            distances = np.where(j < 0, np.inf, _distances(Q[asked[block]], X, j))
             order = np.argsort(distances, axis=1, kind="stable")
             ranked.append((block, np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)))
         return 0.0, 0.0
