@@ -54,8 +54,9 @@ class TestLarge:
         X, y = np.repeat(rows[0], 6, axis=1), rows[1]
         for module in ("scatter", "_array", "neighbors.inverted", "estimators._minibatches"):
             blocks = __import__(f"nearkin.{module}", fromlist=["row_blocks"])
-            monkeypatch.setattr(blocks, "row_blocks", lambda n, width, entries=0: small(n, width))
+            monkeypatch.setattr(blocks, "row_blocks", lambda n, width, entries=2**18: small(n, width, entries))
         monkeypatch.setattr(inverted, "SAMPLE", 2000)
+        monkeypatch.setattr(inverted, "QUERIES", 2000)
         clone(method).fit(X[:500], y[:500])  # what is imported and kept once
         tracemalloc.start()
         clone(method).fit(X, y)
@@ -64,6 +65,6 @@ class TestLarge:
         assert peak < X.nbytes
 
 
-def small(n, width):
-    step = max(1, 2**18 // max(1, width))
+def small(n, width, entries):
+    step = max(1, min(entries, 2**18) // max(1, width))
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
