@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from nearkin.objectives import stochastic, threads
+from nearkin import _threads
+from nearkin.objectives import stochastic
 from nearkin.objectives.matches import Classes, SoftMatches
 from nearkin.objectives.nca import expected_accuracy, log_likelihood, pair_cost
 from nearkin.objectives.stochastic import Candidates
@@ -114,8 +115,8 @@ class TestAgainstTheDefinition:
         A, (matches, _) = rng.normal(size=shape), target()
         value, gradient = objective(A, X, matches)
         monkeypatch.setattr(stochastic, "TILE_ROWS", 3)
-        monkeypatch.setattr(threads, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(threads, "n_threads", lambda: 3)
+        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
         again, gradient_again = objective(A, X, matches)
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
