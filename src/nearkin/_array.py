@@ -268,11 +268,15 @@ def centre(X: np.ndarray) -> np.ndarray:
 
 
 def near_origin(X: np.ndarray) -> np.ndarray:
-    """Return dense X, without a copy unless its mean is so far away that squared distances would lose digits."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    spread = X[:: -(-len(X) // 1000)] - mean
-    if mean @ mean <= 100 * np.einsum("ij,ij->", spread, spread) / len(spread):
-        return X
+    """Return dense X about its mean, far from which distances lose their digits.
+
+    float32 is computed with in float64, and stays as it is, without a copy, unless its mean is very far.
+    """
+    if X.dtype == np.float32:
+        mean = X.mean(axis=0, dtype=np.float64)
+        apart = X[:: -(-len(X) // 1000)] - mean
+        if mean @ mean <= 1e6 * np.einsum("ij,ij->", apart, apart) / len(apart):
+            return X
     return centre(X).astype(X.dtype, copy=False)
 
 

@@ -300,7 +300,8 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     d = PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
     sample = X[:: -(-n // SAMPLE)]
     if d >= min(p, sample.shape[0]):
-        return lambda Q: np.ascontiguousarray(Q.toarray() if issparse(Q) else Q, dtype=np.float32)
+        middle = 0.0 if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        return lambda Q: np.ascontiguousarray(Q.toarray() if issparse(Q) else Q - middle, dtype=np.float32)
     pca = TruncatedSVD(d, random_state=0) if issparse(X) else PCA(d, svd_solver="covariance_eigh")
     V = pca.fit(sample).components_.T.astype(np.float32)
     origin = None if issparse(X) else pca.mean_.astype(X.dtype)
