@@ -391,7 +391,7 @@ def test_the_penalty_counts_all_rows():
     model = sgd(2).partial_fit(X, y).partial_fit(X, y)
     assert model._underway.n_counted == 2 * len(X)
     B, rows = model._underway.B, RowsInPlace.of(X, model._underway.unit)
-    batches = Minibatches(rows, Classes(y), model._criterion, 2 * len(X), 50, 15, np.random.default_rng(0))
+    batches = Minibatches(rows, Classes(y), model._criterion(len(X)), 2 * len(X), 50, 15, np.random.default_rng(0))
     value = expected_accuracy(model.components_, X, Classes(y))[0] / len(X)
     assert batches.judged(B)[0] == pytest.approx(penalized(-value, B, B, 0.15, 2 * len(X))[0], rel=1e-6)
 

@@ -140,9 +140,10 @@ class TestDigits:
 
 def test_default_number_of_components():
     X, y = wine()
-    for criterion in ("trace_ratio", "ratio_trace"):
-        assert NMMP(criterion=criterion).fit(X, y).n_components_ == 7  # half of 13, rounded up
-        assert NMMP(criterion=criterion).fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
+    assert NMMP().fit(X, y).n_components_ == 7  # half of 13, rounded up
+    assert NMMP().fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
+    assert NMMP(criterion="ratio_trace").fit(X, y).n_components_ == 9  # 3 classes
+    assert NMMP(criterion="ratio_trace").fit(X[:, :5], y).n_components_ == 5
 
 
 def test_all_components_are_an_isometry():

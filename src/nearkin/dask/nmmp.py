@@ -90,7 +90,7 @@ class DaskNMMP(DaskTransformer):
             S_w = scatter(work, rows, work.map(binary, kin))
             strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b, filed))
             S_b = scatter(work, rows, work.map(binary, strangers))
-            W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows))
+            W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows), len(rows.sizes))
         nmmp._keep(RowSpace(None, None).lift(W), rows.dtype)
         nmmp.search_, nmmp.search_recall_ = search.name, None
         return self._take_over(nmmp)
