@@ -1,4 +1,4 @@
-"""NCA beside scikit-learn's: one evaluation, whole fits, memory, and all of MNIST.
+"""NCA beside scikit-learn's: one evaluation, whole fits, memory, and all of MNIST; and its two solvers side by side.
 
     NEARKIN_DATA=folder python benchmarks/nca.py
 
@@ -146,12 +146,34 @@ def real(name: str, m: int, scale: float) -> None:
         print(f"  {label}: {error:.2%} (fit and transform {seconds:.1f} s{extra})", flush=True)
 
 
+def solvers(name: str, m: int, scale: float, sizes: tuple[int, ...]) -> None:
+    """L-BFGS and stochastic gradient on the same training rows; errors are those of all test rows."""
+    path = os.path.join(os.environ.get("NEARKIN_DATA", ""), f"{name}.npz")
+    if not os.path.exists(path):
+        print(f"\n{name}: skipped, NEARKIN_DATA does not hold it.")
+        return
+    data = np.load(path)
+    X, y, train = data["X"].astype(np.float32) / scale, data["y"], data["split"] == 0
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(train))
+    print(f"\n{name}, {X.shape[1]} features, NCA({m}) by its two solvers; 3-NN errors on {(~train).sum()} test rows")
+    for n in sizes:
+        X_n, y_n = X[rows[:n]], y[rows[:n]]
+        took = {}
+        for solver in ("lbfgs", "sgd"):
+            took[solver], nca = timed(lambda: NCA(m, solver=solver, random_state=0).fit(X_n, y_n))  # noqa: B023
+            error = 1 - KNeighborsClassifier(3).fit(nca.transform(X_n), y_n).score(nca.transform(X[~train]), y[~train])
+            print(f"  n = {len(y_n)}, {solver}: {error:.2%}, {took[solver]:.1f} s, objective {nca.objective_:.4f}, "
+                  f"{nca.n_iter_} {'epochs' if solver == 'sgd' else 'iterations'}", flush=True)  # fmt: skip
+        print(f"  sgd took {took['sgd'] / took['lbfgs']:.2f} of the time.", flush=True)
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "evaluation": evaluation,
     "fits": fits,
     "memory": memory,
     "usps": lambda: real("usps", 50, 1.0),
     "mnist": lambda: real("mnist", 50, 255.0),
+    "solvers": lambda: solvers("mnist", 50, 255.0, (10_000, 30_000, 60_000)),
 }
 
 if __name__ == "__main__":

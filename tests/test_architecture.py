@@ -12,7 +12,7 @@ import nearkin
 ROOT = Path(nearkin.__file__).parent
 # From the roof to the ground: a module imports only from storeys below its own, solvers never see data, graphs never
 # see solvers.
-LEAVES = {"_array", "_callbacks", "_memory", "_warn"}
+LEAVES = {"_array", "_callbacks", "_memory", "_threads", "_warn"}
 ALLOWED = {
     **{leaf: set() for leaf in LEAVES},
     "neighbors": LEAVES,
@@ -27,8 +27,9 @@ ALLOWED = {
     "evaluation": LEAVES | {"estimators", "neighbors"},
     "plotting": LEAVES | {"estimators", "evaluation"},
     "papers": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "neighbors", "graphs", "tangent"},
-    "app": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "papers", "__init__"},
-    "__init__": {"estimators"},
+    "app": LEAVES | {"neighbors", "estimators", "evaluation", "plotting", "datasets", "papers", "__init__"},
+    "dask": LEAVES | {"estimators", "neighbors", "graphs", "scatter", "spectral", "objectives"},
+    "__init__": {"estimators", "neighbors"},
 }
 
 
@@ -75,6 +76,18 @@ print({"torch", "dask", "matplotlib", "pandas", "plotly", "rich"} & (set(sys.mod
 def test_import_needs_nothing_optional():
     code = "import sys; sys.modules.update(dict.fromkeys(['pandas', 'matplotlib', 'rich'])); import nearkin.evaluation"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dask_classes_need_dask_and_say_so():
+    code = """
+import sys; sys.modules["distributed"] = None
+try:
+    import nearkin.dask
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "nearkin[dask]"' in done.stdout
 
 
 def test_modules_stay_small_enough_to_read():

@@ -189,7 +189,8 @@ class TestDescents:
         told = [event for event, name in recorder.events if name == "iteration"]
         assert told == ["begin", "end"] * model.n_iter_
         root = recorder.told[0][1]
-        assert root.max_subtasks == getattr(model, DESCENTS_OF[type(model)]) * model.max_iter
+        allowed = 200 if model.max_iter == "auto" else model.max_iter
+        assert root.max_subtasks == getattr(model, DESCENTS_OF[type(model)]) * allowed
 
     def test_hands_over_the_map_so_far(self, estimator):
         X, y = data()
@@ -210,6 +211,44 @@ class TestDescents:
         )
         assert model.n_iter_ == 1
         assert model.loss_curve_[1] < model.loss_curve_[0]
+
+
+@listening
+class TestStochasticDescents:
+    @staticmethod
+    def model(**parameters):
+        return nearkin.NCA(2, solver="sgd", tol=1.0, random_state=0, **parameters)
+
+    @pytest.mark.parametrize(("max_iter", "announced"), [("auto", None), (12, 12)])
+    def test_tells_every_epoch(self, max_iter, announced):
+        recorder = Recorder()
+        model = self.model(max_iter=max_iter).set_callbacks(recorder).fit(*data())
+        told = [event for event, name in recorder.events if name == "iteration"]
+        assert told == ["begin", "end"] * model.n_iter_
+        assert recorder.told[0][1].max_subtasks == announced
+
+    def test_hands_over_the_map_so_far_and_stops_when_asked_to(self):
+        X, y = data()
+        recorder = Recorder(stop=True)
+        model = self.model(n_init=3).set_callbacks(recorder).fit(X, y)
+        assert model.n_iter_ == 1
+        fitted = [values["fitted"] for event, _, values in recorder.told if event == "end"]
+        np.testing.assert_array_equal(fitted[0].transform(X), model.transform(X))
+
+    def test_is_the_same_with_and_without_callbacks(self):
+        model = self.model(max_iter=12)
+        assert_same_fit(clone(model).set_callbacks(Recorder()).fit(*data()), clone(model).fit(*data()))
+
+    def test_partial_fit_is_a_fit_of_one_epoch(self):
+        recorder = Recorder()
+        self.model().set_callbacks(recorder).partial_fit(*data())
+        assert recorder.events == [
+            ("setup", "fit"), ("begin", "fit"), ("begin", "iteration"), ("end", "iteration"), ("end", "fit"),
+            ("teardown", "fit"),
+        ]  # fmt: skip
+        with pytest.raises(ValueError, match="does not vary"):
+            self.model().set_callbacks(recorder).partial_fit(np.ones((6, 2)), [0, 1] * 3)
+        assert recorder.events[-1] == ("teardown", "fit")
 
 
 @listening

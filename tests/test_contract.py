@@ -19,8 +19,10 @@ import nearkin
 from nearkin.estimators.base import LinearEmbedding
 
 ESTIMATORS = [
-    value for _, value in inspect.getmembers(nearkin, inspect.isclass) if issubclass(value, BaseEstimator)
-]  # fmt: skip
+    value
+    for _, value in inspect.getmembers(nearkin, inspect.isclass)
+    if issubclass(value, BaseEstimator) and hasattr(value, "fit")
+]
 LINEAR = [estimator for estimator in ESTIMATORS if issubclass(estimator, LinearEmbedding)]
 VARIANTS = [
     *(estimator() for estimator in LINEAR),
@@ -48,11 +50,13 @@ def data(n=60, p=8, dtype=np.float64):
 
 @pytest.mark.filterwarnings("ignore:No direction separates:UserWarning")  # the checks' labels are noise
 @pytest.mark.filterwarnings("ignore:n_components=:UserWarning")
+@pytest.mark.filterwarnings("ignore:max_iter=20:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")
 @parametrize_with_checks(
     [
         *VARIANTS,
         nearkin.DiscriminativeProjections(target="continuous"),
+        nearkin.NCA(solver="sgd", max_iter=20),
         *(estimator() for estimator in ESTIMATORS if estimator not in LINEAR),
     ],
     expected_failed_checks=lambda estimator: (
@@ -66,10 +70,11 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def test_every_public_name_is_documented():
-    for name in nearkin.__all__:
-        documentation = inspect.getdoc(getattr(nearkin, name))
+    assert {estimator.__name__ for estimator in ESTIMATORS} | {"ApproximateSearch"} == set(nearkin.__all__)
+    for estimator in ESTIMATORS:
+        documentation = inspect.getdoc(estimator)
         for section in ("Parameters", "Attributes", "Notes", "References", "Examples", "Cost:"):
-            assert section in documentation, f"{name} lacks {section}"
+            assert section in documentation, f"{estimator.__name__} lacks {section}"
 
 
 @pytest.mark.parametrize("estimator", VARIANTS, ids=repr)

@@ -1,10 +1,10 @@
-"""L-BFGS: problems with known answers, and every way to end."""
+"""L-BFGS and stochastic descent: problems with known answers, and every way to end."""
 
 import numpy as np
 import pytest
 from scipy.optimize import rosen, rosen_der
 
-from nearkin.descent import Status, lbfgs
+from nearkin.descent import Status, adam, lbfgs
 
 SCALES = np.array([[1.0, 3.0], [10.0, 0.5]])
 
@@ -96,3 +96,96 @@ def test_noise_of_single_precision_ends_quietly():
     assert result.status in (Status.STALLED, Status.CONVERGED, Status.MAX_ITER)
     assert result.value <= min(result.curve)
     assert result.value < 1
+
+
+class TestAdam:
+    @staticmethod
+    def noisy(x, t):
+        value, gradient = bowl(x)
+        return value, gradient + np.random.default_rng(t).normal(size=x.shape)
+
+    @staticmethod
+    def descend(estimate, start, *, length=1.0, n_batches=10, max_iter=100, **options):
+        n_steps = n_batches * max_iter
+        return adam(
+            estimate, start, n_batches=n_batches, max_iter=max_iter, tol=1e-4,
+            step=lambda t: length * (1 - t / n_steps), **options,
+        )  # fmt: skip
+
+    def test_a_bowl_with_noise(self):
+        result = self.descend(self.noisy, np.zeros((2, 2)))
+        np.testing.assert_allclose(result.x, 2.0, atol=0.1)
+        assert (result.n_iter, result.n_evaluations, len(result.curve)) == (100, 1000, 101)
+        assert result.status is Status.CONVERGED
+        assert result.curve[0] == bowl(np.zeros((2, 2)))[0]
+        assert result.value == result.curve[-1] == pytest.approx(7, abs=0.05)
+
+    def test_turns_with_the_coordinates(self):
+        Q = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]
+
+        def turned(x, t):
+            value, gradient = self.noisy(x @ Q.T, t)
+            return value, gradient @ Q
+
+        plain, other = self.descend(self.noisy, np.zeros((2, 2))), self.descend(turned, np.zeros((2, 2)))
+        np.testing.assert_allclose(other.x @ Q.T, plain.x, atol=1e-10)
+
+    @pytest.mark.parametrize("unit", [2.0**-30, 2.0**20])
+    def test_the_unit_of_the_values_does_not_matter(self, unit):
+        plain = self.descend(self.noisy, np.zeros((2, 2)))
+        other = self.descend(lambda x, t: tuple(unit * part for part in self.noisy(x, t)), np.zeros((2, 2)), unit=unit)
+        np.testing.assert_array_equal(other.x, plain.x)
+        assert other.status is plain.status
+
+    def test_a_short_descent_has_not_converged(self):
+        result = self.descend(self.noisy, np.full((2, 2), 500.0), max_iter=2)
+        assert result.status is Status.MAX_ITER
+
+    def test_goes_on_where_it_was(self):
+        def constant(t):
+            return 0.01
+
+        whole = adam(self.noisy, np.zeros((2, 2)), n_batches=5, max_iter=4, tol=0.0, step=constant)
+        first = adam(self.noisy, np.zeros((2, 2)), n_batches=5, max_iter=1, tol=0.0, step=constant)
+        second = adam(
+            lambda x, t: self.noisy(x, t + 5), first.x, n_batches=5, max_iter=3, tol=0.0, step=constant,
+            memory=first.memory,
+        )  # fmt: skip
+        np.testing.assert_array_equal(second.x, whole.x)
+        assert second.memory.n_steps == whole.memory.n_steps == 20
+
+    def test_no_gradient_is_no_step(self):
+        result = self.descend(lambda x, t: (1.0, np.zeros_like(x)), np.ones(3))
+        np.testing.assert_array_equal(result.x, 1.0)
+        assert result.status is Status.CONVERGED
+
+    def test_a_callback_sees_the_last_and_may_stop(self):
+        seen = []
+
+        def on_iteration(x):
+            seen.append(x)
+            return len(seen) == 2
+
+        result = self.descend(self.noisy, np.zeros((2, 2)), on_iteration=on_iteration)
+        assert (result.n_iter, result.status) == (2, Status.STOPPED)
+        np.testing.assert_array_equal(seen[-1], result.x)
+
+    def test_an_interrupt_keeps_the_last(self):
+        points = []
+
+        def interrupted(x, t):
+            points.append(x)
+            if t == 14:
+                raise KeyboardInterrupt
+            return self.noisy(x, t)
+
+        result = self.descend(interrupted, np.zeros((2, 2)))
+        assert (result.status, result.n_iter, result.n_evaluations) == (Status.INTERRUPTED, 1, 14)
+        np.testing.assert_array_equal(result.x, points[-1])
+
+    def test_an_interrupt_before_anything_is_raised(self):
+        def interrupted(x, t):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            self.descend(interrupted, np.zeros(2))

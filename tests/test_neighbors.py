@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.metrics import euclidean_distances
+from sklearn.neighbors import NearestNeighbors
 
-from nearkin import neighbors
 from nearkin.neighbors import closest_pairs, nearest, nearest_other_class, nearest_same_class
 
 
@@ -92,10 +92,8 @@ def test_sparse_far_from_the_origin_and_stored_twice():
 def test_many_small_classes_share_one_search(monkeypatch):
     """10,000 classes must not cost 10,000 copies of X: strangers of all small classes are found in one index."""
     fitted = []
-    original = neighbors.NearestNeighbors.fit
-    monkeypatch.setattr(
-        neighbors.NearestNeighbors, "fit", lambda self, X, y=None: fitted.append(len(X)) or original(self, X)
-    )
+    original = NearestNeighbors.fit
+    monkeypatch.setattr(NearestNeighbors, "fit", lambda self, X, y=None: fitted.append(len(X)) or original(self, X))
     X = np.random.default_rng(0).normal(size=(2000, 3))
     y = np.arange(2000) // 10
     G = nearest_other_class(X, y, 2)
@@ -107,13 +105,13 @@ def test_many_small_classes_share_one_search(monkeypatch):
 
 def test_pairs_compared_stay_within_two_n_squared(monkeypatch):
     pairs = []
-    original = neighbors.NearestNeighbors.kneighbors
+    original = NearestNeighbors.kneighbors
 
     def counting(self, X=None, n_neighbors=None, return_distance=True):
         pairs.append(X.shape[0] * self.n_samples_fit_)
         return original(self, X, n_neighbors)
 
-    monkeypatch.setattr(neighbors.NearestNeighbors, "kneighbors", counting)
+    monkeypatch.setattr(NearestNeighbors, "kneighbors", counting)
     y = np.repeat(np.arange(40), np.arange(1, 41) * 4)
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     nearest_same_class(X, y, 3)

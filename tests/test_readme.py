@@ -20,7 +20,7 @@ def test_python_examples():
     names = {"X": X, "y": y, "X_train": X_train, "X_test": X_test, "y_train": y_train, "y_test": y_test}
     names |= {"pairs": np.stack([X[:5], X[5:10]], axis=1), "X_new": X_test}
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         exec(block, names)
     plt.close("all")

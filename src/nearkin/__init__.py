@@ -18,6 +18,7 @@ from .estimators import PairNCA as PairNCA
 from .estimators import SoftNeighborsClassifier as SoftNeighborsClassifier
 from .estimators import SoftNeighborsRegressor as SoftNeighborsRegressor
 from .estimators import TDLClassifier as TDLClassifier
+from .neighbors import ApproximateSearch as ApproximateSearch
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "NMMP",
     "RCA",
     "TDL",
+    "ApproximateSearch",
     "DiscriminativeProjections",
     "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor",

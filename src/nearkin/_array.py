@@ -16,18 +16,27 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
-_FOREIGN = {"dask": "call .compute() on it", "torch": "pass X.numpy(force=True)"}
+_FOREIGN = {"dask": "call .compute() on it, or on some of its rows,", "torch": "pass X.numpy(force=True)"}
+
+# What to do with a Dask array instead, by the class that was given it.
+_DISTRIBUTED = {
+    **{name: f"take nearkin.dask.Dask{name}, or " for name in ("DNE", "LPP", "NCA", "NMMP")},
+    **{name: f"{name} does not distribute: for many rows set kernel='rbf' and n_landmarks, and "
+       for name in ("TDL", "TDLClassifier")},
+    **{name: f"{name} does not distribute: " for name in ("LMNN", "LaplacianEigenmaps")},
+}  # fmt: skip
 
 _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
-def refuse_foreign(array: Any, name: str = "X") -> None:
-    """Raise a TypeError with the remedy when `array` is a Dask collection or a torch tensor."""
+def refuse_foreign(array: Any, name: str = "X", estimator: Any = None) -> None:
+    """Raise a TypeError with the remedy, also by the estimator, when `array` is a Dask collection or a torch tensor."""
     library = type(array).__module__.partition(".")[0]
     if library in _FOREIGN:
+        instead = _DISTRIBUTED.get(type(estimator).__name__, "") if library == "dask" else ""
         raise TypeError(
             f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and SciPy sparse matrices "
-            f"and does not convert it silently: {_FOREIGN[library]} first."
+            f"and does not convert it silently: {instead}{_FOREIGN[library]} first."
         )
 
 
@@ -36,33 +45,39 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     Fitting (`reset=True`) asks for at least two rows that are not all equal.
     """
-    refuse_foreign(X)
-    X = canonical(validate_data(estimator, X, reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
+    refuse_foreign(X, estimator=estimator)
+    X = canonical(validate_data(estimator, widened(X), reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
     if reset:
         check_spread(X)
     return X
 
 
 def validate_labelled_rows(
-    estimator: Any, X: Any, y: Any, encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
+    *,
+    reset: bool = True,
 ) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ...
 
-    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none.
+    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none. Without
+    `reset` the features must be those of the last fit.
     """
-    refuse_foreign(X)
+    refuse_foreign(X, estimator=estimator)
     encode = encode or encode_labels
     codes = None if y is None else encode(y)[1]  # before validate_data, which trips over pandas' NA
-    X, codes = validate_data(estimator, X, codes, ensure_min_samples=2, **_ROWS)
+    X, codes = validate_data(estimator, widened(X), codes, reset=reset, ensure_min_samples=2, **_ROWS)
     X = canonical(X)
     check_spread(X)
     return X, codes
 
 
-def validate_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the real-valued target of every row as float64."""
-    refuse_foreign(X)
-    X, y = validate_data(estimator, X, y, y_numeric=True, ensure_min_samples=2, **_ROWS)
+def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_labelled_rows` does, and the real-valued target of every row as float64."""
+    refuse_foreign(X, estimator=estimator)
+    X, y = validate_data(estimator, widened(X), y, reset=reset, y_numeric=True, ensure_min_samples=2, **_ROWS)
     X, y = canonical(X), np.asarray(y, dtype=np.float64)
     check_spread(X)
     if y.min() == y.max():
@@ -75,12 +90,12 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
 
     NaN says that there is none. Some of the values that there are must vary.
     """
-    refuse_foreign(X)
+    refuse_foreign(X, estimator=estimator)
     refuse_foreign(y, "y")
     if y is not None:
         y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
     places = None if y is None else np.arange(len(y))  # stand for y, which may not be finite
-    X = canonical(validate_data(estimator, X, places, ensure_min_samples=2, **_ROWS)[0])
+    X = canonical(validate_data(estimator, widened(X), places, ensure_min_samples=2, **_ROWS)[0])
     check_spread(X)
     known = y[has_target(y)]
     if not len(known) or (known == known[0]).all():
@@ -98,7 +113,7 @@ def as_rows(X: Any) -> Any:
     """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
     refuse_foreign(X)
     with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
-        return canonical(check_array(X, **_ROWS))
+        return canonical(check_array(widened(X), **_ROWS))
 
 
 def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: bool = False) -> csr_array:
@@ -141,6 +156,11 @@ def validate_ties(affinity: Any, n_new: int, n: int) -> csr_array:
     if W.nnz and W.min() < 0:
         raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) where new rows are tied.")
     return canonical(csr_array(W))
+
+
+def widened(X: Any) -> Any:
+    """Return rows in float16 as float32, by which they are computed with; others as they are."""
+    return X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float16 else X
 
 
 def canonical(X: Any) -> Any:
@@ -245,6 +265,19 @@ def centre(X: np.ndarray) -> np.ndarray:
     X = X - X.mean(axis=0)
     X -= X.mean(axis=0)
     return X
+
+
+def near_origin(X: np.ndarray) -> np.ndarray:
+    """Return dense X about its mean, far from which distances lose their digits.
+
+    float32 is computed with in float64, and stays as it is, without a copy, unless its mean is very far.
+    """
+    if X.dtype == np.float32:
+        mean = X.mean(axis=0, dtype=np.float64)
+        apart = X[:: -(-len(X) // 1000)] - mean
+        if mean @ mean <= 1e6 * np.einsum("ij,ij->", apart, apart) / len(apart):
+            return X
+    return centre(X).astype(X.dtype, copy=False)
 
 
 def dense_float64(X: Any) -> np.ndarray:

@@ -51,11 +51,11 @@ class FitTask:
     estimator : estimator
     X, y
         As `fit` was given them: callbacks score on them, by the names of the columns and of the classes.
-    n_steps : int
-        How many steps there will be at most.
+    n_steps : int or None
+        How many steps there will be at most; None where the rows decide.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, n_steps: int) -> None:
+    def __init__(self, estimator: Any, X: Any, y: Any, n_steps: int | None) -> None:
         self._about = {"estimator": estimator, "X": X, "y": y}
         context = estimator._init_callback_context(max_subtasks=n_steps)
         self._context = context.call_on_fit_task_begin(**self._about)

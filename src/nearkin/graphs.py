@@ -17,7 +17,10 @@ def binary(G: csr_array) -> csr_array:
     return _reweighted(G, np.ones(G.nnz))
 
 
-def heat_kernel(G: csr_array, bandwidth: float | None = None, *, cut: float = 1e-10) -> csr_array:
+LEAST_WEIGHT = 1e-10  # of a heat kernel whose largest weight is 1
+
+
+def heat_kernel(G: csr_array, bandwidth: float | None = None, *, cut: float = LEAST_WEIGHT) -> csr_array:
     """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2.
 
     An infinite t gives weight 1. Weights below `cut` are 0: in scatters, rounding in the sums of larger ones would
@@ -44,7 +47,7 @@ def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:
     return _reweighted(G, scaled_weights(np.square(G.data, dtype=np.float64), product))
 
 
-def scaled_weights(squared: np.ndarray, product: np.ndarray) -> np.ndarray:
+def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
     """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales, and its limit where one is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(squared > 0, np.exp(-squared / product), 1.0)

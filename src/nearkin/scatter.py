@@ -10,7 +10,7 @@ exactly, so that no p x p matrix is ever formed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._array import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
+from ._threads import Value, in_threads
 from .graphs import connected_components, scaled_weights
 
 RANK_TOLERANCE = 1e-10
@@ -34,29 +35,57 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 
     Costs O(nnz(L) p + n p^2) for dense X; works in blocks of rows.
     """
-    X = X.astype(np.float64) if issparse(X) else _anchored(X, connected_components(L))
+    return _sparse_scatter(X, L) if issparse(X) else _dense_scatter(X, L)
+
+
+def _dense_scatter(X: np.ndarray, L: csr_array) -> np.ndarray:
+    anchor = _anchors(X, connected_components(L))
+
+    def part(blocks: Sequence[slice]) -> Value:
+        S = np.zeros((X.shape[1], X.shape[1]))
+        for rows in blocks:
+            ties = L[rows]
+            own = np.flatnonzero(np.diff(ties.indptr))
+            tied = np.union1d(ties.indices, own + rows.start)
+            A = _apart(X, tied, anchor[tied])
+            places = csr_array(
+                (ties.data, np.searchsorted(tied, ties.indices), ties.indptr), (len(ties.indptr) - 1, len(tied))
+            )
+            S += A[np.searchsorted(tied, own + rows.start)].T @ (places[own] @ A)
+        return 0.0, S
+
+    n, p = X.shape
+    tied_to_a_row = min(1 + L.nnz // n, 16)  # a dense graph ties any block to nearly all rows
+    S = in_threads(part, row_blocks(n, p * tied_to_a_row), L.nnz * p)[1]
+    return (S + S.T) / 2
+
+
+def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
+    X = X.astype(np.float64)
     S = np.zeros((X.shape[1], X.shape[1]))
     total = np.zeros(X.shape[1])
     for rows in row_blocks(X.shape[0], X.shape[1]):
         LX = L[rows] @ X
-        S += X[rows].T @ LX  # sparse X: a sparse product, added to the dense sum
+        S += X[rows].T @ LX  # a sparse product, added to the dense sum
         total += LX.sum(axis=0)
-    if issparse(X):  # total is 0 but for rounding, which an offset of X has magnified in S
-        S -= np.outer(X.mean(axis=0), total)
+    S -= np.outer(X.mean(axis=0), total)  # total is 0 but for rounding, which an offset of X has magnified in S
     return (S + S.T) / 2
 
 
-def _anchored(X: Any, group: np.ndarray) -> Any:
-    """Return X relative to a typical row of each group (connected component of the graph, class), in float64.
+def _apart(X: np.ndarray, rows: Any, origin: Any) -> np.ndarray:
+    """Return some rows of dense X relative to others (or to one), float64."""
+    return X[rows].astype(np.float64) - X[origin]
 
-    Differences within groups stay, and what does not differ in any becomes exactly 0: a feature that only loose rows
-    have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
+
+def _anchors(X: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return for every row of dense X a typical row of its group (connected component of the graph, class).
+
+    Relative to it, differences within groups stay, and what does not differ in any is exactly 0: a feature that only
+    loose rows have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
     """
-    if issparse(X):
-        return _sparsely_anchored(X, group)
-    X = centre(X)
-    to_mean = np.linalg.norm(X - group_means(X, group)[group], axis=1)
-    return X - X[_least_of_group(to_mean, group)[group]]
+    mean = X.mean(axis=0, dtype=np.float64)
+    to_mean = np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)])
+    return _least_of_group(to_mean, group)[group]
 
 
 def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
@@ -67,8 +96,23 @@ def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
 
 def group_means(X: Any, group: np.ndarray) -> Any:
     """Return the mean of every group 0, 1, ..., shape (c, p), sparse for sparse X."""
-    membership = csr_array((np.ones(len(group)), group, np.arange(len(group) + 1)))
-    return membership.T @ X / np.bincount(group)[:, None]
+    counts = np.bincount(group)
+    return _membership(group, len(counts)).T @ X / counts[:, None]
+
+
+def _membership(group: np.ndarray, n_groups: int) -> csr_array:
+    """Return 1 where the row is of the group, shape (n, c)."""
+    n = len(group)
+    return csr_array((np.ones(n), group, np.arange(n + 1)), shape=(n, n_groups))
+
+
+def _means_from(X: np.ndarray, anchor: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the mean of every group 0, 1, ... of dense X, relative to the anchors."""
+    counts = np.bincount(group)
+    sums = np.zeros((len(counts), X.shape[1]))
+    for rows in row_blocks(*X.shape):
+        sums += _membership(group[rows], len(counts)).T @ _apart(X, rows, anchor[rows])
+    return sums / counts[:, None]
 
 
 def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -99,11 +143,12 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
         X = _sparsely_anchored(X, np.zeros(len(w), dtype=int))
         mean = w @ X / w.sum()
         return second_moment(X, w) - w.sum() * np.outer(mean, mean)
-    X = centre(X)[w > 0]
-    w = w[w > 0]
-    X = X - X[np.linalg.norm(X - w @ X / w.sum(), axis=1).argmin()]  # see `_anchored`
-    X -= w @ X / w.sum()
-    return second_moment(X, w)
+    share = w / w.sum()
+    mean = sum(share[rows] @ X[rows].astype(np.float64) for rows in row_blocks(*X.shape))
+    away = [np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)]
+    typical = int(np.where(w > 0, np.concatenate(away), np.inf).argmin())  # see `_anchors`
+    mean = sum(share[rows] @ _apart(X, rows, typical) for rows in row_blocks(*X.shape))
+    return _sum_of_squares(X, w, lambda rows: _apart(X, rows, typical) - mean)
 
 
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
@@ -111,14 +156,30 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
     if issparse(X):
         X = X.astype(np.float64)
         return (X.T @ X.multiply(weights[:, None])).toarray()
-    X = np.asarray(X, dtype=np.float64)
-    return (X.T * weights) @ X
+    return _sum_of_squares(X, weights, lambda rows: X[rows].astype(np.float64))
+
+
+def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np.ndarray]) -> np.ndarray:
+    """Return `sum_i w_i a_i a_i'` for the rows of dense X as they are seen relative to something; no row of w_i = 0."""
+
+    def part(blocks: Sequence[slice]) -> Value:
+        S = np.zeros((X.shape[1], X.shape[1]))
+        for rows in blocks:
+            A = relative(rows)[w[rows] > 0]
+            S += (A.T * w[rows][w[rows] > 0]) @ A
+        return 0.0, S
+
+    return in_threads(part, row_blocks(*X.shape), X.size)[1]
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
-    X = _anchored(X, np.zeros_like(codes))  # of a constant feature, rounding would tell the means apart
-    return total_scatter(dense_float64(group_means(X, codes)), np.bincount(codes).astype(np.float64))
+    everybody = np.zeros_like(codes)  # one anchor: of a constant feature, rounding would tell the means apart
+    if issparse(X):
+        means = dense_float64(group_means(_sparsely_anchored(X, everybody), codes))
+    else:
+        means = _means_from(X, _anchors(X, everybody), codes)
+    return total_scatter(means, np.bincount(codes).astype(np.float64))
 
 
 def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -126,14 +187,14 @@ def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None)
 
     A feature that is constant in every class is exactly 0 in it, which no difference of two sums would be.
     """
-    X = _anchored(X, codes)
-    if weights is not None:
-        X = X * np.sqrt(weights)[codes][:, None]
+    w = np.ones(len(codes)) if weights is None else weights[codes]
     if issparse(X):
+        X = _sparsely_anchored(X, codes) * np.sqrt(w)[:, None]
         means = group_means(X, codes)
         return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
-    X -= group_means(X, codes)[codes]
-    return X.T @ X
+    anchor = _anchors(X, codes)
+    means = _means_from(X, anchor, codes)
+    return _sum_of_squares(X, w, lambda rows: _apart(X, rows, anchor[rows]) - means[codes[rows]])
 
 
 def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[np.ndarray]:
@@ -142,9 +203,11 @@ def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> It
     a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` ties all rows of a class, so its graph is never held: it is made by
     blocks of rows. With infinite scales the sum over classes is `within_scatter`.
     """
-    X = _anchored(X, codes)
+    anchor = None if issparse(X) else _anchors(X, codes)
+    X = _sparsely_anchored(X, codes) if issparse(X) else X
     for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
-        kin, s, n_c = X[members], scales[members], len(members)
+        kin = X[members] if anchor is None else _apart(X, members, anchor[members])
+        s, n_c = scales[members], len(members)
         lengths = row_norms(kin, squared=True)
         S = np.zeros((X.shape[1], X.shape[1]))
         for rows in row_blocks(n_c, n_c):

@@ -216,3 +216,19 @@ def test_help_has_examples(capsys, command):
     out = capsys.readouterr().out
     assert "examples:" in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("search", ["approximate", "auto"])
+def test_an_approximate_search_finds_the_same_in_a_small_table(here, capsys, search):
+    assert main(["predict", "m.skops", "new.csv", "-q"]) == 0
+    exact = capsys.readouterr().out
+    assert main(["predict", "m.skops", "new.csv", "-q", "--search", search]) == 0
+    first, second = (pd.read_csv(io.StringIO(text)) for text in (exact, capsys.readouterr().out))
+    assert (first["label"] == second["label"]).all()
+    np.testing.assert_allclose(first["distance_3"], second["distance_3"], atol=1e-6)
+
+
+def test_absent_faiss_is_one_line(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert main(["predict", "m.skops", "new.csv", "--search", "approximate"]) == 2
+    assert capsys.readouterr().err.endswith('An approximate search needs faiss: pip install "nearkin[ann]".\n')

@@ -140,9 +140,10 @@ class TestDigits:
 
 def test_default_number_of_components():
     X, y = wine()
-    assert NMMP().fit(X, y).n_components_ == 9  # 3 classes
-    assert NMMP().fit(X[:, :5], y).n_components_ == 5
-    assert NMMP(criterion="ratio_trace").fit(X, y).n_components_ == 9
+    assert NMMP().fit(X, y).n_components_ == 7  # half of 13, rounded up
+    assert NMMP().fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
+    assert NMMP(criterion="ratio_trace").fit(X, y).n_components_ == 9  # 3 classes
+    assert NMMP(criterion="ratio_trace").fit(X[:, :5], y).n_components_ == 5
 
 
 def test_all_components_are_an_isometry():
@@ -166,7 +167,7 @@ def test_more_components_than_directions_warns():
 
 def test_no_mutual_strangers_warns(monkeypatch):
     """Legal where many distances tie, as in text."""
-    monkeypatch.setattr(module, "nearest_other_class", lambda Z, codes, k: csr_array((len(codes), len(codes))))
+    monkeypatch.setattr(module, "nearest_other_class", lambda Z, codes, k, search: csr_array((len(codes), len(codes))))
     with pytest.warns(UserWarning, match="objective is 0 in the directions found.*use more neighbours"):
         model = NMMP(2).fit(*wine())
     assert model.objective_ == 0

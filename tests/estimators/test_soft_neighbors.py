@@ -1,12 +1,14 @@
 """The stochastic rule: every training row votes."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 
-from nearkin import NCA, SoftNeighborsClassifier, SoftNeighborsRegressor
+from nearkin import NCA, ApproximateSearch, SoftNeighborsClassifier, SoftNeighborsRegressor
 from nearkin.estimators import _starts, soft_neighbors
 
 
@@ -122,3 +124,26 @@ def test_rows_beyond_all_distance_are_refused():
     X, y, _ = problem()
     with pytest.raises(ValueError, match="bandwidths"):
         SoftNeighborsClassifier().fit(X, y).predict([[1e160] * 4])
+
+
+@pytest.mark.parametrize("search", ["exact", ApproximateSearch(n_probes=1000)], ids=["exact", "approximate"])
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+def test_the_nearest_votes_are_most_of_all(search, container):
+    """With enough of them nothing changes: votes fall off as exp(-d^2)."""
+    X, y = load_iris(return_X_y=True)
+    rows, queries = container(X[::2]), container(X[1::2])
+    everybody = SoftNeighborsClassifier(bandwidth=0.3).fit(rows, y[::2]).predict_proba(queries)
+    nearest = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=70, search=search).fit(rows, y[::2])
+    np.testing.assert_allclose(nearest.predict_proba(queries), everybody, atol=1e-6)
+    one = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=1, search=search).fit(rows, y[::2])
+    assert set(np.unique(one.predict_proba(queries))) == {0.0, 1.0}
+    numbers = SoftNeighborsRegressor(bandwidth=0.3, n_neighbors=70, search=search).fit(rows, y[::2])
+    np.testing.assert_allclose(numbers.predict(queries), everybody @ [0, 1, 2], atol=1e-6)
+
+
+def test_approximate_votes_can_be_pickled():
+    X, y = load_iris(return_X_y=True)
+    fitted = SoftNeighborsClassifier(search="approximate").fit(X, y)
+    before = fitted.predict_proba(X)
+    assert fitted.search_ == "approximate"
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), before)

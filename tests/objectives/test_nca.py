@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from nearkin.objectives import stochastic, threads
+from nearkin import _threads
+from nearkin.objectives import stochastic
 from nearkin.objectives.matches import Classes, SoftMatches
 from nearkin.objectives.nca import expected_accuracy, log_likelihood, pair_cost
 from nearkin.objectives.stochastic import Candidates
@@ -114,8 +115,8 @@ class TestAgainstTheDefinition:
         A, (matches, _) = rng.normal(size=shape), target()
         value, gradient = objective(A, X, matches)
         monkeypatch.setattr(stochastic, "TILE_ROWS", 3)
-        monkeypatch.setattr(threads, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(threads, "n_threads", lambda: 3)
+        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
         again, gradient_again = objective(A, X, matches)
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -149,6 +150,29 @@ class TestAgainstTheDefinition:
         numeric = finite_differences(lambda A: objective(A, X, matches, candidates), A)
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7)
 
+    def test_parts_of_the_anchors_add_up_to_all(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        near = np.array([rng.permutation(np.delete(np.arange(40), i))[:9] for i in range(40)])
+        near[3, 4] = 3  # itself: nobody
+        candidates = Candidates(near, np.arange(0, 40, 3))
+        value, gradient = objective(A, X, matches, candidates)
+        parts = []
+        for anchors in np.split(rng.permutation(40), [1, 12, 13, 30]):
+            needed, among_these = candidates.of(anchors)
+            np.testing.assert_array_equal(needed[: len(anchors)], anchors)
+            parts.append(objective(A, X[needed], matches.among(needed), among_these))
+        assert sum(part[0] for part in parts) == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(sum(part[1] for part in parts), gradient, atol=1e-12 * np.abs(gradient).max())
+
+    def test_no_near_rows_and_all_far_is_exact(self, objective, shape, target):
+        X, rng = rows()
+        A, (matches, _) = rng.normal(size=shape), target()
+        value, gradient = objective(A, X, matches)
+        again, gradient_again = objective(A, X, matches, Candidates(np.empty((40, 0), int), rng.permutation(40)))
+        assert again == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(gradient_again, gradient, atol=1e-12 * np.abs(gradient).max())
+
     def test_moved_rotated_and_permuted(self, objective, shape, target):
         X, rng = rows()
         A, (matches, _) = rng.normal(size=shape), target()
@@ -177,6 +201,20 @@ def test_is_the_objective_of_scikit_learn():
     ours, our_gradient = expected_accuracy(A, X, matches)
     assert ours == pytest.approx(-value, rel=1e-10)
     np.testing.assert_allclose(our_gradient.ravel(), -gradient, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e3, 1e6])
+@every_objective
+def test_no_weights_near_the_smallest_number_there_is(objective, scale):
+    """They would change nothing, and make products ten times slower."""
+    X, rng = rows()
+    X, A = X.astype(np.float32), (scale * rng.normal(size=(3, 5))).astype(np.float32)
+    codes, near = rng.integers(0, 2, 40), np.array([np.roll(np.arange(40), -i)[1:9] for i in range(40)])
+    needed, candidates = Candidates(near, np.arange(0, 40, 3)).of(np.arange(7))
+    Z = X[needed] @ A.T
+    terms = stochastic.expected_matches if objective is expected_accuracy else stochastic.log_matches
+    gradient = stochastic.among_candidates(Z, candidates, Classes(codes[needed]), terms)[1]
+    assert not ((gradient != 0) & (np.abs(gradient) < np.finfo(np.float32).tiny)).any()
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e3, 1e6])

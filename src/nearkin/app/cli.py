@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run = papers.papers if options.command == "papers" else getattr(commands, options.command)
         return run(options, arguments)
-    except (TableError, ModelFileError, OSError) as error:
+    except (TableError, ModelFileError, OSError, ImportError) as error:
         return _fail(console.printable(str(error)))
     except MemoryError as error:
         return _fail(f"out of memory ({error}): take fewer rows or columns")
@@ -174,6 +174,13 @@ def _add_model_commands(commands: argparse._SubParsersAction) -> None:
             default="-",
             help=".csv, .parquet or .npz (default: CSV to standard output)",
         )
+    predict.add_argument(
+        "--search",
+        choices=["exact", "approximate", "auto"],
+        default="exact",
+        help="how the nearest rows are found: exactly (the default), approximately (needs faiss; quicker for 100,000 "
+        "rows learned from and more), or whichever their number suggests",
+    )
     inspect.add_argument("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
 
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Label new rows, or predict their numbers, with the rows that speak for it."""
-    return _apply(options, lambda model: "labelled" if model.asked is CLASSIFICATION else "predicted", _predicted)
+    predicted = partial(_predicted, search=options.search)
+    return _apply(options, lambda model: "labelled" if model.asked is CLASSIFICATION else "predicted", predicted)
 
 
 def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -149,8 +151,8 @@ def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: C
     return DONE
 
 
-def _predicted(model: Model, X: Any, output: Path | None, progress: Any) -> dict[str, Any]:
-    found = predict_rows(model, X, progress)
+def _predicted(model: Model, X: Any, output: Path | None, progress: Any, *, search: str) -> dict[str, Any]:
+    found = predict_rows(model, X, progress, search)
     columns: dict[str, Any] = dict(found.answer)
     if output is not None and output.suffix.lower() == ".npz":
         return columns | {"nearest": found.nearest, "distance": found.distance}

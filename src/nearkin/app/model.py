@@ -12,13 +12,13 @@ import sklearn
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._array import row_blocks
 from ..estimators import DNE, LDE, LFDA, LMNN, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
+from ..neighbors import searcher
 from ..plotting import feature_stretch
 from .columns import Progress, ignore
 from .encoder import ColumnEncoder
@@ -196,15 +196,19 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
     return vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
 
 
-def predict(model: Model, X: Any, progress: Progress = ignore) -> Prediction:
-    """Return answers and nearest training rows of encoded rows; n distances to every row that votes."""
-    search = NearestNeighbors(n_neighbors=model.n_neighbors, algorithm="brute").fit(model.voters())
+def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "exact") -> Prediction:
+    """Return answers and nearest training rows of encoded rows; each is compared with every row that votes.
+
+    An approximate `search` compares it with a part of them; its lists of all that vote are made first.
+    """
+    voters = model.voters()
+    index = searcher(search, voters.shape[0]).index(voters, model.n_neighbors)
     votes = model.asked is CLASSIFICATION
     n_rows = X.shape[0]
     width = max(model.n_neighbors + votes * len(model.classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
     answers, nearest, distance = [], [], []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
-        far, near = search.kneighbors(model.transform(X[block]))
+        far, near = index(model.transform(X[block]), model.n_neighbors)
         answers.append(_majority(model, near) if votes else _mean(model, near))
         nearest.append(model.rows[near])
         distance.append(far)

@@ -15,6 +15,7 @@ from .._array import densified
 from .._callbacks import FitTask
 from .._warn import warn_user
 from ..descent import DescentResult, Status, lbfgs
+from ..objectives.nca import embed
 from ..scatter import RowSpace, row_space
 from ._starts import unit_distance
 
@@ -25,30 +26,19 @@ Loss = Callable[[np.ndarray, Any], tuple[float, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class UnitRows:
-    """Rows about their mean, in units of the typical distance of neighbours: what descent sees has no scale.
+class Scale:
+    """How a map of rows in units of the typical distance of neighbours and one of the features come from each other.
 
     Attributes
     ----------
-    X : array of shape (n, r), or sparse matrix
-        float64 for up to 2,000 rows, float32 beyond: there the sums of many rows make up for it. Sparse X is not
-        centred.
     unit : float
+        The typical distance.
     space : RowSpace
         The way back to the features.
     """
 
-    X: Any
     unit: float
     space: RowSpace
-
-    @classmethod
-    def of(cls, X: Any, *, within_span: bool) -> UnitRows:
-        """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the rows."""
-        space = row_space(X) if within_span and X.shape[1] > X.shape[0] else RowSpace(densified(X), None)
-        X = _centred(space.coordinates, np.float64 if X.shape[0] <= EXACT_PRECISION else np.float32)
-        unit = unit_distance(X)
-        return cls(X / X.dtype.type(unit), unit, space)
 
     def components(self, B: np.ndarray, dtype: Any) -> np.ndarray:
         """Return a map of these rows as a map of the features, shape (m, p); a vector is the diagonal of one."""
@@ -58,6 +48,32 @@ class UnitRows:
     def coordinates_of(self, A: np.ndarray) -> np.ndarray:
         """Return a map (m, p) of the features as a map of these rows."""
         return A * self.unit if self.space.to_features is None else A @ self.space.basis.T * self.unit
+
+
+@dataclass(frozen=True)
+class UnitRows(Scale):
+    """Rows about their mean, in units of the typical distance of neighbours: what descent sees has no scale.
+
+    Attributes
+    ----------
+    X : array of shape (n, r), or sparse matrix
+        float64 for up to 2,000 rows, float32 beyond: there the sums of many rows make up for it. Sparse X is not
+        centred.
+    """
+
+    X: Any
+
+    @classmethod
+    def of(cls, X: Any, *, within_span: bool) -> UnitRows:
+        """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the rows."""
+        space = row_space(X) if within_span and X.shape[1] > X.shape[0] else RowSpace(densified(X), None)
+        X = _centred(space.coordinates, np.float64 if X.shape[0] <= EXACT_PRECISION else np.float32)
+        unit = unit_distance(X)
+        return cls(unit, space, X / X.dtype.type(unit))
+
+    def embedded(self, B: np.ndarray) -> np.ndarray:
+        """Return the rows under a map, shape (n, m), about their mean."""
+        return embed(B, self.X)
 
 
 def _centred(X: Any, dtype: Any) -> Any:
@@ -139,12 +155,12 @@ def followed(first: DescentResult, then: DescentResult) -> DescentResult:
     return replace(then, n_iter=n_iter, n_evaluations=n_evaluations, curve=first.curve + then.curve)
 
 
-def telling(task: FitTask, rows: UnitRows, dtype: Any) -> Callable[[np.ndarray], bool]:
+def telling(task: FitTask, rows: Scale, dtype: Any) -> Callable[[np.ndarray], bool]:
     """Return the function that tells callbacks of an iteration, and says whether one of them asks to stop."""
     return lambda B: task.iteration(lambda: {"components_": rows.components(B, dtype)})
 
 
-def keep(estimator: Any, best: DescentResult, rows: UnitRows, dtype: Any) -> None:
+def keep(estimator: Any, best: DescentResult, rows: Scale, dtype: Any) -> None:
     """Set what every map says of the descent that found it, but for the objective, which is the method's own."""
     estimator.components_ = rows.components(best.x, dtype)
     estimator.n_components_ = len(estimator.components_)
@@ -190,14 +206,19 @@ def best_descent(
 
 def report(best: DescentResult, last: Status, max_iter: int) -> None:
     """Raise the interrupt that ended the descent, once the estimator has kept its result; warn of what did not end."""
-    if last is Status.INTERRUPTED:
-        raise KeyboardInterrupt
+    raise_interrupt(last)
     if best.status is Status.MAX_ITER:
         warn_user(
             f"max_iter={max_iter} iterations ended the descent before it converged: the map is good, not final. Raise "
             "max_iter or tol, or standardize the features.",
             ConvergenceWarning,
         )
+
+
+def raise_interrupt(status: Status) -> None:
+    """Raise the interrupt that ended a descent, once the estimator has kept its result."""
+    if status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def report_unmoved(best: DescentResult) -> None:

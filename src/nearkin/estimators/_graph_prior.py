@@ -20,7 +20,7 @@ from .._array import row_blocks, validate_affinity, validate_ties
 from .._memory import require_memory
 from .._warn import warn_user
 from ..graphs import coupled_rows, either, heat_kernel, indicators, laplacian, normalized_laplacian
-from ..neighbors import nearest
+from ..neighbors import EXACT, Searcher, nearest
 from ..spectral import SpectralResult, smallest_eigenpairs
 
 AFFINITIES = ("knn", "full")
@@ -48,7 +48,9 @@ class RowGraph:
     bandwidth: float
 
     @classmethod
-    def of(cls, X: Any, affinity: str, n_neighbors: int, bandwidth: float | None) -> tuple[RowGraph, csr_array]:
+    def of(
+        cls, X: Any, affinity: str, n_neighbors: int, bandwidth: float | None, search: Searcher = EXACT
+    ) -> tuple[RowGraph, csr_array]:
         """Return the rule and the symmetric graph of the rows X; t is by default the mean d^2 to the k nearest."""
         n = X.shape[0]
         if affinity not in AFFINITIES:
@@ -58,7 +60,7 @@ class RowGraph:
         full = affinity == "full"
         if full:
             require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
-        G = nearest(X, n - 1 if full else n_neighbors)
+        G = nearest(X, n - 1) if full else nearest(X, n_neighbors, search)
         if bandwidth is None:
             bandwidth = _mean_square_to_nearest(G, n_neighbors) or np.inf
         origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)

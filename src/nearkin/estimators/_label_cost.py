@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, diags_array
 from sklearn.dummy import DummyClassifier
 
 from ..graphs import laplacian, mean_weights
-from ..neighbors import nearest_other_class, nearest_same_class
+from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class
 from ._graph_prior import GraphPrior
 from ._kernel_prior import KernelPrior
 from .soft_neighbors import SoftNeighborsClassifier
@@ -18,7 +18,7 @@ REGS = tuple(8.0**power for power in range(6))
 FOLDS = 3
 
 
-def label_cost(X: Any, codes: np.ndarray, n_neighbors: int) -> csr_array:
+def label_cost(X: Any, codes: np.ndarray, n_neighbors: int, search: Searcher = EXACT) -> csr_array:
     """Return C of eq. 6, symmetric, shape (n, n): tr(CD) is the sum of the labelled rows' costs.
 
     A labelled row i costs the mean of d_ij over its k nearest labelled rows of its class, minus that over its k nearest
@@ -28,7 +28,8 @@ def label_cost(X: Any, codes: np.ndarray, n_neighbors: int) -> csr_array:
     if len(np.unique(codes[labelled])) < 2:
         return csr_array((n, n))
     X, codes = X[labelled], codes[labelled]
-    kin, strangers = nearest_same_class(X, codes, n_neighbors), nearest_other_class(X, codes, n_neighbors)
+    kin = nearest_same_class(X, codes, n_neighbors, search)
+    strangers = nearest_other_class(X, codes, n_neighbors, search)
     both = (np.diff(kin.indptr) > 0) & (np.diff(strangers.indptr) > 0)
     C = (diags_array(both.astype(np.float64)) @ (mean_weights(kin) - mean_weights(strangers))).tocoo()
     C = csr_array((C.data / 2, (labelled[C.row], labelled[C.col])), shape=(n, n))

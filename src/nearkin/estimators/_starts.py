@@ -26,14 +26,21 @@ def scaled(A: np.ndarray, X: Any) -> np.ndarray:
     return A / unit_distance(embed(A, X))
 
 
-def unit_distance(X: Any) -> float:
+def unit_distance(X: Any, count: int = SAMPLE) -> float:
     """Return the distance u at which the neighbourhoods `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` are sane.
 
-    Their mean perplexity is then 10 rows; half of all rows where these are fewer than 20, and twice the duplicates that
-    a row has where these are more than 5. Of more than 1,000 rows, 1,000 are asked, drawn evenly by their distance from
-    the centre, and each looks at its 100 nearest.
+    Of more than `count` rows, so many are asked, drawn evenly by their distance from the centre, and each looks at its
+    100 nearest.
     """
-    squares = near_squares(X)
+    return sane_unit(near_squares(X, count))
+
+
+def sane_unit(squares: np.ndarray) -> float:
+    """Return u from the squared distances of some rows to their nearest, ascending.
+
+    The mean perplexity is then 10 rows; half of all rows where these are fewer than 20, and twice the duplicates that a
+    row has where these are more than 5.
+    """
     if not squares.any():
         return 1.0
     typical = squares[squares > 0].mean()
@@ -56,10 +63,10 @@ def perplexity(squares: np.ndarray) -> float:
     return float(np.mean(total * np.exp((E * excess).sum(axis=1) / total)))
 
 
-def near_squares(X: Any) -> np.ndarray:
+def near_squares(X: Any, count: int = SAMPLE) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
     n = X.shape[0]
-    sample = drawn_evenly(X, SAMPLE)
+    sample = drawn_evenly(X, count)
     index = NearestNeighbors(algorithm="brute").fit(X)
     distances, found = index.kneighbors(X[sample], n_neighbors=min(n, NEAR + 1))
     squares = np.where(found == sample[:, None], np.inf, distances.astype(np.float64) ** 2)
@@ -68,8 +75,17 @@ def near_squares(X: Any) -> np.ndarray:
 
 def drawn_evenly(X: Any, count: int) -> np.ndarray:
     """Return at most `count` rows, drawn evenly by their distance from the origin: the same whatever their order."""
-    norms = np.asarray(X.multiply(X).sum(axis=1)).ravel() if issparse(X) else np.einsum("ij,ij->i", X, X)
-    return np.argsort(norms, kind="stable")[:: -(-X.shape[0] // count)]
+    return evenly_by(np.asarray(X.multiply(X).sum(axis=1)).ravel() if issparse(X) else squared_norms(X), count)
+
+
+def squared_norms(X: np.ndarray) -> np.ndarray:
+    """Return the squared distance of every row from the origin."""
+    return np.einsum("ij,ij->i", X, X)
+
+
+def evenly_by(norms: np.ndarray, count: int) -> np.ndarray:
+    """Return at most `count` rows, evenly by their norms."""
+    return np.argsort(norms, kind="stable")[:: -(-len(norms) // count)]
 
 
 def directions(init: str, X: Any, m: int, codes: np.ndarray | None, rng: Any) -> np.ndarray:

@@ -23,7 +23,7 @@ from .._array import (
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
 from ..graphs import either, heat_kernel, laplacian
-from ..neighbors import nearest
+from ..neighbors import nearest, searcher
 from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ratio_trace
 from .base import LinearEmbedding
@@ -64,6 +64,9 @@ class DiscriminativeProjections(LinearEmbedding):
         send all of them to one point.
     n_neighbors : int, default=10
         k of the graph.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -88,6 +91,10 @@ class DiscriminativeProjections(LinearEmbedding):
         Sum of the eigenvalues: tr V'(A + C)V.
     rank_ : int
         Dimension in which the problem was solved: the rank of B + C, less the directions left out.
+    search_ : str
+        How neighbours were found: "exact", "approximate" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -128,12 +135,19 @@ class DiscriminativeProjections(LinearEmbedding):
     """
 
     def __init__(
-        self, n_components: int = 2, *, target: str = "classes", mu: float | None = None, n_neighbors: int = 10
+        self,
+        n_components: int = 2,
+        *,
+        target: str = "classes",
+        mu: float | None = None,
+        n_neighbors: int = 10,
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.target = target
         self.mu = mu
         self.n_neighbors = n_neighbors
+        self.search = search
 
     @with_callbacks
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> DiscriminativeProjections:
@@ -176,11 +190,12 @@ class DiscriminativeProjections(LinearEmbedding):
                 f"features to {LARGEST_ORDER} or fewer first, e.g. with sklearn.decomposition.TruncatedSVD."
             )
 
+        search = searcher(self.search, n)
         discrete = classes is not None
         rows = row_space(X, centred=discrete)
         Z = rows.coordinates
         with task.step("graph"):
-            W = either(heat_kernel(nearest(Z, k))) if W is None else W
+            W = either(heat_kernel(nearest(Z, k, search))) if W is None else W
             labelled = y >= 0 if discrete else has_target(y)
             mu = _weight_of_graph(W, SHARE[self.target] * labelled.sum()) if mu is None else mu
         with task.step("scatter"):
@@ -202,6 +217,7 @@ class DiscriminativeProjections(LinearEmbedding):
         self.n_components_ = self.components_.shape[0]
         self.objective_ = result.objective
         self.rank_ = result.rank
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

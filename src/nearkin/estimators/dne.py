@@ -11,7 +11,7 @@ from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from .._warn import warn_user
 from ..graphs import binary, either, laplacian, signed
-from ..neighbors import nearest_other_class, nearest_same_class
+from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class, searcher
 from ..scatter import RowSpace, row_space, scatter, scatter_operator
 from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
 from .base import LinearEmbedding
@@ -36,6 +36,9 @@ class DNE(LinearEmbedding):
         p, and may exceed the negative ones: with p the distances are those of the raw features again.
     n_neighbors : int, default=1
         k of the graph (not of a later vote).
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -48,6 +51,10 @@ class DNE(LinearEmbedding):
         m.
     objective_ : float
         Phi(P), twice the sum of the kept eigenvalues (eq. 13).
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -81,12 +88,13 @@ class DNE(LinearEmbedding):
     (178, 9)
     """
 
-    def __init__(self, n_components: Any = None, *, n_neighbors: int = 1) -> None:
+    def __init__(self, n_components: Any = None, *, n_neighbors: int = 1, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> DNE:
+    def fit(self, X: Any, y: Any, *, distances: Any = None) -> DNE:
         """Learn the map.
 
         Parameters
@@ -95,6 +103,9 @@ class DNE(LinearEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other. A class of one row has no kin to pull.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -102,6 +113,8 @@ class DNE(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -110,25 +123,30 @@ class DNE(LinearEmbedding):
         task = FitTask(self, X, y, n_steps=3)
         X, codes = validate_labelled_rows(self, X, y)
         k = check_n_neighbors(self.n_neighbors)
-        wanted = _check_n_components(self.n_components, X.shape[1])
+        wanted = check_dimension(self.n_components, X.shape[1])
 
+        search = searcher(self.search, X.shape[0], distances)
         few = wanted if isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos" else None
         rows = row_space(X) if few is None else RowSpace(X, None)
         with task.step("graph"):
-            L = laplacian(discriminant_adjacency(rows.coordinates, codes, k))
+            L = laplacian(discriminant_adjacency(rows.coordinates, codes, k, search))
         with task.step("scatter"):
             S = scatter(rows.coordinates, L) if few is None else scatter_operator(rows.coordinates, L)
         with task.step("eigenproblem"):
             result = trace_difference(S, few)
-        result.warn()
-
-        m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)
-        components, self.eigenvalues_ = _with_unseen_directions(rows, result, m)
-        self.components_ = components[:m].astype(X.dtype, copy=False)
-        self.n_components_ = m
-        self.objective_ = 2 * float(self.eigenvalues_[:m].sum())
+        self._keep(result, rows, wanted, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
+
+    def _keep(self, result: SpectralResult, rows: RowSpace, wanted: int | float | None, dtype: Any) -> None:
+        """Set what the spectrum of X'(S - F)X says, in the features."""
+        result.warn()
+        m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)
+        components, self.eigenvalues_ = _with_unseen_directions(rows, result, m)
+        self.components_ = components[:m].astype(dtype, copy=False)
+        self.n_components_ = m
+        self.objective_ = 2 * float(self.eigenvalues_[:m].sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -136,10 +154,10 @@ class DNE(LinearEmbedding):
         return tags
 
 
-def discriminant_adjacency(X: Any, y: Any, n_neighbors: int) -> csr_array:
+def discriminant_adjacency(X: Any, y: Any, n_neighbors: int, search: Searcher = EXACT) -> csr_array:
     """Return F (n, n) of eq. 1: +1 between near kin, -1 between near strangers, tied if either lists the other."""
-    kin = either(binary(nearest_same_class(X, y, n_neighbors)))
-    strangers = either(binary(nearest_other_class(X, y, n_neighbors)))
+    kin = either(binary(nearest_same_class(X, y, n_neighbors, search)))
+    strangers = either(binary(nearest_other_class(X, y, n_neighbors, search)))
     return signed(kin, strangers)
 
 
@@ -177,7 +195,8 @@ def _with_unseen_directions(rows: RowSpace, result: SpectralResult, m: int) -> t
     return np.insert(components, [d] * len(unseen), unseen, axis=0), np.insert(eigenvalues, [d] * len(unseen), 0.0)
 
 
-def _check_n_components(value: Any, p: int) -> int | float | None:
+def check_dimension(value: Any, p: int) -> int | float | None:
+    """Return DNE's n_components if it is None, a share in (0, 1] or an integer from 1 to p, else raise."""
     if isinstance(value, (float, np.floating)):
         if not 0 < value <= 1:
             raise ValueError(f"n_components as a share (theta of eq. 14) must be in (0, 1], got {value}.")

@@ -9,6 +9,7 @@ import numpy as np
 from .._array import check_integer, check_n_neighbors, validate_rows
 from .._callbacks import FitTask, with_callbacks
 from ..graphs import coupled_rows, indicators
+from ..neighbors import searcher
 from ..spectral import smallest_eigenpairs
 from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, given_graph, warn_of_parts
 from ._transductive import TransductiveEmbedding
@@ -37,6 +38,9 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         every row, and np.inf gives all ties the weight 1.
     laplacian : {"normalized", "unnormalized"}, default="normalized"
         The constraint, see above.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -50,6 +54,10 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         Sum of the eigenvalues.
     residual_ : float
         Largest `||P v - lambda v||` of the eigenvectors, relative to the norm of the (normalized) Laplacian P.
+    search_ : str
+        How neighbours were found: "exact", "approximate" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -103,12 +111,14 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         affinity: str = "knn",
         bandwidth: float | None = None,
         laplacian: str = "normalized",
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.affinity = affinity
         self.bandwidth = bandwidth
         self.laplacian = laplacian
+        self.search = search
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, affinity: Any = None) -> LaplacianEigenmaps:
@@ -129,6 +139,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -142,10 +154,11 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         k = check_n_neighbors(self.n_neighbors)
         normalized = check_laplacian(self.laplacian)
 
+        search = searcher(self.search, X.shape[0])
         with task.step("graph"):
             graph = None
             if affinity is None:
-                graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth)
+                graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth, search)
             else:
                 W = given_graph(affinity, X.shape[0], normalized=True)
             prior = GraphPrior(W, normalized)
@@ -158,6 +171,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         Z = result.vectors / prior.scale[:, None]
         rule = GraphRule(Z, result.values, np.zeros(Z.shape[1]), normalized)
         self._keep(result, Z, rule, graph, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

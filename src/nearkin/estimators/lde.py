@@ -7,7 +7,7 @@ from typing import Any
 from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from ..graphs import either, heat_kernel, laplacian
-from ..neighbors import nearest_other_class, nearest_same_class
+from ..neighbors import nearest_other_class, nearest_same_class, searcher
 from ..scatter import row_space, scatter
 from ..spectral import largest_shares, with_unit_pull
 from .base import LinearEmbedding
@@ -34,6 +34,9 @@ class LDE(LinearEmbedding):
         k_w.
     n_neighbors_between : int, default=5
         k_b.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -48,6 +51,10 @@ class LDE(LinearEmbedding):
         Sum of the shares.
     rank_ : int
         Rank of S_w + S_b.
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -80,14 +87,20 @@ class LDE(LinearEmbedding):
     """
 
     def __init__(
-        self, n_components: int | None = None, *, n_neighbors_within: int = 5, n_neighbors_between: int = 5
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors_within: int = 5,
+        n_neighbors_between: int = 5,
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors_within = n_neighbors_within
         self.n_neighbors_between = n_neighbors_between
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> LDE:
+    def fit(self, X: Any, y: Any, *, distances: Any = None) -> LDE:
         """Learn the map.
 
         Parameters
@@ -96,6 +109,9 @@ class LDE(LinearEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other. A class of one row has no kin to pull.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -103,6 +119,8 @@ class LDE(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -114,17 +132,19 @@ class LDE(LinearEmbedding):
         k_w = check_n_neighbors(self.n_neighbors_within, "n_neighbors_within")
         k_b = check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")
 
+        search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(either(heat_kernel(nearest_same_class(Z, codes, k_w)))))
+            S_w = scatter(Z, laplacian(either(heat_kernel(nearest_same_class(Z, codes, k_w, search)))))
         with task.step("between scatter"):
-            S_b = scatter(Z, laplacian(either(heat_kernel(nearest_other_class(Z, codes, k_b)))))
+            S_b = scatter(Z, laplacian(either(heat_kernel(nearest_other_class(Z, codes, k_b, search)))))
         with task.step("eigenproblem"):
             result = with_unit_pull(largest_shares(S_b, S_w, m))
         result.warn()
 
         self._keep_directions(result, rows, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

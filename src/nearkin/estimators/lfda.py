@@ -9,7 +9,7 @@ import numpy as np
 from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from ..graphs import kth_distance
-from ..neighbors import nearest_same_class
+from ..neighbors import nearest_same_class, searcher
 from ..scatter import between_scatter, locally_scaled_scatters, row_space, within_scatter
 from ..spectral import largest_shares, with_unit_pull
 from .base import LinearEmbedding
@@ -42,6 +42,9 @@ class LFDA(LinearEmbedding):
         m, at most p; None takes the rank of S_w + S_b, which is that of the centred rows.
     n_neighbors : int, default=7
         k of the local scale s_i; of a class of fewer rows, the farthest.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -56,6 +59,10 @@ class LFDA(LinearEmbedding):
         Sum of the shares.
     rank_ : int
         Rank of S_w + S_b.
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -92,12 +99,13 @@ class LFDA(LinearEmbedding):
     (178, 5)
     """
 
-    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 7) -> None:
+    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 7, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> LFDA:
+    def fit(self, X: Any, y: Any, *, distances: Any = None) -> LFDA:
         """Learn the map.
 
         Parameters
@@ -106,6 +114,9 @@ class LFDA(LinearEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other. A class of one row has no kin to pull.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -113,6 +124,8 @@ class LFDA(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -123,10 +136,11 @@ class LFDA(LinearEmbedding):
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k = check_n_neighbors(self.n_neighbors)
 
+        search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("local scales"):
-            s = kth_distance(nearest_same_class(Z, codes, k), k)
+            s = kth_distance(nearest_same_class(Z, codes, k, search), k)
         with task.step("scatter"):
             S_w, S_b = _local_scatters(Z, codes, s)
         with task.step("eigenproblem"):
@@ -134,6 +148,7 @@ class LFDA(LinearEmbedding):
         result.warn()
 
         self._keep_directions(result, rows, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

@@ -7,7 +7,7 @@ from typing import Any
 from .._array import check_integer, check_n_neighbors, validate_rows
 from .._callbacks import FitTask, with_callbacks
 from ..graphs import either, heat_kernel, laplacian
-from ..neighbors import nearest
+from ..neighbors import nearest, searcher
 from ..scatter import row_space, scatter, total_scatter
 from ..spectral import ratio_trace
 from .base import LinearEmbedding
@@ -31,6 +31,9 @@ class LPP(LinearEmbedding):
         m, at most p; None takes the rank of X.
     n_neighbors : int, default=10
         k of the graph.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -44,6 +47,10 @@ class LPP(LinearEmbedding):
         Sum of the eigenvalues.
     rank_ : int
         Rank of X'DX.
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -74,12 +81,13 @@ class LPP(LinearEmbedding):
     (178, 2)
     """
 
-    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 10) -> None:
+    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 10, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None) -> LPP:
+    def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> LPP:
         """Learn the map.
 
         Parameters
@@ -87,6 +95,9 @@ class LPP(LinearEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : ignored
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -94,6 +105,8 @@ class LPP(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -104,10 +117,11 @@ class LPP(LinearEmbedding):
         m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
         k = check_n_neighbors(self.n_neighbors)
 
+        search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("graph"):
-            W = either(heat_kernel(nearest(Z, k)))
+            W = either(heat_kernel(nearest(Z, k, search)))
         with task.step("scatter"):
             S, S_d = scatter(Z, laplacian(W)), total_scatter(Z, weights=W.sum(axis=1))
         with task.step("eigenproblem"):
@@ -115,5 +129,6 @@ class LPP(LinearEmbedding):
         result.warn()
 
         self._keep_directions(result, rows, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self

@@ -7,7 +7,7 @@ from typing import Any
 from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from ..graphs import binary, either, laplacian
-from ..neighbors import closest_pairs, nearest_same_class
+from ..neighbors import closest_pairs, nearest_same_class, searcher
 from ..scatter import row_space, scatter
 from ..spectral import largest_shares, with_unit_pull
 from .base import LinearEmbedding
@@ -35,6 +35,9 @@ class MFA(LinearEmbedding):
     n_pairs : int, default=100
         k_2, pairs of the penalty graph for every class. No more directions than there are pairs tell strangers apart.
         Which of equally close pairs is taken is unspecified, but the same for the same input.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -49,6 +52,10 @@ class MFA(LinearEmbedding):
         Sum of the shares.
     rank_ : int
         Rank of S_w + S_b.
+    search_ : str
+        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -82,13 +89,16 @@ class MFA(LinearEmbedding):
     (178, 5)
     """
 
-    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 5, n_pairs: int = 100) -> None:
+    def __init__(
+        self, n_components: int | None = None, *, n_neighbors: int = 5, n_pairs: int = 100, search: Any = "exact"
+    ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.n_pairs = n_pairs
+        self.search = search
 
     @with_callbacks
-    def fit(self, X: Any, y: Any) -> MFA:
+    def fit(self, X: Any, y: Any, *, distances: Any = None) -> MFA:
         """Learn the map.
 
         Parameters
@@ -97,6 +107,9 @@ class MFA(LinearEmbedding):
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
             Class labels, at least two classes; -1 is a class like any other. A class of one row has no kin to pull.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
+            they have, with a warning. Cross-validation cannot cut it.
 
         Returns
         -------
@@ -104,6 +117,8 @@ class MFA(LinearEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -117,17 +132,19 @@ class MFA(LinearEmbedding):
         k_1 = check_n_neighbors(self.n_neighbors)
         k_2 = check_n_neighbors(self.n_pairs, "n_pairs")
 
+        search = searcher(self.search, X.shape[0], distances)
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(either(binary(nearest_same_class(Z, codes, k_1)))))
+            S_w = scatter(Z, laplacian(either(binary(nearest_same_class(Z, codes, k_1, search)))))
         with task.step("between scatter"):
-            S_b = scatter(Z, laplacian(either(binary(closest_pairs(Z, codes, k_2)))))
+            S_b = scatter(Z, laplacian(either(binary(closest_pairs(Z, codes, k_2, search)))))
         with task.step("eigenproblem"):
             result = with_unit_pull(largest_shares(S_b, S_w, m))
         result.warn()
 
         self._keep_directions(result, rows, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._array import (
     as_rows,
+    check_integer,
     check_number,
     encode_labels,
     refuse_foreign,
@@ -19,7 +20,10 @@ from .._array import (
     validate_labelled_rows,
     validate_rows,
 )
+from ..neighbors import Index, searcher
 from ._starts import unit_distance
+
+VOTES = 100
 
 
 class _SoftNeighbors(BaseEstimator):
@@ -28,8 +32,10 @@ class _SoftNeighbors(BaseEstimator):
     Abstract: `fit` keeps, with the rows, what each votes for.
     """
 
-    def __init__(self, *, bandwidth: float | str = 1.0) -> None:
+    def __init__(self, *, bandwidth: float | str = 1.0, n_neighbors: int | None = None, search: Any = "exact") -> None:
         self.bandwidth = bandwidth
+        self.n_neighbors = n_neighbors
+        self.search = search
 
     def _keep(self, X: Any, values: np.ndarray) -> None:
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
@@ -39,6 +45,13 @@ class _SoftNeighbors(BaseEstimator):
         self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else float(self.bandwidth)
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         self._rows, self._values = self._in_bandwidths(X), values
+        search = searcher(self.search, X.shape[0])
+        self.search_ = search.name
+        self._index: Index | None = None
+        self._n_votes = VOTES if self.n_neighbors is None else check_integer(self.n_neighbors, "n_neighbors", 1)
+        self._n_votes = min(self._n_votes, X.shape[0])
+        if self.n_neighbors is None and self.search_ == "exact":
+            self._n_votes = X.shape[0]
 
     def _in_bandwidths(self, X: Any) -> Any:
         """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""
@@ -51,9 +64,10 @@ class _SoftNeighbors(BaseEstimator):
         check_is_fitted(self, "bandwidth_")
         X = validate_rows(self, X, reset=False)
         votes = np.empty((X.shape[0], self._values.shape[1]))
-        for rows in row_blocks(X.shape[0], self._rows.shape[0]):
+        for rows in row_blocks(X.shape[0], self._n_votes):
             with np.errstate(over="ignore", invalid="ignore"):
-                logits = -euclidean_distances(self._in_bandwidths(X[rows]), self._rows, squared=True).astype(np.float64)
+                squares, voters = self._squares(self._in_bandwidths(X[rows]))
+                logits = -squares.astype(np.float64)
             if not np.isfinite(logits).all():
                 raise ValueError(
                     f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote that their distance "
@@ -61,8 +75,21 @@ class _SoftNeighbors(BaseEstimator):
                 )
             logits -= logits.max(axis=1, keepdims=True)  # a row far from all listens to its nearest
             P = np.exp(logits, out=logits)
-            votes[rows] = P @ self._values / P.sum(axis=1, keepdims=True)
+            P /= P.sum(axis=1, keepdims=True)
+            votes[rows] = P @ self._values if voters is None else np.einsum("bk,bkc->bc", P, self._values[voters])
         return votes
+
+    def _squares(self, Q: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return squared distances to the rows that vote, and their numbers; None where all do."""
+        if self._n_votes == self._rows.shape[0]:
+            return euclidean_distances(Q, self._rows, squared=True), None
+        if self._index is None:
+            self._index = searcher(self.search, self._rows.shape[0]).index(self._rows, self._n_votes)
+        distances, voters = self._index(Q, self._n_votes)
+        return distances**2, voters
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | ({"_index": None} if hasattr(self, "_index") else {})  # it is made again
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -81,18 +108,26 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     bandwidth : float or "auto", default=1.0
         h, in units of the distances. 1 is right after NCA, whose map has the scale that it was learned with. After any
         other map take "auto": the distance at which the votes for a training row have a mean perplexity of 10.
+    n_neighbors : int or None, default=None
+        How many votes are counted, those of the nearest. None counts all; where the search is not exact, 100.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How the nearest are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     bandwidth_ : float
         The h in use.
+    search_ : str
+        How neighbours are found: "exact", "approximate" or the name of the transformer.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Cost: O(n p) for each new row, in blocks; it never holds all distances.
+    Cost: O(n p) for each new row, in blocks; it never holds all distances. An approximate search looks through a part
+    of the rows, in lists that the first call makes.
 
     References
     ----------
@@ -151,17 +186,24 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
     ----------
     bandwidth : float or "auto", default=1.0
         As for `SoftNeighborsClassifier`.
+    n_neighbors : int or None, default=None
+        As for `SoftNeighborsClassifier`.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        As for `SoftNeighborsClassifier`.
 
     Attributes
     ----------
     bandwidth_ : float
         The h in use.
+    search_ : str
+        How neighbours are found: "exact", "approximate" or the name of the transformer.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Cost: O(n p) for each new row, in blocks; it never holds all distances.
+    Cost: O(n p) for each new row, in blocks; it never holds all distances. An approximate search looks through a part
+    of the rows, in lists that the first call makes.
 
     References
     ----------

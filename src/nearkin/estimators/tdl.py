@@ -20,6 +20,7 @@ from .._array import (
 from .._callbacks import FitTask, with_callbacks
 from .._warn import warn_user
 from ..graphs import laplacian
+from ..neighbors import Searcher, searcher
 from ._graph_prior import GraphPrior, RowGraph, check_laplacian, given_graph, warn_of_parts
 from ._kernel_prior import KernelPrior, kernel_function
 from ._label_cost import choose_reg, label_cost
@@ -67,6 +68,9 @@ class TDL(TransductiveEmbedding):
         With a kernel: how many rows, drawn at random, the functions are made of. None takes all, O(n^3).
     random_state : int, RandomState instance or None, default=None
         Draws the landmarks, and the labels that `reg="auto"` hides.
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
+        KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -86,6 +90,10 @@ class TDL(TransductiveEmbedding):
         `reg="auto"`: accuracy for the hidden labels, for every weight. Otherwise empty.
     residual_ : float
         Largest `||M v - lambda v||`, M the matrix of the eigenproblem, relative to its norm.
+    search_ : str
+        How neighbours were found: "exact", "approximate" or the name of the transformer.
+    search_recall_ : dict of str to float, or None
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -153,6 +161,7 @@ class TDL(TransductiveEmbedding):
         kernel: Any = None,
         n_landmarks: int | None = None,
         random_state: Any = None,
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -164,6 +173,7 @@ class TDL(TransductiveEmbedding):
         self.kernel = kernel
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.search = search
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, affinity: Any = None, cost: Any = None) -> TDL:
@@ -188,6 +198,8 @@ class TDL(TransductiveEmbedding):
 
         Raises
         ------
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         TypeError
             If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
         ValueError
@@ -204,12 +216,13 @@ class TDL(TransductiveEmbedding):
             raise ValueError(
                 "reg='auto' hides labels from their cost, and knows nothing of another one: give a number."
             )
+        search = searcher(self.search, X.shape[0])
         with task.step("prior"):
-            graph, W = self._ties(X, affinity)
+            graph, W = self._ties(X, affinity, search)
             prior = self._prior(X, W)
         with task.step("cost"):
             if cost is None:
-                C = label_cost(X, codes, k_cost)
+                C = label_cost(X, codes, k_cost, search)
             else:
                 C = validate_affinity(cost, X.shape[0], name="cost", signed=True)
             cost_laplacian = csr_array(2 * laplacian(C))  # Proposition 3
@@ -222,6 +235,7 @@ class TDL(TransductiveEmbedding):
 
         rule = prior.rule(result, cost_laplacian, self.reg_)
         self._keep(result, result.vectors, rule, graph, X.dtype)
+        self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
 
@@ -251,7 +265,7 @@ class TDL(TransductiveEmbedding):
             anchors = X[np.sort(check_random_state(self.random_state).permutation(n)[:q])]
         return KernelPrior(X, anchors, kernel_function(self.kernel, X), graph)
 
-    def _ties(self, X: Any, affinity: Any) -> tuple[RowGraph | None, csr_array | None]:
+    def _ties(self, X: Any, affinity: Any, search: Searcher) -> tuple[RowGraph | None, csr_array | None]:
         """Return how new rows are tied, if that is known, and the graph of the training rows, if there is to be one."""
         if self.laplacian is None:
             if affinity is not None:
@@ -259,7 +273,7 @@ class TDL(TransductiveEmbedding):
             return None, None
         normalized, k = check_laplacian(self.laplacian), check_n_neighbors(self.n_neighbors)
         if affinity is None:
-            return RowGraph.of(X, self.affinity, k, self.bandwidth)
+            return RowGraph.of(X, self.affinity, k, self.bandwidth, search)
         return None, given_graph(affinity, X.shape[0], normalized=normalized)
 
     def _choose_reg(self, prior: GraphPrior | KernelPrior, X: Any, codes: np.ndarray, m: int, k_cost: int) -> None:

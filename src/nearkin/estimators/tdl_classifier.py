@@ -24,7 +24,7 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
     ----------
     n_components : int, default=20
         Coordinates of TDL, at most n - 1.
-    reg, n_cost_neighbors, n_neighbors, affinity, bandwidth, laplacian, kernel, n_landmarks, random_state
+    reg, n_cost_neighbors, n_neighbors, affinity, bandwidth, laplacian, kernel, n_landmarks, random_state, search
         As for `nearkin.TDL`; `reg="auto"` chooses by labels that are hidden from the fit.
 
     Attributes
@@ -80,6 +80,7 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
         kernel: Any = None,
         n_landmarks: int | None = None,
         random_state: Any = None,
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.reg = reg
@@ -91,6 +92,7 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
         self.kernel = kernel
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.search = search
 
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> TDLClassifier:
         """Give coordinates to all rows, and labels to those that have none.

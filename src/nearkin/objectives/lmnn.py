@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._threads import Value, in_threads
 from .matches import Classes
 from .nca import through
 from .stochastic import TILE_ENTRIES, TILE_ROWS, factors
-from .threads import Value, in_threads
 
 PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache of a core
 

@@ -35,6 +35,9 @@ class Matches(Protocol):
     def log_weights(self, i: Any, j: Any, like: Any) -> Any:
         """Return log w_ij for arrays of rows i and j that broadcast, in the library and type of `like`; None for 0."""
 
+    def among(self, rows: np.ndarray) -> Matches:
+        """Return the matches of some rows, numbered in their order."""
+
 
 @dataclass(frozen=True, eq=False)
 class Classes:
@@ -72,6 +75,10 @@ class Classes:
             return None
         return namespace(like).asarray(np.where(a == b, 0.0, -np.inf), dtype=like.dtype, device=like.device)
 
+    def among(self, rows: np.ndarray) -> Classes:
+        """Return the classes of some rows."""
+        return Classes(self.codes[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class SoftMatches:
@@ -104,3 +111,7 @@ class SoftMatches:
         difference = y[i] - y[j]
         difference *= difference
         return xp.negative(difference, out=difference)
+
+    def among(self, rows: np.ndarray) -> SoftMatches:
+        """Return the targets of some rows; what counts as near stays."""
+        return SoftMatches(self.targets[rows], self.bandwidth)

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._array import namespace, row_blocks
+from .._threads import Value, in_threads
 from . import stochastic
 from .matches import Matches
 from .stochastic import Candidates, Terms, among_all, among_candidates
-from .threads import Value, in_threads
 
 
 def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: Candidates | None = None) -> Value:

@@ -26,12 +26,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._array import namespace, row_blocks
+from .._threads import Value, in_threads
 from .matches import Matches
-from .threads import Value, in_threads
 
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
 TILE_ROWS = 256
+# Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times slower.
+NOTHING = 1e-30
 
 
 def expected_matches(log_q: Any) -> tuple[Any, Any]:
@@ -50,7 +52,7 @@ def log_matches(log_q: Any) -> tuple[Any, Any]:
 Terms = Callable[[Any], tuple[Any, Any]]
 
 
-def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
+def among_all(Z: Any, matches: Matches, terms: Terms, share: slice = slice(None)) -> Value:
     """Return the objective, and its gradient with respect to Z, where every other row is a possible neighbour.
 
     Parameters
@@ -61,6 +63,8 @@ def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
         The weights w_ij.
     terms : {expected_matches, log_matches}
         f or g.
+    share : slice, default=slice(None)
+        Which tiles of rows are added up, of all: `slice(s, None, t)` for s in 0 .. t - 1 are t shares of the sum.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def among_all(Z: Any, matches: Matches, terms: Terms) -> Value:
     order = matches.order
     Z = Z[order]
     height = max(1, min(TILE_ROWS, TILE_ENTRIES // len(Z)))
-    tiles = matches.tiles(height)
+    tiles = matches.tiles(height)[share]
 
     def part(tiles: Sequence[tuple[slice, slice]]) -> Value:
         return _sum_of_tiles(Z, order, matches, terms, tiles)
@@ -95,7 +99,7 @@ def _sum_of_tiles(
     value = 0.0
     gradient = xp.zeros_like(Z, dtype=xp.float64)
     towards = xp.zeros_like(with_ones, dtype=xp.float64)  # G'Z and G'1
-    tallest = max(rows.stop - rows.start for rows, _ in tiles)
+    tallest = max((rows.stop - rows.start for rows, _ in tiles), default=0)
     buffer = xp.empty_like(Z, shape=(tallest, len(Z))) if xp is np else Z.new_empty((tallest, len(Z)))
     for rows, columns in tiles:
         z = with_ones[rows]
@@ -159,14 +163,37 @@ class Candidates:
 
     Attributes
     ----------
-    near : ndarray of shape (n, k)
-        Numbers of rows; a row's own number stands for none.
+    near : ndarray of shape (b, k)
+        Numbers of rows; a row's own number stands for none. The first b rows are anchors, those that choose; here all
+        of them, b = n.
     far : ndarray of shape (s,)
-        Numbers of rows drawn from all.
+        Numbers of different rows, drawn from all.
+    n_rows : int, default=None
+        n, where rows are absent that no anchor lists; by default all are there.
     """
 
     near: np.ndarray
     far: np.ndarray
+    n_rows: int | None = None
+
+    def of(self, anchors: np.ndarray, far: np.ndarray | None = None) -> tuple[np.ndarray, Candidates]:
+        """Return the rows that some anchors need, themselves first, and the candidates as places among these rows.
+
+        The objectives are sums over anchors: what the parts of a partition yield adds up to the value and the gradient
+        of the whole. `far` takes the place of the far rows.
+        """
+        return Candidates.listed(anchors, self.near[anchors], self.far if far is None else far, len(self.near))
+
+    @classmethod
+    def listed(
+        cls, anchors: np.ndarray, near: np.ndarray, far: np.ndarray, n_rows: int
+    ) -> tuple[np.ndarray, Candidates]:
+        """Return what `of` does, for the near rows of some anchors of n rows."""
+        place = np.zeros(n_rows, dtype=np.intp)
+        place[near], place[far], place[anchors] = 1, 1, 0
+        rows = np.concatenate([anchors, np.flatnonzero(place)])
+        place[rows] = np.arange(len(rows))
+        return rows, cls(place[near], place[far], n_rows)
 
 
 def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, terms: Terms) -> Value:
@@ -175,45 +202,51 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, te
     Parameters
     ----------
     Z : ndarray of shape (n, m)
+        All rows, or those that `Candidates.of` asks for.
     candidates : Candidates
     matches, terms
-        As for `among_all`.
+        As for `among_all`, for the rows of Z.
 
     Notes
     -----
-    O(n (k + s) m) time, O(n (k + m)) memory and a tile for every thread.
+    O(b (k + s) m) time for b anchors, O(b k + n m) memory and a tile for every thread.
     """
-    n, k = candidates.near.shape
+    b, k = candidates.near.shape
+    n = len(Z)
+    n_others = (candidates.n_rows or n) - 1
     with_ones, operand = factors(Z)
     far_ones, far_operand = with_ones[candidates.far], np.ascontiguousarray(operand[:, candidates.far])
     place = np.full(n, -1)
     place[candidates.far] = np.arange(len(candidates.far))
-    near_weights = np.empty((n, k), Z.dtype)
+    near_weights = np.empty((b, k), Z.dtype)
+    gradient = np.zeros(Z.shape)
 
     def part(blocks: Sequence[slice]) -> Value:
         value = 0.0
-        gradient, towards = np.zeros(Z.shape), np.zeros(far_ones.shape)
+        towards = np.zeros(far_ones.shape)
         for rows in blocks:
             i, near, z = np.arange(rows.start, rows.stop)[:, None], candidates.near[rows], with_ones[rows]
             logits = np.hstack([_near_logits(z, operand, near), z @ far_operand])
             logits[:, :k][near == i] = -np.inf
-            _weigh_far(logits[:, k:], np.hstack([place[near], place[i]]), n - 1 - np.sum(near != i, axis=1))
+            _weigh_far(logits[:, k:], np.hstack([place[near], place[i]]), n_others - np.sum(near != i, axis=1))
             everybody = np.hstack([near, np.broadcast_to(candidates.far, (len(i), len(candidates.far)))])
             log_w = matches.log_weights(i, everybody, Z)
-            term, G, factor = _weights(logits, log_w, terms)
+            term, G = _weights(logits, log_w, terms)
             value += term
-            near_weights[rows] = factor * G[:, :k]
-            from_far = factor * (G[:, k:] @ far_ones)
-            gradient[rows] += from_far[:, -1:] * Z[rows] - from_far[:, :-1]
-            towards += G[:, k:].T @ (factor * z)
-        gradient[candidates.far] += towards[:, -1:] * Z[candidates.far] - towards[:, :-1]
-        return value, gradient
+            near_weights[rows] = G[:, :k]
+            from_far = G[:, k:] @ far_ones
+            gradient[rows] = from_far[:, -1:] * Z[rows] - from_far[:, :-1]
+            towards += G[:, k:].T @ z
+        return value, towards
 
-    height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1])))
-    value, gradient = in_threads(part, row_blocks(n, 1, height), n * k)
-    graph = csr_array((near_weights.ravel(), candidates.near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    _, products = in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], n * k)
-    degrees = np.bincount(candidates.near.ravel(), near_weights.ravel(), minlength=n) + near_weights.sum(axis=1)
+    height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1] + len(candidates.far))))
+    value, towards = in_threads(part, row_blocks(b, 1, height), b * (k + len(candidates.far)))
+    gradient[candidates.far] += towards[:, -1:] * Z[candidates.far] - towards[:, :-1]
+    ends = k * np.minimum(np.arange(n + 1), b)  # who is no anchor lists nobody
+    graph = csr_array((near_weights.ravel(), candidates.near.ravel(), ends), shape=(n, n))
+    _, products = in_threads(lambda graphs: (0.0, sum(g @ Z for g in graphs)), [graph, graph.T], b * k)
+    degrees = np.bincount(candidates.near.ravel(), near_weights.ravel(), minlength=n).astype(np.float64)
+    degrees[:b] += near_weights.sum(axis=1)
     return value, 2 * (gradient + degrees[:, None] * Z - products)
 
 
@@ -230,8 +263,8 @@ def _weigh_far(logits: np.ndarray, places: np.ndarray, n_others: np.ndarray) -> 
         logits += np.log(n_others / np.maximum(admitted, 1)).astype(logits.dtype)[:, None]
 
 
-def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the sum of the terms of some rows, G of their candidates and, beside it, the factors of G's rows."""
+def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tuple[float, np.ndarray]:
+    """Return the sum of the terms of some rows, and G of their candidates."""
     R = logits + (0.0 if log_w is None else log_w)
     p_top, r_top = _exponentiate(logits), _exponentiate(R)
     p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
@@ -240,7 +273,9 @@ def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> tupl
     logits /= p_sum
     R /= r_sum
     logits -= R
-    return float(term.sum(dtype=np.float64)), logits, factor
+    logits *= factor
+    logits[np.abs(logits) < NOTHING] = 0.0
+    return float(term.sum(dtype=np.float64)), logits
 
 
 def pair_cost(Z: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:

@@ -1,0 +1,30 @@
+"""Beyond one machine: Dask arrays in, Dask arrays out, and the map that the local class would have found.
+
+The parameters are those of the local namesakes. `fit(X, y, client=None)` runs on the client's cluster, the current one
+by default; `to_local()` returns the fitted plain estimator, which knows nothing of Dask.
+
+* X stays where it is: blocks of rows travel between workers, one beside another at a time. What comes to the client has
+  p or p x p numbers, or one number a row at most; eigenproblems and steps of a descent are solved there.
+* A worker may die: everything is a task that can be repeated, from tasks that can be repeated. Only data that a client
+  has sent to the workers by `client.scatter` cannot be had again: give X as an array that Dask can compute, e.g.
+  from files.
+* A fit that ends, in whatever way, leaves nothing on the cluster.
+
+Blocks may be of any sizes, empty or of one class. What is large should be cut so that a worker holds a few blocks
+(some 100 MB each), into at most 300, since each meets each.
+"""
+
+try:
+    import dask.array  # noqa: F401
+    import distributed  # noqa: F401
+except ImportError as error:
+    raise ImportError('nearkin.dask needs Dask and distributed: pip install "nearkin[dask]"') from error
+
+from .dne import DaskDNE as DaskDNE
+from .lpp import DaskLPP as DaskLPP
+from .nca import DaskNCA as DaskNCA
+from .nmmp import DaskNMMP as DaskNMMP
+from .scalers import DaskMinMaxScaler as DaskMinMaxScaler
+from .scalers import DaskStandardScaler as DaskStandardScaler
+
+__all__ = ["DaskDNE", "DaskLPP", "DaskMinMaxScaler", "DaskNCA", "DaskNMMP", "DaskStandardScaler"]

@@ -1,0 +1,294 @@
+"""Neighbourhood Components Analysis on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from sklearn.utils import check_random_state
+
+from .._array import check_kin
+from .._threads import Value
+from ..estimators import _descending
+from ..estimators._criterion import EXACT_ROWS, FAR, NEAR, Criterion
+from ..estimators._descending import Scale, penalized
+from ..estimators._starts import evenly_by, perplexity, sane_unit, squared_norms
+from ..estimators.nca import MAX_ITER, NCA
+from ..objectives.matches import Classes
+from ..objectives.stochastic import Candidates, Terms, among_all, among_candidates, expected_matches, log_matches
+from ..scatter import RowSpace
+from ._base import DaskTransformer
+from ._neighbors import nearest
+from ._scatter import first_moments
+from ._search import Lists
+from ._starts import directions, near_squares, sensible
+from ._table import Rows, Table, labelled_table
+from ._work import Sums, Work
+
+TERMS = {"expected_accuracy": expected_matches, "log_likelihood": log_matches}
+
+
+class DaskNCA(DaskTransformer):
+    """Neighbourhood Components Analysis of Dask arrays: `nearkin.NCA` beyond one machine.
+
+    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for `target="classes"` and
+    `solver="lbfgs"`. The descent is the same to rounding, where no distances tie.
+
+    Notes
+    -----
+    The client steps; the workers add up value and gradient, each block an equal share of the pairs. For that every
+    worker holds the embedding of all rows, n m numbers, and the labels; the rows stay where they are.
+
+    Cost: an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m) and a search among
+    n^2 pairs every 15 iterations, and a tenth of a second of talk; memory is O(n (p + m + k)) over all workers and
+    O(n m) on each.
+
+    KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from nearkin.dask import DaskNCA
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X, y = da.from_array(scale(X), chunks=(90, -1)), da.from_array(y, chunks=90)
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     nca = DaskNCA(2).fit(X, y)
+    >>> nca.objective_ > 0.95  # share of rows that a random near neighbour labels right
+    True
+    """
+
+    _local_class = NCA
+    __init__ = NCA.__init__  # the parameters, and their defaults
+
+    def fit(self, X: Any, y: Any, *, client: Any = None) -> DaskNCA:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, p), p <= n
+            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
+        y : Dask array of shape (n,)
+            Class labels, at least two classes. A row alone in its class cannot be labelled right: it counts 0 in f and
+            is left out of g.
+        client : distributed.Client, default=None
+            Where to compute; the current client by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If X or y is no Dask array, or a parameter has a wrong type.
+        ValueError
+            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000.
+        KeyboardInterrupt
+            After the best map so far has been kept.
+        """
+        nca, X = self._twin(X)
+        nca._check_parameters()
+        self._check_distributed()
+        n, p = X.shape
+        m = nca._n_directions(p)
+        if self.warm_start and hasattr(self, "components_"):
+            nca.components_ = self.components_
+        with Work(client) as work:
+            table = labelled_table(work, type(self).__name__, X, y)
+            check_kin(np.repeat(np.arange(len(table.sizes)), table.sizes))
+            rows = Problem.of(work, table, nca._criterion(n))
+            del table
+            start = partial(rows.start, m=m, rng=check_random_state(self.random_state))
+            max_iter = MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
+            how = {"max_iter": max_iter, "tol": self.tol, "on_iteration": lambda B: False}
+            one = partial(_descending.descend, rows.loss, look_up=rows.look_up, **how)
+            starts = nca._starts(rows.scale, start, go_on=self.warm_start)
+            best, last = _descending.best_descent(starts, one)
+            _descending.keep(nca, best, rows.scale, rows.table.dtype)
+            nca.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n)[0]
+            nca.objective_error_ = best.error
+            nca.perplexity_ = perplexity(near_squares(work, rows.embedding(best.x), rows.table.starts))
+        self._take_over(nca)
+        _descending.report(best, last, best.n_iter)
+        if not self.warm_start:
+            _descending.report_unmoved(best)
+        return self
+
+    def _check_distributed(self) -> None:
+        for name, wanted in (("target", "classes"), ("solver", "lbfgs")):
+            if getattr(self, name) != wanted:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is not for Dask arrays: take {name}={wanted!r}, or fit NCA on a "
+                    "sample of the rows."
+                )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """NCA's loss of rows that are spread over a cluster.
+
+    Attributes
+    ----------
+    work : Work
+    table : Table
+        Rows about their mean, in units of the typical distance of neighbours.
+    codes : future of an array of shape (n,)
+        The class of every row.
+    scale : Scale
+        The way back to the features.
+    criterion : Criterion
+        f or g, and its penalty.
+    """
+
+    work: Work
+    table: Table
+    codes: Future
+    scale: Scale
+    criterion: Criterion
+
+    @classmethod
+    def of(cls, work: Work, table: Table, criterion: Criterion) -> Problem:
+        """Return the problem of some rows: in float64 for up to 2,000 of them, float32 beyond, like `NCA`."""
+        n, moment = work.total(work.map(first_moments, table.rows, [None] * len(table.rows)))
+        dtype = np.float64 if n <= _descending.EXACT_PRECISION else np.float32
+        rows = work.map(rescaled, table.rows, mean=moment / n, dtype=dtype)
+        unit = sane_unit(near_squares(work, work.map(of_rows, rows), table.starts))
+        codes = work.submit(np.concatenate, work.map(codes_of, rows))
+        in_units = replace(table, rows=work.map(rescaled, rows, unit=unit))
+        return cls(work, in_units, codes, Scale(unit, RowSpace(None, None)), criterion)
+
+    def embedding(self, A: np.ndarray) -> list[Future]:
+        """Return the blocks of Z = X A'; A is (m, p), or (p,) for a diagonal map."""
+        return self.work.map(embedded, self.table.rows, A=A)
+
+    def loss(self, A: np.ndarray, near: list[Future] | None) -> Value:
+        """Return -f or -g, a mean over rows, plus the penalty, and its gradient; `near` as `look_up` found it."""
+        n = self.table.shape[0]
+        value, gradient = self.objective(A, near)
+        return penalized(-value / n, -gradient / n, A, self.criterion.alpha, n)
+
+    def objective(self, A: np.ndarray, near: list[Future] | None = None) -> Value:
+        """Return f(A) or g(A) and its gradient, of the shape of A: of all pairs, or estimated from candidates."""
+        work, blocks = self.work, self.table.rows
+        t = len(blocks)
+        everywhere = [work.submit(np.concatenate, self.embedding(A))] * t, [self.codes] * t
+        terms = TERMS[self.criterion.objective]
+        if near is None:
+            shares = [slice(s, None, t) for s in range(t)]
+            parts = work.map(among_pairs, *everywhere, shares, terms=terms)
+        else:
+            parts = work.map(among_listed, *everywhere, near, self.table.starts[:-1], far=self.far, terms=terms)
+        value, gradient = work.total(work.map(chained, [work.sum(parts)] * t, blocks, diagonal=A.ndim == 1))
+        return value, gradient
+
+    @property
+    def look_up(self) -> Callable[[np.ndarray], list[Future]] | None:
+        """The function that finds the near candidates of a map, None where all rows are candidates."""
+        k = self.criterion.n_candidates
+        if k is None or (k == "auto" and self.table.shape[0] <= EXACT_ROWS):
+            return None
+        return partial(self._nearest_in, k=min(NEAR if isinstance(k, str) else k, self.table.shape[0] - 1))
+
+    def _nearest_in(self, A: np.ndarray, *, k: int) -> list[Future]:
+        """Return the numbers of the k nearest rows of every row in an embedding, for g also of the nearest kin."""
+        work, table = self.work, self.table
+        kin = replace(table, rows=work.map(with_embedding, table.rows, self.embedding(A)))
+        everybody = replace(table, rows=work.map(of_one_class, kin.rows))
+        near = nearest(work, everybody, "kin", k)
+        of_kin = nearest(work, kin, "kin", 1) if self.criterion.objective == "log_likelihood" else [None] * len(near)
+        return work.map(near_numbers, near, of_kin, table.starts[:-1])
+
+    @cached_property
+    def far(self) -> np.ndarray:
+        """The numbers of rows, evenly drawn, that stand for all that are not near."""
+        blocks = self.work.map(of_rows, self.table.rows)
+        return evenly_by(np.concatenate(self.work.results(self.work.map(squared_norms, blocks))), FAR)
+
+    def start(self, name: str, *, m: int, rng: np.random.RandomState) -> np.ndarray:
+        """Return the start of a name, in a sane scale; for "auto" the one with the lowest loss."""
+        if name == "auto" and self.criterion.structure == "full":
+            starts = [self.start(each, m=m, rng=rng) for each in sensible(self.work, self.table, m)]
+            look_up = self.look_up
+            return min(starts, key=lambda B: self.loss(B, None if look_up is None else look_up(B))[0])
+        n, p = self.table.shape
+        if self.criterion.structure == "diagonal":
+            V = np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)
+        else:
+            V = directions(self.work, self.table, name, m, rng)
+        V = V / sane_unit(near_squares(self.work, self.embedding(V), self.table.starts))
+        return _descending.affordable(V, self.criterion.alpha, n)
+
+
+# Tasks.
+
+
+def rescaled(rows: Rows, *, mean: Any = 0.0, unit: float = 1.0, dtype: Any = None) -> Rows:
+    """Return rows about a mean, in a unit."""
+    X = ((rows.X - mean) / unit).astype(dtype or rows.X.dtype)
+    return replace(rows, X=X)
+
+
+def of_rows(rows: Rows) -> np.ndarray:
+    """Return X of a block."""
+    return rows.X
+
+
+def codes_of(rows: Rows) -> np.ndarray:
+    """Return the classes of a block."""
+    return rows.codes
+
+
+def embedded(rows: Rows, *, A: np.ndarray) -> np.ndarray:
+    """Return a block of Z = X A', in the type of X; X is about its mean, and so is Z."""
+    A = A.astype(rows.X.dtype, copy=False)
+    return rows.X * A if A.ndim == 1 else rows.X @ A.T
+
+
+def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms) -> Sums:
+    """Return one share of the value and of the gradient with respect to Z, of all pairs."""
+    return Sums(among_all(Z, Classes(codes), terms, share))
+
+
+def among_listed(
+    Z: np.ndarray, codes: np.ndarray, near: np.ndarray, start: int, *, far: np.ndarray, terms: Terms
+) -> Sums:
+    """Return what the rows of a block, from `start` on, add to value and gradient, estimated from their candidates."""
+    rows, candidates = Candidates.listed(np.arange(start, start + len(near)), near, far, len(Z))
+    value, gradient = among_candidates(Z[rows], candidates, Classes(codes[rows]), terms)
+    of_all = np.zeros(Z.shape)
+    of_all[rows] = gradient
+    return Sums((value, of_all))
+
+
+def with_embedding(rows: Rows, Z: np.ndarray) -> Rows:
+    """Return a block of embedded rows, with their classes."""
+    return replace(rows, X=Z)
+
+
+def of_one_class(rows: Rows) -> Rows:
+    """Return a block without its classes: everybody is kin."""
+    return replace(rows, codes=np.zeros_like(rows.codes))
+
+
+def near_numbers(near: Lists, of_kin: Lists | None, start: int) -> np.ndarray:
+    """Return the neighbours of a block, and beside them the nearest of kin; the row itself where that adds nothing."""
+    if of_kin is None:
+        return near.neighbors
+    own, nearest_kin = start + np.arange(len(near.neighbors)), of_kin.neighbors.max(axis=1, initial=-1)
+    known = (nearest_kin < 0) | (near.neighbors == nearest_kin[:, None]).any(axis=1)
+    return np.column_stack([near.neighbors, np.where(known, own, nearest_kin)])
+
+
+def chained(of_embedding: Sums, rows: Rows, *, diagonal: bool) -> Sums:
+    """Return a block's part of the gradient with respect to A, by the chain rule; the value once, with the first."""
+    value, gradient = of_embedding
+    G = gradient[rows.start : rows.start + len(rows.X)]
+    X = rows.X.astype(np.float64)
+    return Sums((value if rows.start == 0 else 0.0, (X * G).sum(axis=0) if diagonal else G.T @ X))

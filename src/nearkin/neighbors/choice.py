@@ -1,0 +1,56 @@
+"""Which search: what an estimator's `search` names, as the object that does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .inverted import ApproximateSearch, Inverted
+from .search import EXACT, Indexed, Listed, Searcher, transformed, validate_distances
+
+APPROXIMATE_ROWS = 100_000
+
+
+def choose_search(n: int) -> str:
+    """Return what search="auto" takes for n rows: "exact" below 100,000, "approximate" from there on.
+
+    Below, the exact search takes minutes at most, and it needs nothing that is not installed. The rule does not look
+    at what is installed: the same rows give the same map everywhere.
+    """
+    return "approximate" if n >= APPROXIMATE_ROWS else "exact"
+
+
+def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
+    """Return the object that searches among n rows as told.
+
+    Parameters
+    ----------
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer
+        A transformer is used as scikit-learn's KNeighborsTransformer is: cloned for every search, given `n_neighbors`,
+        fitted to the rows to look through and asked to transform the others into a sparse matrix of distances.
+    n : int
+    distances : sparse matrix of shape (n, n), default=None
+        Distances from every row to some others, instead of a search.
+
+    Raises
+    ------
+    ImportError
+        If an approximate search is asked for and faiss is not installed.
+    ValueError
+        If `search` is none of these, or `distances` has a wrong shape or is negative.
+    """
+    if distances is not None:
+        return Listed(validate_distances(distances, n))
+    if isinstance(search, str) and search == "auto":
+        search = choose_search(n)
+    if isinstance(search, str) and search == "exact":
+        return EXACT
+    if isinstance(search, str) and search == "approximate":
+        return Inverted(ApproximateSearch())
+    if isinstance(search, ApproximateSearch):
+        return Inverted(search)
+    if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
+        return Indexed(transformed(search), type(search).__name__)
+    raise ValueError(
+        f"search must be 'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like scikit-learn's "
+        f"KNeighborsTransformer, got {search!r}."
+    )

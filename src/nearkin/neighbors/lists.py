@@ -1,0 +1,145 @@
+"""The questions: the k nearest of all rows, of the same class, of the others; the closest pairs of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from .._array import as_rows, densified, encode_labels, near_origin
+from .._memory import require_memory
+from .search import EXACT, Relation, Searcher
+
+BYTES_PER_PAIR = 45  # measured peak of `closest_pairs`, for one listed neighbour
+
+
+def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
+    """Return the k nearest rows of every row.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+        Rows; float32 is kept.
+    n_neighbors : int or array of shape (n,)
+        k, for all rows or for each.
+    search : Searcher
+        How to find them, see `searcher`; exactly, by default.
+
+    Returns
+    -------
+    G : csr_array of shape (n, n)
+        Euclidean distances to the neighbours, nearest first in each row; duplicates are explicit zeros.
+
+    Raises
+    ------
+    TypeError
+        If X is a Dask collection or a torch tensor.
+    ValueError
+        If X is no finite numeric table, or k is negative.
+
+    Notes
+    -----
+    The exact search compares n^2 pairs.
+    """
+    X, k = _prepare(X, n_neighbors)
+    return search.lists(X, np.zeros(len(k), dtype=np.intp), np.minimum(k, len(k) - 1), Relation.ANY)
+
+
+def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
+    """Return, for every row, its k nearest rows of the same class; see `nearest` for the rest.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_neighbors : int or array of shape (n,)
+    search : Searcher
+
+    Notes
+    -----
+    The exact search compares sum_c n_c^2 pairs.
+    """
+    X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
+    return search.lists(X, codes, np.minimum(k, sizes[codes] - 1), Relation.KIN)
+
+
+def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
+    """Return, for every row, its k nearest rows among all other classes; see `nearest` for the rest.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_neighbors : int or array of shape (n,)
+    search : Searcher
+
+    Notes
+    -----
+    The exact search compares at most n^2 pairs.
+    """
+    X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
+    return search.lists(X, codes, np.minimum(k, len(codes) - sizes[codes]), Relation.STRANGERS)
+
+
+def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
+    """Return, for every class, the closest pairs of a row in it and a row of another class.
+
+    The k closest pairs of a class are among the k nearest strangers of its rows: where a pair is missing there, k
+    closer ones of the same row are not.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels of any kind.
+    n_pairs : int
+        k, for every class.
+    search : Searcher
+
+    Returns
+    -------
+    G : csr_array of shape (n, n)
+        Distances from the row in the class to the row outside, nearest first in each row. A pair that is among the
+        closest of both its classes is listed from both sides.
+
+    Raises
+    ------
+    MemoryError
+        If k strangers of every row would not fit into the memory that is free.
+    """
+    codes = encode_labels(y)[1]
+    listed = np.minimum(n_pairs, len(codes) - np.bincount(codes))[codes]
+    require_memory(
+        BYTES_PER_PAIR * float(listed.sum()),
+        f"The search for {n_pairs} closest pairs of classes among {len(codes)} rows",
+        "lower n_pairs, e.g. to 20",
+    )
+    G = nearest_other_class(X, y, listed, search)
+    row = np.repeat(np.arange(len(codes)), np.diff(G.indptr))
+    by_class = np.lexsort((G.data, codes[row]))
+    n_listed = np.bincount(codes[row], minlength=codes.max() + 1)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(n_listed) - n_listed, n_listed)
+    kept = np.sort(by_class[place < n_pairs])
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row[kept], minlength=len(codes)))))
+    return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
+
+
+def _prepare(X: Any, n_neighbors: Any) -> tuple[Any, np.ndarray]:
+    """Validate; move dense X to its centre if it is far from there, where distances would cancel."""
+    X = densified(as_rows(X))
+    X = X if issparse(X) else near_origin(X)
+    k = np.broadcast_to(np.asarray(n_neighbors), X.shape[0])
+    if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
+        raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
+    return X, k
+
+
+def _prepare_classes(X: Any, y: Any, n_neighbors: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    X, k = _prepare(X, n_neighbors)
+    _, codes = encode_labels(y)
+    if len(codes) != X.shape[0]:
+        raise ValueError(f"y has {len(codes)} labels for the {X.shape[0]} rows of X.")
+    return X, k, codes, np.bincount(codes)

@@ -1,0 +1,252 @@
+"""The answers: who looks through which rows. A searcher fills the lists of one relation, for all rows at once."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_array
+from threadpoolctl import threadpool_limits
+
+from .._array import row_blocks
+from .._warn import warn_user
+
+# A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
+# class searches its complement, whose copy is then small beside the search. scikit-learn's search costs the same for
+# 2 and for 64 neighbours.
+SMALL_CLASS = 64
+
+
+class Relation(enum.Enum):
+    """Which rows may be listed."""
+
+    ANY = "all"
+    KIN = "same class"
+    STRANGERS = "other classes"
+
+    def holds(self, codes: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Say for pairs of rows whether j may be in the list of i."""
+        if self is Relation.STRANGERS:
+            return codes[i] != codes[j]
+        return (i != j) & (codes[i] == codes[j])
+
+
+# Of queries (b, p) and k: distances to the k nearest rows, nearest first, and their numbers, (b, k).
+Index = Callable[[Any, int], tuple[np.ndarray, np.ndarray]]
+
+
+class Searcher(Protocol):
+    """What finds neighbours.
+
+    Attributes
+    ----------
+    name : str
+        What `search_` of an estimator says.
+    recall : dict of str to float, or None
+        The share of the true neighbours that was found, by relation, where it was measured.
+    """
+
+    name: str
+    recall: dict[str, float] | None
+
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
+        """Return G as `nearest` does: the `lengths[i]` nearest rows of row i that are in the relation to it."""
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Return an index over rows, for up to `n_found` neighbours of queries that are not among them."""
+
+
+class NeighborLists:
+    """Lists of known lengths, filled in any order of rows and read out as one sparse matrix."""
+
+    def __init__(self, lengths: np.ndarray, dtype: np.dtype) -> None:
+        self.lengths = lengths
+        self.indptr = np.concatenate(([0], np.cumsum(lengths)))
+        # int32 as long as it can count the entries: half the memory
+        self.indices = np.empty(self.indptr[-1], np.int32 if self.indptr[-1] < 2**31 else np.int64)
+        self.distances = np.empty(self.indptr[-1], dtype)
+
+    def put(self, rows: np.ndarray, found: np.ndarray, distances: np.ndarray, allowed: np.ndarray) -> None:
+        """Fill the lists of some rows with the first that are allowed of those found, nearest first (b, r)."""
+        kept = allowed & (np.cumsum(allowed, axis=1) <= self.lengths[rows][:, None])
+        lengths = self.lengths[rows]
+        position_in_list = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at = np.repeat(self.indptr[rows], lengths) + position_in_list
+        self.indices[at] = found[kept]
+        self.distances[at] = distances[kept]
+
+    def to_csr(self) -> csr_array:
+        """Return G."""
+        n = len(self.lengths)
+        return csr_array((self.distances, self.indices, self.indptr.astype(self.indices.dtype)), shape=(n, n))
+
+
+class Indexed:
+    """Search with an index over some of the rows: a class, its complement, all.
+
+    Parameters
+    ----------
+    index_of : function of rows (n, p) and k
+        Returns an index over the rows: a function of queries (b, p) and k that returns distances and numbers of the k
+        nearest rows (b, k), nearest first.
+    name : str
+    """
+
+    recall: dict[str, float] | None = None
+
+    def __init__(self, index_of: Callable[[Any, int], Index], name: str) -> None:
+        self.index, self.name = index_of, name
+
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
+        """Return G as `nearest` does."""
+        lists = NeighborLists(lengths, X.dtype)
+        {Relation.ANY: self._any, Relation.KIN: self._kin, Relation.STRANGERS: self._strangers}[relation](
+            lists, X, codes
+        )
+        return lists.to_csr()
+
+    def _any(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
+        everybody = np.arange(len(codes))
+        self._fill(lists, X, codes, Relation.ANY, everybody, everybody, lists.lengths.max(initial=0) + 1)
+
+    def _kin(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
+        classes = members_of(codes)
+        with threadpool_limits(1):  # to wake threads for a handful of rows costs more than the search
+            for members in classes:
+                if len(members) <= SMALL_CLASS:
+                    self._fill(lists, X, codes, Relation.KIN, members, members, lists.lengths[members].max() + 1)
+        for members in classes:
+            if len(members) > SMALL_CLASS:
+                self._fill(lists, X, codes, Relation.KIN, members, members, lists.lengths[members].max() + 1)
+
+    def _strangers(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
+        sizes = np.bincount(codes)
+        everybody = np.arange(len(codes))
+        small = sizes[codes] <= SMALL_CLASS
+        if small.any():
+            # Among the k + n_c nearest at most n_c are kin, so at least k are strangers.
+            n_found = (lists.lengths + sizes[codes])[small].max()
+            self._fill(lists, X, codes, Relation.STRANGERS, everybody[small], everybody, n_found)
+        for c in np.flatnonzero(sizes > SMALL_CLASS):
+            members, others = everybody[codes == c], everybody[codes != c]
+            self._fill(lists, X, codes, Relation.STRANGERS, members, others, lists.lengths[members].max())
+
+    def _fill(
+        self,
+        lists: NeighborLists,
+        X: Any,
+        codes: np.ndarray,
+        relation: Relation,
+        queries: np.ndarray,
+        candidates: np.ndarray,
+        n_found: int,
+    ) -> None:
+        """Fill the lists of the `queries` with the nearest `candidates` in the relation to them.
+
+        `n_found` candidates are looked at for a query: enough for its list whatever is not allowed among them.
+        """
+        n_found = min(int(n_found), len(candidates))
+        if not lists.lengths[queries].any():
+            return
+        with config_context(assume_finite=True):
+            index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
+            for block in row_blocks(len(queries), n_found):
+                rows = queries[block]
+                distances, found = index(X[rows], n_found)
+                found = candidates[found]
+                lists.put(rows, found, distances, relation.holds(codes, rows[:, None], found))
+
+
+def _brute_force(X: Any, n_found: int) -> Index:
+    return NearestNeighbors(algorithm="brute", n_neighbors=n_found).fit(X).kneighbors
+
+
+EXACT = Indexed(_brute_force, "exact")
+
+
+def transformed(transformer: Any) -> Callable[[Any, int], Index]:
+    """Return what makes indices of clones of a transformer like scikit-learn's KNeighborsTransformer."""
+
+    def index_of(X: Any, n_found: int) -> Index:
+        if n_found == X.shape[0]:  # all of them: a transformer may ask for one more
+            return _brute_force(X, n_found)
+        fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
+
+        def index(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+            G = csr_array(fitted.transform(Q))
+            listed = np.diff(G.indptr)
+            if listed.min() < k:
+                raise ValueError(
+                    f"search={transformer!r} found {listed.min()} of {k} neighbours for a row: raise its accuracy, or "
+                    "take search='exact' or 'approximate'."
+                )
+            row = np.repeat(np.arange(len(listed)), listed)
+            order = np.lexsort((G.data, row))
+            first = G.indptr[:-1, None] + np.arange(k)
+            return G.data[order][first], G.indices[order][first]
+
+        return index
+
+    return index_of
+
+
+class Listed:
+    """Distances that are given: nothing is searched.
+
+    Parameters
+    ----------
+    distances : csr_array of shape (n, n)
+        Distances from each row to some others; explicit zeros are duplicates.
+    """
+
+    name = "distances"
+    recall: dict[str, float] | None = None
+
+    def __init__(self, distances: csr_array) -> None:
+        row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
+        order = np.lexsort((distances.data, row))
+        self.row, self.column, self.distance = row, distances.indices[order], distances.data[order]
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Refuse: what is given says nothing of other rows."""
+        raise ValueError("distances are given between the rows of X only: other rows need a search.")
+
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
+        """Return G as `nearest` does, of what is given; where that is not enough, warn."""
+        allowed = np.flatnonzero(relation.holds(codes, self.row, self.column) & (self.row != self.column))
+        row = self.row[allowed]
+        place = np.arange(len(row)) - np.searchsorted(row, row)
+        kept = allowed[place < lengths[row]]
+        found = np.bincount(self.row[kept], minlength=len(codes))
+        lacking = found < lengths
+        if lacking.any():
+            warn_user(
+                f"distances lists fewer neighbours ({relation.value}) than asked for in {lacking.sum()} rows (row "
+                f"{lacking.argmax()}: {found[lacking.argmax()]} of {lengths[lacking.argmax()]}): they use what they "
+                "have."
+            )
+        indptr = np.concatenate(([0], np.cumsum(found)))
+        return csr_array((self.distance[kept], self.column[kept], indptr), shape=(len(codes), len(codes)))
+
+
+def validate_distances(distances: Any, n: int) -> csr_array:
+    """Return distances given by the user as a csr_array, or raise an error that names what is wrong."""
+    G = check_array(distances, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="distances")
+    if G.shape != (n, n):
+        raise ValueError(f"distances must be of shape ({n}, {n}), from every row of X to every other; got {G.shape}.")
+    G = csr_array(G)
+    if G.nnz and G.data.min() < 0:
+        raise ValueError(f"distances must not be negative (smallest: {G.data.min():.3g}).")
+    return G
+
+
+def members_of(codes: np.ndarray) -> list[np.ndarray]:
+    """Return the rows of each class, by one sort: 10,000 classes must not cost 10,000 scans."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes))[:-1])

@@ -1,0 +1,431 @@
+"""NCA by stochastic gradient: minibatches, going on, rows that stay where they are."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits, load_wine, make_classification
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import scale
+
+from nearkin import NCA
+from nearkin.estimators import _criterion, _minibatches
+from nearkin.estimators._candidates import near_rows, near_rows_of
+from nearkin.estimators._criterion import OBJECTIVES, Criterion
+from nearkin.estimators._descending import UnitRows, penalized
+from nearkin.estimators._minibatches import Minibatches, RowsInPlace
+from nearkin.objectives.matches import Classes
+from nearkin.objectives.nca import expected_accuracy
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
+
+
+def clusters(n=600, p=10):
+    return make_classification(
+        n, p, n_informative=min(p, 8), n_redundant=0, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=0
+    )
+
+
+def sgd(*arguments, **parameters):
+    return NCA(*arguments, **{"solver": "sgd", "random_state": 0, **parameters})
+
+
+def votes(model, X, y, X_test, y_test):
+    return KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X_test), y_test)
+
+
+every_objective = pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
+every_structure = pytest.mark.parametrize("structure", ["full", "diagonal"])
+
+
+@every_objective
+@every_structure
+@pytest.mark.parametrize("size", [40, 50])  # 200 rows: parts of 40; 50
+def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(objective, structure, size):
+    X, y = clusters(200, 8)
+    X += 100.0
+    criterion = Criterion(objective, structure, 0.15, 7)
+    whole = UnitRows.of(X, within_span=False)
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
+    for rows in (RowsInPlace.of_units(whole), RowsInPlace.of(X, whole.unit)):
+        batches = Minibatches(rows, Classes(y), criterion, 200, size, 7, rng)
+        table = batches.look_up(B)
+        value, gradient = criterion.loss(whole, Classes(y))(B, table)
+        parts = [batches.loss(B, anchors, table) for anchors in np.split(rng.permutation(200), 200 // size)]
+        assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
+        mean = np.mean([part[1] for part in parts], axis=0)
+        np.testing.assert_allclose(mean, gradient, atol=1e-10 * np.abs(gradient).max())
+
+
+def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
+    X, y = clusters(150, 8)
+    seen = []
+    loss = Minibatches.loss
+    monkeypatch.setattr(
+        Minibatches, "loss", lambda self, B, anchors, *others: seen.append(anchors) or loss(self, B, anchors, *others)
+    )
+    sgd(2, batch_size=40, max_iter=3, tol=1.0).fit(X, y)
+    assert len(seen) == 3 * 4
+    epochs = [np.concatenate(seen[start : start + 4]) for start in (0, 4, 8)]
+    for epoch in epochs:
+        np.testing.assert_array_equal(np.sort(epoch), np.arange(150))
+    assert {len(anchors) for anchors in seen} <= {37, 38}
+    assert (epochs[0] != epochs[1]).any()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(_minibatches, "STEPS", 200)
+
+
+@pytest.mark.usefixtures("quick")
+class TestTheFit:
+    @every_objective
+    @every_structure
+    def test_reaches_what_lbfgs_does(self, objective, structure):
+        X, y = wine()
+        n_components = 2 if structure == "full" else None
+        exact = NCA(n_components, objective=objective, structure=structure).fit(X, y)
+        model = sgd(n_components, objective=objective, structure=structure).fit(X, y)
+        start, end = exact.loss_curve_[[0, -1]]
+        assert model.loss_curve_[-1] - end < 0.02 * (start - end)
+
+    def test_reaches_it_by_lists_and_few_rows_a_step(self):
+        X, y = clusters()
+        few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
+
+        def value(model):
+            return expected_accuracy(model.components_, X - X.mean(axis=0), Classes(y))[0] / len(X)
+
+        assert value(few) > value(exact) - 0.01
+        assert few.objective_ == pytest.approx(value(few), abs=0.005)
+
+    def test_votes_as_well_as_lbfgs(self):
+        X, y = load_digits(return_X_y=True)
+        X = scale(X)
+        train, test = slice(0, None, 2), slice(1, None, 2)
+        scores = [
+            votes(model.fit(X[train], y[train]), X[train], y[train], X[test], y[test]) for model in (sgd(10), NCA(10))
+        ]
+        assert scores[0] > scores[1] - 0.015
+
+    def test_every_row_a_candidate(self):
+        X, y = wine()
+        assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(NCA(2).fit(X, y).objective_, abs=2e-3)
+
+    def test_continuous_targets(self):
+        X, y = load_diabetes(return_X_y=True)
+        exact, model = NCA(3, target="continuous").fit(X, y), sgd(3, target="continuous").fit(X, y)
+        start, end = exact.loss_curve_[[0, -1]]
+        assert model.loss_curve_[-1] - end < 0.1 * (start - end)  # the optima are many
+
+    def test_equal_seeds_and_rows_make_equal_maps(self):
+        X, y = clusters()
+        one, same, other = (sgd(3, max_iter=2, tol=1.0, random_state=seed).fit(X, y) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(one.components_, same.components_)
+        assert np.abs(one.components_ - other.components_).max() > 1e-3
+
+    def test_turns_with_the_rows(self):
+        X, y = clusters(300, 8)
+        Q = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
+        M, turned = (sgd(3).fit(rows, y).get_mahalanobis_matrix() for rows in (X, X @ Q))
+        np.testing.assert_allclose(Q @ turned @ Q.T, M, atol=1e-6 * np.abs(M).max())
+
+    @pytest.mark.parametrize("unit", [1e-6, 1e6])
+    def test_units_do_not_matter(self, unit):
+        X, y = wine()
+        plain, other = sgd(2).fit(X, y), sgd(2).fit(X * unit, y)
+        np.testing.assert_allclose(other.components_ * unit, plain.components_, rtol=1e-4, atol=1e-6)
+
+    def test_sparse_rows_and_more_features_than_rows(self):
+        rng = np.random.default_rng(0)
+        y = np.arange(60) % 3
+        for p in (8, 100):
+            X = (rng.normal(size=(60, p)) + y[:, None]) * (rng.random((60, p)) < 0.5)
+            dense, sparse = sgd(2).fit(X, y), sgd(2).fit(csr_array(X), y)
+            np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-6)
+        assert sgd().fit(X, y).components_.shape == (59, 100)
+
+    def test_a_class_of_one_row(self):
+        X, y = wine()
+        y = y.copy()
+        y[0] = 7
+        for objective in ("expected_accuracy", "log_likelihood"):
+            assert np.isfinite(sgd(2, objective=objective).fit(X, y).components_).all()
+
+    def test_restarts_keep_the_lowest(self):
+        X, y = wine()
+        alone = sgd(2, init="random").fit(X, y)
+        best = sgd(2, init="random", n_init=3).fit(X, y)
+        assert best.objective_ >= alone.objective_ - 0.01
+
+    def test_too_few_epochs_are_told(self):
+        X, y = clusters()
+        with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations ended the descent"):
+            model = sgd(3, max_iter=1, tol=0.0).fit(X * 1.0, y)
+        assert model.n_iter_ == 1
+        assert len(model.loss_curve_) == 2
+
+    def test_an_interrupt_keeps_the_map(self, monkeypatch):
+        X, y = wine()
+        calls = []
+
+        def interrupted(*arguments):
+            calls.append(arguments)
+            if len(calls) == 30:
+                raise KeyboardInterrupt
+            return expected_accuracy(*arguments)
+
+        monkeypatch.setitem(OBJECTIVES, "expected_accuracy", interrupted)
+        model = sgd(init="identity")
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert model.n_iter_ >= 1
+        assert model.objective_ > 0.7
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.usefixtures("quick")
+class TestManyRows:
+    """As if 300 were many: rows in place, a start on some of them, an objective by some of them."""
+
+    @pytest.fixture
+    def few(self, monkeypatch):
+        monkeypatch.setattr(_minibatches, "FEW", 200)
+        monkeypatch.setattr(_minibatches, "JUDGES", 300)
+
+    @pytest.mark.parametrize("init", ["auto", "pca"])
+    @pytest.mark.parametrize("kind", [np.asarray, csr_array])
+    def test_come_near_the_fit_on_copies(self, few, kind, init):
+        X, y = clusters()
+        model = sgd(3, init=init).fit(kind(X), y)
+        exact = NCA(3).fit(X, y)
+        value = expected_accuracy(model.components_, X - X.mean(axis=0), Classes(y))[0] / len(X)
+        assert value > exact.objective_ - 0.03
+        assert 0 < model.objective_error_ < 0.05
+        assert abs(model.objective_ - value) < 4 * model.objective_error_ + 0.005
+
+    def test_diagonal(self, few):
+        X, y = clusters()
+        exact = NCA(structure="diagonal").fit(X, y)
+        assert sgd(structure="diagonal").fit(X, y).objective_ > exact.objective_ - 0.05
+
+    def test_a_given_start_is_taken_as_it_is(self, few):
+        X, y = clusters()
+        A = np.random.default_rng(0).normal(size=(2, 10)) / 5
+        rows, _ = _minibatches.in_place(
+            X, Classes(y), Criterion("expected_accuracy", "full", 0.0, 5), 2, np.random.RandomState(0), within_span=True
+        )
+        np.testing.assert_allclose(rows.embedded(rows.coordinates_of(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_rows_in_a_file_stay_there(self, few, dtype, tmp_path):
+        tracemalloc = pytest.importorskip("tracemalloc")
+        X, y = make_classification(8000, 1000, n_informative=8, random_state=0)
+        stored = np.memmap(tmp_path / "rows", dtype=dtype, mode="w+", shape=X.shape)
+        stored[:] = X
+        stored.flush()
+        stored = np.memmap(tmp_path / "rows", dtype=dtype, mode="r", shape=X.shape)
+        bytes_of_rows = stored.nbytes
+        del X
+        tracemalloc.start()
+        model = sgd(4, max_iter=1, tol=1.0, batch_size=40).fit(stored, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 0.9 * bytes_of_rows
+        assert model.components_.dtype == dtype
+
+    def test_the_rows_of_the_caller_are_left_alone(self, few):
+        X, y = clusters()
+        before = X.copy()
+        sgd(2, max_iter=1, tol=1.0).fit(X, y)
+        np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.usefixtures("quick")
+class TestGoingOn:
+    @staticmethod
+    def stream():
+        X, y = load_digits(return_X_y=True)
+        X = scale(X)
+        return (X[::2], y[::2]), (X[1::2], y[1::2])
+
+    def test_new_rows_improve_the_map(self):
+        (X, y), test = self.stream()
+        model, scores = sgd(10), []
+        for start in range(0, 900, 150):
+            part = slice(start, start + 150)
+            assert model.partial_fit(X[part], y[part]) is model
+            scores.append(votes(model, X, y, *test))
+        assert scores[-1] > scores[0]
+        assert scores[-1] > votes(sgd(10, max_iter=1, tol=1.0).fit(X[:150], y[:150]), X, y, *test)
+        assert model.n_iter_ == 6
+        assert len(model.loss_curve_) == 7
+
+    def test_many_epochs_come_near_the_fit(self):
+        X, y = wine()
+        model = sgd(2)
+        for _ in range(40):
+            model.partial_fit(X, y)
+        assert model.objective_ > sgd(2).fit(X, y).objective_ - 0.03
+
+    @every_structure
+    @pytest.mark.parametrize("target", ["classes", "continuous"])
+    def test_of_every_kind(self, structure, target):
+        X, y = load_diabetes(return_X_y=True)
+        y = y if target == "continuous" else y > np.median(y)
+        model = sgd(structure=structure, target=target)
+        values = [model.partial_fit(X[start::4], y[start::4]).objective_ for start in range(4)]
+        assert np.isfinite(values).all()
+        assert model.components_.shape == (10, 10)
+
+    def test_labels_matter_within_a_call_only(self):
+        (X, y), _ = self.stream()
+        models = sgd(3), sgd(3)
+        for start in (0, 300):
+            part = slice(start, start + 300)
+            models[0].partial_fit(X[part], y[part])
+            models[1].partial_fit(X[part], np.array([f"{start}: {label}" for label in y[part]]))
+        np.testing.assert_array_equal(models[0].components_, models[1].components_)
+
+    def test_after_a_fit_the_map_stays_near(self):
+        (X, y), _ = self.stream()
+        model = sgd(5).fit(X, y)
+        before = model.components_.copy()
+        model.partial_fit(X[:300], y[:300])
+        moved = np.linalg.norm(model.components_ - before)
+        assert 0 < moved < 0.2 * np.linalg.norm(before)
+        wide = np.hstack([X[:40], X[40:80], X[80:120]])  # 192 features of 40 rows: the fit is in their span
+        model = sgd(5).fit(wide, y[:40])
+        before = model.get_mahalanobis_matrix()
+        model.partial_fit(wide, y[:40])
+        assert np.linalg.norm(model.get_mahalanobis_matrix() - before) < 0.5 * np.linalg.norm(before)
+
+    def test_after_a_fit_by_lbfgs(self):
+        X, y = wine()
+        model = NCA(2, random_state=0).fit(X, y)
+        reached = model.objective_
+        assert model.set_params(solver="sgd").partial_fit(X, y).objective_ > reached - 0.1
+
+    def test_survives_a_pickle(self):
+        X, y = wine()
+        model = sgd(2).partial_fit(X, y)
+        restored = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(restored.partial_fit(X, y).components_, model.partial_fit(X, y).components_)
+
+    def test_needs_the_solver(self):
+        assert not hasattr(NCA(), "partial_fit")
+        with pytest.raises(AttributeError, match="partial_fit"):
+            NCA().partial_fit(*wine())
+
+    def test_other_features_are_refused(self):
+        X, y = wine()
+        model = sgd(2).partial_fit(X, y)
+        with pytest.raises(ValueError, match="expecting 13 features"):
+            model.partial_fit(X[:, :5], y)
+
+    def test_fewer_rows_than_components_cannot_begin(self):
+        X, y = wine()
+        with pytest.raises(ValueError, match="n_components must be between 1 and 6, got 8"):
+            sgd(8).partial_fit(X[::30], y[::30])
+
+    @pytest.mark.parametrize("solver", ["lbfgs", "sgd"])
+    @every_structure
+    def test_warm_start(self, solver, structure):
+        X, y = wine()
+        model = NCA(structure=structure, solver=solver, batch_size=200, random_state=0, warm_start=True).fit(X, y)
+        first, reached = model.loss_curve_[0], model.loss_curve_[-1]
+        model.fit(X, y)
+        assert abs(model.loss_curve_[0] - reached) < 0.1 * (first - reached)
+        cold = clone(model).set_params(warm_start=False).fit(X, y)
+        assert cold.loss_curve_[0] == first
+
+    def test_warm_start_in_the_span_of_few_rows(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(30, 100)), np.arange(30) % 2
+        model = NCA(warm_start=True).fit(X, y)
+        reached = model.loss_curve_[-1]
+        assert model.fit(X, y).loss_curve_[0] == pytest.approx(reached, abs=1e-6)
+
+    def test_warm_start_from_another_shape_is_refused(self):
+        X, y = wine()
+        model = NCA(2, warm_start=True).fit(X, y)
+        with pytest.raises(ValueError, match=r"components_, to go on from, must be of shape \(3, 13\), got \(2, 13\)"):
+            model.set_params(n_components=3).fit(X, y)
+        with pytest.raises(ValueError, match=r"components_, to go on from, must be of shape \(2, 5\), got \(2, 13\)"):
+            model.set_params(n_components=2).fit(X[:, :5], y)
+
+    def test_nothing_to_transform_by_before(self):
+        with pytest.raises(NotFittedError):
+            sgd().transform(wine()[0])
+
+
+class TestNearRows:
+    @pytest.mark.parametrize("with_kin", [False, True])
+    def test_of_some_are_those_of_all(self, with_kin):
+        X, y = clusters(300, 5)
+        y[:2] = [7, 8]  # alone in their classes
+        kin = y if with_kin else None
+        some = np.random.default_rng(0).permutation(300)[:90]
+        some[:2] = [0, 1]
+        np.testing.assert_array_equal(near_rows_of(some, X, 6, kin), near_rows(X, 6, kin)[some])
+
+    def test_never_the_row_itself_even_among_duplicates(self):
+        Z = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
+        some = np.arange(0, 120, 7)
+        near = near_rows_of(some, Z, 5)
+        assert near.shape == (len(some), 5)
+        assert (near != some[:, None]).all()
+
+
+def test_the_penalty_counts_all_rows():
+    X, y = wine()
+    model = sgd(2).partial_fit(X, y).partial_fit(X, y)
+    assert model._underway.n_counted == 2 * len(X)
+    B, rows = model._underway.B, RowsInPlace.of(X, model._underway.unit)
+    batches = Minibatches(rows, Classes(y), model._criterion(len(X)), 2 * len(X), 50, 15, np.random.default_rng(0))
+    value = expected_accuracy(model.components_, X, Classes(y))[0] / len(X)
+    assert batches.judged(B)[0] == pytest.approx(penalized(-value, B, B, 0.15, 2 * len(X))[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"solver": "adam"}, ValueError, "solver must be one of lbfgs, sgd, got 'adam'"),
+        ({"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
+        ({"batch_size": "all"}, ValueError, "batch_size must be one of auto, got 'all'"),
+        ({"batch_size": None}, TypeError, "batch_size must be an integer, got None"),
+        ({"max_iter": "many"}, ValueError, "max_iter must be one of auto, got 'many'"),
+        ({"max_iter": None}, TypeError, "max_iter must be an integer, got None"),
+        ({"warm_start": "yes"}, TypeError, "warm_start must be True or False, got 'yes'"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, error, message):
+    with pytest.raises(error, match=message):
+        NCA(**parameters).fit(*wine())
+
+
+def test_defaults_are_what_the_documentation_says():
+    assert (_criterion.EXACT_ROWS, _criterion.NEAR, _criterion.FAR) == (8000, 50, 500)
+    assert (_minibatches.NEAR, _minibatches.FAR, _minibatches.STEPS, _minibatches.STEP) == (15, 500, 500, 0.1)
+    sizes = {
+        n: (b.size, b.n_batches * b.epochs("auto")) for n, b in ((n, minibatches_of(n)) for n in (100, 4000, 60_000))
+    }
+    assert sizes[100] == (128, 500)
+    assert sizes[4000][0] == 200
+    assert sizes[60_000][0] == 512
+    assert all(500 <= steps < 1000 for _, steps in sizes.values())
+
+
+def minibatches_of(n):
+    rows = RowsInPlace.of(np.zeros((n, 1)), 1.0)
+    criterion = Criterion("expected_accuracy", "full", 0.0, "auto")
+    return Minibatches.of(rows, Classes(np.zeros(n, int)), criterion, n, "auto", np.random.RandomState(0))
