@@ -297,11 +297,12 @@ def test_the_stretch_is_how_far_a_unit_step_moves_a_row(models, name):
 
 def test_blocks_of_rows_change_no_prediction(models, monkeypatch):
     model = models["dense", "NMMP", True]
-    whole = predict(model, model.coordinates[:, :6])
+    rows = np.random.default_rng(0).normal(size=(40, len(model.encoder.feature_names)))
+    whole = predict(model, rows)
     monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * (model.n_neighbors + len(model.classes)))
     monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
     done = []
-    parts = predict(model, model.coordinates[:, :6], lambda rows, total: done.append((rows, total)))
+    parts = predict(model, rows, lambda n_done, total: done.append((n_done, total)))
     assert done == [(7, 40), (14, 40), (21, 40), (28, 40), (35, 40), (40, 40)]
     np.testing.assert_equal(vars(parts), vars(whole))
 
