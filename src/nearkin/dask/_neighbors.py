@@ -69,7 +69,7 @@ class Filed:
     def by(cls, search: Searcher, work: Work, table: Table) -> Filed | None:
         """Return the filed rows, or None where the search is exact.
 
-        A block of b rows is cut into lists as a table of them would be, 4 sqrt(b) by default, and so many are looked
+        A block of b rows is cut into lists as a table of them would be, 8 sqrt(b) by default, and so many are looked
         through that it is twice the share of all rows that a local search sees, and at least 8.
         """
         if not isinstance(search, Inverted):
