@@ -48,10 +48,11 @@ class _SoftNeighbors(BaseEstimator):
         search = searcher(self.search, X.shape[0])
         self.search_ = search.name
         self._index: Index | None = None
-        self._n_votes = VOTES if self.n_neighbors is None else check_integer(self.n_neighbors, "n_neighbors", 1)
-        self._n_votes = min(self._n_votes, X.shape[0])
-        if self.n_neighbors is None and self.search_ == "exact":
-            self._n_votes = X.shape[0]
+        if self.n_neighbors is None:
+            wanted = X.shape[0] if self.search_ == "exact" else VOTES
+        else:
+            wanted = check_integer(self.n_neighbors, "n_neighbors", 1)
+        self._n_votes = min(wanted, X.shape[0])
 
     def _in_bandwidths(self, X: Any) -> Any:
         """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""

@@ -120,7 +120,7 @@ class Inverted:
         n = X.shape[0]
         project = projection(X, self.n_components)
         Z = project(X)
-        file = InvertedFile(Z, Filing.of(Z, [np.arange(n)], self._n_lists(n)))
+        file = InvertedFile.of_all(Z, self._n_lists(n))
         r = int(self._ranked_again(np.array(min(n_found, n)), Z, X))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -155,9 +155,7 @@ class Inverted:
                 yield from _looked_through(Z, members, wanted)
                 continue
             own = Z[members] if len(members) < len(Z) else Z
-            file = InvertedFile(
-                own, Filing.of(own, [np.arange(len(members))], max(1, n_lists * len(members) // len(Z)))
-            )
+            file = InvertedFile.of_all(own, n_lists * len(members) // len(Z))
             for rows, found in file.found(own, wanted[members] + 1, self.n_probes, file.all_lists):
                 yield members[rows], np.where(found < 0, -1, members[found])
 
@@ -230,6 +228,11 @@ class InvertedFile:
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(self.centres))
         self._index.is_trained = True  # the centres are at hand, and lists are named by us
         self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
+
+    @classmethod
+    def of_all(cls, Z: np.ndarray, n_lists: int) -> InvertedFile:
+        """Return rows in lists that all may share."""
+        return cls(Z, Filing.of(Z, [np.arange(len(Z))], n_lists))
 
     @property
     def all_lists(self) -> np.ndarray:
