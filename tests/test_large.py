@@ -56,7 +56,6 @@ class TestLarge:
             blocks = __import__(f"nearkin.{module}", fromlist=["row_blocks"])
             monkeypatch.setattr(blocks, "row_blocks", lambda n, width, entries=2**18: small(n, width, entries))
         monkeypatch.setattr(inverted, "SAMPLE", 2000)
-        monkeypatch.setattr(inverted, "QUERIES", 2000)
         clone(method).fit(X[:500], y[:500])  # what is imported and kept once
         tracemalloc.start()
         clone(method).fit(X, y)

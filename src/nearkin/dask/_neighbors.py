@@ -15,7 +15,8 @@ from distributed import Future
 from scipy.linalg import eigh
 
 from ..neighbors import EXACT, Searcher, searcher
-from ..neighbors.inverted import PROJECTED_FROM, PROJECTED_TO, Filing, Inverted, usual_lists
+from ..neighbors.filing import Filing, usual_lists
+from ..neighbors.inverted import PROBES, PROJECTED_FROM, PROJECTED_TO, Inverted
 from ._scatter import total_scatter
 from ._search import Everywhere, InLists, Lists, block_neighbors, filing_of, nearest_first
 from ._table import Rows, Table
@@ -79,7 +80,7 @@ class Filed:
         d = (PROJECTED_TO if p > PROJECTED_FROM else p) if search.n_components == 0 else search.n_components or p
         V = eigh(total_scatter(work, table), subset_by_index=[p - d, p - 1])[1] if d < p else None
         n_lists = -(-search.n_lists * b // n) or usual_lists(b)
-        share = search.n_probes / (search.n_lists or usual_lists(n))
+        share = (search.n_probes or PROBES) / (search.n_lists or usual_lists(n))
         filings = work.map(filing_of, table.rows, projection=V, n_lists=n_lists)
         return cls(filings, V, max(8, int(2 * share * n_lists)))
 

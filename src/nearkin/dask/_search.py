@@ -12,7 +12,7 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from .._array import row_blocks
-from ..neighbors.inverted import Filing, InvertedFile
+from ..neighbors.filing import Filing, InvertedFile
 from ._table import Rows
 
 # As in `nearkin.neighbors`: a class of at most so many candidates is left out after the search, not before it.
@@ -92,12 +92,12 @@ class InLists:
         """
         if len(j) <= FEW:
             return Everywhere(self.queries, self.candidates)(i, j, k)
-        file = self.file
-        lists = file.all_lists
+        filing = self.file.filing
+        lists = filing.all_lists
         if c is not None:
-            lists = file.lists_of(self.group[c]) if kind == "kin" else file.lists_but(self.group[c])
+            lists = filing.lists_of(self.group[c]) if kind == "kin" else filing.lists_but(self.group[c])
         at = np.full((len(i), k), -1)
-        for rows, found in file.found(self.Q[i], np.full(len(i), k), self.n_probes, lists):
+        for rows, found in self.file.found(self.Q[i], np.full(len(i), k), self.n_probes, lists):
             at[rows, : found.shape[1]] = found
         return at, np.where(at < 0, np.inf, _distances(self.queries.X[i], self.candidates.X, at))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
-from .._array import as_rows, densified, encode_labels, near_origin
+from .._array import as_rows, densified, encode_labels
 from .._memory import require_memory
 from .search import EXACT, Relation, Searcher
 
@@ -128,9 +128,7 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
 
 
 def _prepare(X: Any, n_neighbors: Any) -> tuple[Any, np.ndarray]:
-    """Validate; move dense X to its centre if it is far from there, where distances would cancel."""
     X = densified(as_rows(X))
-    X = X if issparse(X) else near_origin(X)
     k = np.broadcast_to(np.asarray(n_neighbors), X.shape[0])
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
         raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")

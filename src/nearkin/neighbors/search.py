@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
-from .._array import row_blocks
+from .._array import near_origin, row_blocks
 from .._warn import warn_user
 
 # A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
@@ -104,7 +104,8 @@ class Indexed:
         self.index, self.name = index_of, name
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
-        """Return G as `nearest` does."""
+        """Return G as `nearest` does; dense X is moved near its mean, far from which distances would cancel."""
+        X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
         {Relation.ANY: self._any, Relation.KIN: self._kin, Relation.STRANGERS: self._strangers}[relation](
             lists, X, codes

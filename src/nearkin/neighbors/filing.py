@@ -1,0 +1,184 @@
+"""Rows in lists of near ones, each of one class: k-means by faiss, and its inverted file for one query at a time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from .._array import row_blocks
+from .._warn import warn_user
+from .search import members_of
+
+ONE_ROUND = 256  # lists that one k-means makes
+PER_CENTRE = 40  # rows from which the centre of a list is learned
+QUERIES = 2**15  # rows that look through lists at a time
+
+Found = tuple[np.ndarray, np.ndarray]
+
+
+def usual_lists(n: int) -> int:
+    """Return how many lists "auto" makes of n rows."""
+    return int(8 * n**0.5)
+
+
+@dataclass(frozen=True)
+class Filing:
+    """Which list every row is in; a list holds rows of one group.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_lists, d), float32
+        The mean of every list.
+    list_of : ndarray of shape (n,), int64
+        The number of every row's list.
+    first : list of int
+        The number of the first list of every group, and behind them n_lists.
+    """
+
+    centres: np.ndarray
+    list_of: np.ndarray
+    first: list[int]
+
+    @classmethod
+    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> Filing:
+        """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share."""
+        centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
+        for members in groups:
+            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
+            group_centres, nearest_centre = _clustered(Z[members], share)
+            centres.append(group_centres)
+            list_of[members] = first[-1] + nearest_centre
+            first.append(first[-1] + len(group_centres))
+        return cls(np.vstack(centres), list_of, first)
+
+    @property
+    def all_lists(self) -> np.ndarray:
+        """The numbers of all lists."""
+        return np.arange(len(self.centres))
+
+    def lists_of(self, group: int) -> np.ndarray:
+        """Return the numbers of the lists of a group."""
+        return self.all_lists[self.first[group] : self.first[group + 1]]
+
+    def lists_but(self, group: int) -> np.ndarray:
+        """Return the numbers of the lists of all groups but one."""
+        return np.delete(self.all_lists, slice(self.first[group], self.first[group + 1]))
+
+
+class Filed:
+    """Rows beside those of the same list in memory.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d), float32
+    filing : Filing
+    """
+
+    def __init__(self, Z: np.ndarray, filing: Filing) -> None:
+        order = np.argsort(filing.list_of, kind="stable")
+        self.filing = filing
+        self.sizes = np.bincount(filing.list_of, minlength=len(filing.centres))
+        self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
+        self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
+
+    def near(self, number: int, lists: np.ndarray, n_lists: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of rows, and the rows, of the lists nearest to one: of `n_lists`, or enough for `n_rows`.
+
+        Nearer lists come first.
+        """
+        centres = self.filing.centres[lists]
+        near = lists[np.argsort(np.einsum("ij,ij->i", centres, centres) - 2 * centres @ self.filing.centres[number])]
+        enough = max(n_lists, 1 + int(np.searchsorted(np.cumsum(self.sizes[near]), n_rows)))
+        near = near[:enough]
+        return np.concatenate([self.rows[one] for one in near]), np.concatenate([self.Z[one] for one in near])
+
+
+class InvertedFile:
+    """Rows in lists of near ones.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d), float32
+    filing : Filing
+    """
+
+    def __init__(self, Z: np.ndarray, filing: Filing) -> None:
+        faiss = import_faiss()
+        n, d = Z.shape
+        self.filing = filing
+        self.sizes = np.bincount(filing.list_of, minlength=len(filing.centres))
+        self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(filing.centres))
+        self._index.is_trained = True  # the centres are at hand, and lists are named by us
+        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
+
+    @classmethod
+    def of_all(cls, Z: np.ndarray, n_lists: int) -> InvertedFile:
+        """Return rows in lists that all may share."""
+        return cls(Z, Filing.of(Z, [np.arange(len(Z))], n_lists))
+
+    def found(self, Q: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray) -> Iterator[Found]:
+        """Yield numbers of queries and of the rows found near them in some lists, shape (b, r), -1 for none.
+
+        Query i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
+        """
+        coarse = import_faiss().IndexFlatL2(Q.shape[1])
+        coarse.add(self.filing.centres[lists])
+        wanted = np.minimum(wanted, self.sizes[lists].sum())
+        queries = np.flatnonzero(wanted > 0)
+        while len(queries):
+            n_probes = min(n_probes, len(lists))
+            lacking = []
+            for block in row_blocks(len(queries), 1, QUERIES):
+                asked = queries[block]
+                probed = lists[coarse.search(Q[asked], n_probes)[1]]
+                self._index.nprobe = n_probes
+                _, found = self._index.search_preassigned(Q[asked], int(wanted[asked].max()), probed, None)
+                enough = np.sum(found >= 0, axis=1) >= wanted[asked]
+                yield asked[enough], found[enough]
+                lacking.append(asked[~enough])
+            queries, n_probes = np.concatenate(lacking), 4 * n_probes
+
+
+def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return centres of lists by k-means, and for every row the number of its own; many lists in two rounds of few."""
+    if n_lists > ONE_ROUND:
+        _, part = _clustered(Z, round(n_lists**0.5))
+        filing = Filing.of(Z, [members for members in members_of(part) if len(members)], n_lists)
+        return filing.centres, filing.list_of
+    if n_lists == 1:
+        return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
+    means = import_faiss().Kmeans(
+        Z.shape[1], n_lists, niter=10, seed=0, max_points_per_centroid=PER_CENTRE, min_points_per_centroid=1
+    )
+    means.train(Z)
+    return means.centroids, means.index.search(Z, 1)[1][:, 0]
+
+
+def import_faiss() -> Any:
+    """Return faiss. Imported first, it would leave scikit-learn's search with one thread for good.
+
+    scikit-learn looks for the libraries that have threads in its first search, and limits those it knows: faiss must
+    not be among them.
+    """
+    if "faiss" not in sys.modules:
+        NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
+        _OURS.append("faiss")
+    elif not _OURS:
+        _OURS.append("theirs")
+        warn_user(
+            "faiss was imported before nearkin's first approximate search: from then on scikit-learn's own search may "
+            "use one thread only. Let nearkin import it, or search once with scikit-learn before."
+        )
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError('An approximate search needs faiss: pip install "nearkin[ann]".') from error
+    return faiss
+
+
+_OURS: list[str] = []
