@@ -50,8 +50,8 @@ class ApproximateSearch(BaseEstimator):
         Leading principal components in which the lists are made and looked through; None takes the features
         themselves. "auto" takes 48 where there are more than 96 features.
     n_rerank : "auto" or int, default="auto"
-        How many of those found are ranked again by their distances in all features. "auto" takes 3 k + 10 with fewer
-        dimensions, k without.
+        How many are looked for, to be ranked again by their distances in all features, which alone are precise.
+        "auto" takes 3 k + 10.
     check_recall : bool, default=False
         Whether to search exactly for 500 rows, spread evenly, too, and say what share of their true neighbours was
         found: `search_recall_` of the estimator.
@@ -59,8 +59,9 @@ class ApproximateSearch(BaseEstimator):
     Notes
     -----
     Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and as many threads,
-    give equal lists. Memory: 8 bytes a row and component beside the rows. Time: O(n p d) for the components, d of them,
-    O(n d sqrt(n)) for the lists and to look through them, O(n r p) to rank r again.
+    give equal lists. Memory: 8 bytes a row and component beside the rows. Time, with the defaults and d components:
+    O(n p d) for these, O(n d sqrt(n)) for the lists and to look through them (32 sqrt(n) rows for every row; a class of
+    up to 20,000 rows is looked through whole), O(n r p) to rank r again.
 
     faiss silences the threads of scikit-learn's own search when it is imported first in a process; nearkin imports it
     only here, after a first exact search, which keeps them.
@@ -108,7 +109,7 @@ class Inverted:
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, or most of it."""
         Z = self._projection_of(X)
-        wanted = np.where(lengths > 0, self._ranked_again(lengths, Z, X), 0)
+        wanted = np.where(lengths > 0, self._ranked_again(lengths, X), 0)
         lists = NeighborLists(lengths, X.dtype)
 
         def part(searches: Sequence[Search]) -> Value:
@@ -131,7 +132,7 @@ class Inverted:
         project = projection(X, self.n_components)
         Z = project(X)
         file = InvertedFile(Z, Filing.of(Z, [np.arange(n)], self._n_lists(n)))
-        r = int(self._ranked_again(np.array(min(n_found, n)), Z, X))
+        r = int(self._ranked_again(np.array(min(n_found, n)), X))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             distances, numbers = np.empty((Q.shape[0], k), X.dtype), np.empty((Q.shape[0], k), np.intp)
@@ -144,9 +145,8 @@ class Inverted:
 
         return search
 
-    def _ranked_again(self, lengths: np.ndarray, Z: np.ndarray, X: Any) -> np.ndarray:
-        again = self.n_rerank or (lengths if Z.shape[1] == X.shape[1] else 3 * lengths + 10)
-        return np.minimum(np.maximum(again, lengths), len(Z))
+    def _ranked_again(self, lengths: np.ndarray, X: Any) -> np.ndarray:
+        return np.minimum(np.maximum(self.n_rerank or 3 * lengths + 10, lengths), X.shape[0])
 
     def _n_lists(self, n: int) -> int:
         return self.n_lists or usual_lists(n)

@@ -1,0 +1,225 @@
+"""What a fit of many rows costs, and what a sample of them is worth.
+
+    python benchmarks/scaling.py cost anchors --document docs/scaling.md
+
+The rows are those of million.py. `cost` times both searches of DNE and its scatter at 30,000, 100,000 and 300,000 rows,
+fits one constant for every kind of work (least squares of relative errors) and checks them at 1,000,000 rows. `anchors`
+learns DNE from a sample of the rows, and from the neighbours that a sample has among all rows. The document's parts
+between the marks are renewed, and its pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from million import CLASSES, FEATURES, HELD_OUT, drawn
+from scipy.optimize import nnls
+from sklearn.neighbors import KNeighborsClassifier
+
+from nearkin.estimators.dne import discriminant_adjacency
+from nearkin.graphs import laplacian
+from nearkin.neighbors import nearest_other_class, nearest_same_class, searcher
+from nearkin.scatter import scatter
+from nearkin.spectral import trace_difference
+
+SIZES, CHECK, BEYOND = (30_000, 100_000, 300_000), 1_000_000, (10**7, 10**8, 10**9)
+COMPONENTS, PROBES, BRUTE_CLASS = 48, 256, 20_000
+KINDS = ("project: flop", "file: row x component x sqrt(lists)", "compare: pair", "rank: byte", "add up: flop")
+DIRECTIONS = 64
+ANCHORED_ROWS, SAMPLES, DRAWS = 200_000, (2_000, 6_000, 20_000, 60_000, 200_000), 3
+
+
+def n_lists(n: float) -> float:
+    return 8 * n**0.5
+
+
+def n_pairs(n: float, kin: bool) -> float:
+    """Return how many pairs a search compares."""
+    looked_through = PROBES * n / n_lists(n)
+    of_class = n / CLASSES
+    if kin:
+        return n * (of_class if of_class <= BRUTE_CLASS else min(of_class, looked_through))
+    return n * min(n - of_class, looked_through)
+
+
+def search_work(n: float, k: int, *, kin: bool, first: bool) -> np.ndarray:
+    """Return the work of a search by kind; the first one projects (kin) or files (strangers) the rows."""
+    projected = 2 * n * FEATURES * COMPONENTS if first and kin else 0
+    filed = n * COMPONENTS * n_lists(n) ** 0.5 if first and not kin else 0
+    return np.array([projected, filed, n_pairs(n, kin), 4 * n * (3 * k + 10) * FEATURES, 0])
+
+
+def scatter_work(n: float) -> np.ndarray:
+    return np.array([0, 0, 0, 0, 4 * n * FEATURES**2])
+
+
+def fit_work(n: float) -> np.ndarray:
+    """Return the work of DNE with k = 1."""
+    return sum(search_work(n, 1, kin=kin, first=True) for kin in (True, False)) + scatter_work(n)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def measured(n: int) -> Iterable[tuple[str, np.ndarray, float]]:
+    """Yield what was done with n rows, its work and its seconds."""
+    X, y = drawn(n, 1)
+    search = searcher("approximate", n)
+    questions = {True: nearest_same_class, False: nearest_other_class}
+    for k, first in ((1, True), (10, False)):
+        for kin, question in questions.items():
+            seconds, _ = timed(lambda: question(X, y, k, search))  # noqa: B023
+            yield f"{'kin' if kin else 'strangers'}, k = {k}", search_work(n, k, kin=kin, first=first), seconds
+    L = laplacian(discriminant_adjacency(X[:, :8], y, 1, searcher("approximate", n)))
+    yield "scatter", scatter_work(n), timed(lambda: scatter(X, L))[0]
+
+
+def cost(folder: Path) -> str:
+    """Return the section on the constants."""
+    told = {n: list(measured(n)) for n in SIZES}
+    work, seconds = (np.array([one[i] for found in told.values() for one in found]) for i in (1, 2))
+    constants, _ = nnls(work / seconds[:, None], np.ones(len(seconds)))
+    lines = ["| work | 2 cores |", "|---|---|"]
+    lines += [f"| {kind} | {1e9 * each:.3g} ns |" for kind, each in zip(KINDS, constants, strict=True)]
+    lines += ["", f"| {CHECK:,} rows | predicted, s | measured, s |", "|---|---|---|"]
+    for name, needed, took in measured(CHECK):
+        lines.append(f"| {name} | {needed @ constants:.0f} | {took:.0f} |")
+        told.setdefault(CHECK, []).append((name, needed, took))
+    lines += ["", "| DNE, rows | seconds on 2 cores | core hours | memory beside the rows, GB |", "|---|---|---|---|"]
+    for n in (*SIZES, CHECK, *BEYOND):
+        s = fit_work(n) @ constants
+        lines.append(f"| {n:,} | {s:,.0f} | {2 * s / 3600:,.2g} | {memory(n) / 1e9:,.2g} |")
+    draw_cost(told, constants, folder / "cost.png")
+    return "\n".join(lines)
+
+
+def memory(n: float) -> float:
+    """Return the bytes beside the rows: twice the components in float32, and lists of both kinds with their graph."""
+    return n * (8 * COMPONENTS + 100)
+
+
+def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path) -> None:
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    n = np.geomspace(min(SIZES), max(BEYOND), 60)
+    for at, kind in enumerate(KINDS):
+        axes.plot(n, [fit_work(each)[at] * constants[at] for each in n], lw=1, label=kind.partition(":")[0])
+    axes.plot(n, [fit_work(each) @ constants for each in n], "k", lw=2, label="DNE in all")
+    for size, found in told.items():
+        took = sum(seconds for name, _, seconds in found if "k = 10" not in name)
+        axes.plot(size, took, "o" if size != CHECK else "s", color="k", mfc="w")
+    axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds on 2 cores")
+    axes.set_title("Lines: the model; circles: what it was fitted to; square: the check", fontsize=10)
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def anchors(folder: Path) -> str:
+    """Return the section on samples: of the rows, and of the rows that look for neighbours among all."""
+    X, y = drawn(ANCHORED_ROWS, 1)
+    test, y_test = drawn(HELD_OUT, 2)
+    search = searcher("approximate", len(X))
+
+    def accuracy(V: np.ndarray) -> float:
+        vote = KNeighborsClassifier(3, algorithm="brute").fit(X @ V, y)
+        return 100 * vote.score(test @ V, y_test)
+
+    def learned(X: np.ndarray, y: np.ndarray, k: Any, search: Any) -> tuple[np.ndarray, np.ndarray]:
+        S = scatter(X, laplacian(discriminant_adjacency(X, y, k, search)))
+        return S, trace_difference(S, DIRECTIONS).vectors
+
+    seconds, (S, V) = timed(lambda: learned(X, y, 1, searcher("approximate", len(X))))
+    best = np.trace(V.T @ S @ V)
+    found: dict[tuple[str, int], list[tuple[float, float, float]]] = {
+        (how, len(X)): [(100.0, accuracy(V.astype(np.float32)), seconds)] for how in ("rows", "anchors")
+    }
+    for m in SAMPLES[:-1]:
+        for draw in range(DRAWS):
+            drawn_rows = np.sort(np.random.default_rng(draw).choice(len(X), m, replace=False))
+            asking = np.zeros(len(X), int)
+            asking[drawn_rows] = 1
+            ways = {
+                "rows": lambda: learned(X[drawn_rows], y[drawn_rows], 1, searcher("auto", m)),  # noqa: B023
+                "anchors": lambda: learned(X, y, asking, search),  # noqa: B023
+            }
+            for how, way in ways.items():
+                seconds, (_, U) = timed(way)
+                share = 100 * np.trace(U.T @ S @ U) / best
+                found.setdefault((how, m), []).append((share, accuracy(U.astype(np.float32)), seconds))
+    lines = [
+        "| m | learned from | share of the optimum of all rows, % | held-out 3-NN, % | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for m in SAMPLES:
+        for how, said in (("rows", "m rows alone"), ("anchors", "m rows among all")):
+            share, score, seconds = np.array(found[how, m]).T
+            lines.append(
+                f"| {m:,} | {said if m < len(X) else 'all rows'} | {share.mean():.2f}{spread(share)} | "
+                f"{score.mean():.2f}{spread(score)} | {seconds.mean():.1f} |"
+            )
+    lines.pop()
+    draw_anchors(found, folder / "anchors.png")
+    return "\n".join(lines)
+
+
+def spread(values: np.ndarray) -> str:
+    return f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else ""
+
+
+def draw_anchors(found: dict[tuple[str, int], list[tuple[float, float, float]]], path: Path) -> None:
+    figure, sides = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    for how, said, style in (("rows", "m rows alone", "o-"), ("anchors", "m rows among all", "s--")):
+        m = [m for one, m in found if one == how]
+        m.sort()
+        for axes, at in zip(sides, (1, 2), strict=True):
+            means = [np.mean([one[at] for one in found[how, each]]) for each in m]
+            axes.plot(m, means, style, label=said)
+    sides[0].set(xscale="log", xlabel="m", ylabel="held-out 3-NN, %")
+    sides[1].set(xscale="log", yscale="log", xlabel="m", ylabel="seconds")
+    sides[0].legend(frameon=False)
+    for axes in sides:
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+PARTS = {"cost": cost, "anchors": anchors}
+
+
+def renew(document: Path, name: str, text: str) -> None:
+    """Put a section into the document, between its marks."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    renewed, n = re.subn(
+        f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: f"{begin}\n{text}\n{end}", document.read_text(), flags=re.S
+    )
+    assert n == 1, f"{document} has no {begin}"
+    document.write_text(renewed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("parts", nargs="+", choices=sorted(PARTS))
+    parser.add_argument("--document", type=Path)
+    options = parser.parse_args()
+    folder = (options.document.parent if options.document else Path()) / "images" / "scaling"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in options.parts:
+        text = PARTS[name](folder)
+        print(text, flush=True)
+        if options.document:
+            renew(options.document, name, text)
+
+
+if __name__ == "__main__":
+    main()
