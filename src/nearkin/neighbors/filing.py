@@ -12,6 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._array import row_blocks
 from .._warn import warn_user
+from .products import TILE, Tile
 from .search import members_of
 
 ONE_ROUND = 256  # lists that one k-means makes
@@ -86,16 +87,17 @@ class Filed:
         self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
         self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
 
-    def near(self, number: int, lists: np.ndarray, n_lists: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of rows, and the rows, of the lists nearest to one: of `n_lists`, or enough for `n_rows`.
+    def near(self, number: int, lists: np.ndarray, n_lists: int, n_rows: int) -> Iterator[Tile]:
+        """Yield the numbers of rows, and the rows, of the lists nearest to one: of `n_lists`, or enough for `n_rows`.
 
-        Nearer lists come first.
+        Nearer lists come first, several at a time.
         """
         centres = self.filing.centres[lists]
         near = lists[np.argsort(np.einsum("ij,ij->i", centres, centres) - 2 * centres @ self.filing.centres[number])]
-        enough = max(n_lists, 1 + int(np.searchsorted(np.cumsum(self.sizes[near]), n_rows)))
-        near = near[:enough]
-        return np.concatenate([self.rows[one] for one in near]), np.concatenate([self.Z[one] for one in near])
+        n_held = np.cumsum(self.sizes[near])
+        near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
+        for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
+            yield np.concatenate([self.rows[one] for one in some]), np.concatenate([self.Z[one] for one in some])
 
 
 class InvertedFile:

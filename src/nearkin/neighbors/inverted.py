@@ -9,7 +9,7 @@ found there is ranked again by the distances of the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from sklearn.metrics import euclidean_distances
 from .._array import check_integer, near_origin, row_blocks
 from .._threads import Value, in_threads
 from .filing import Filed, Filing, InvertedFile, import_faiss, usual_lists
-from .products import nearest_candidates
+from .products import TILE, Tile, nearest_candidates
 from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
@@ -114,9 +114,8 @@ class Inverted:
 
         def part(searches: Sequence[Search]) -> Value:
             for search in searches:
-                numbers, candidates = search.candidates()
-                found = nearest_candidates(Z[search.rows], candidates, min(search.n_found, len(numbers)))
-                _put_nearest(lists, X, codes, relation, search.rows, numbers[found])
+                found = nearest_candidates(Z[search.rows], search.candidates(), search.n_found)
+                _put_nearest(lists, X, codes, relation, search.rows, found)
             return 0.0, 0.0
 
         searches = list(self._searches(Z, codes, wanted, relation))
@@ -201,18 +200,23 @@ class Inverted:
 
 
 class Search(NamedTuple):
-    """Some rows that look for `n_found` neighbours among the same candidates: numbers of rows, and the rows."""
+    """Some rows that look for `n_found` neighbours among the same candidates."""
 
     rows: np.ndarray
     n_found: int
-    candidates: Callable[[], tuple[np.ndarray, np.ndarray]]
+    candidates: Callable[[], Iterable[Tile]]
 
 
 def _of_class(Z: np.ndarray, members: np.ndarray, asking: np.ndarray, wanted: np.ndarray) -> Iterator[Search]:
     """Yield the searches of some members of a class, through the whole of it."""
+
+    def whole() -> Iterator[Tile]:
+        for block in row_blocks(len(members), 1, TILE):
+            yield members[block], Z[members[block]]
+
     for block in row_blocks(len(asking), 1, TOGETHER):
         rows = asking[block]
-        yield Search(rows, int(wanted[rows].max()) + 1, lambda: (members, Z[members]))
+        yield Search(rows, int(wanted[rows].max()) + 1, whole)
 
 
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
