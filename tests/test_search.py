@@ -31,6 +31,8 @@ from nearkin import (
     TDLClassifier,
 )
 from nearkin.neighbors import choose_search, inverted, nearest, nearest_other_class, nearest_same_class, searcher
+from nearkin.neighbors.filing import Filed, Filing
+from nearkin.neighbors.products import nearest_candidates
 
 QUESTIONS = {
     "any": lambda X, y, k, search: nearest(X, k, search),
@@ -117,6 +119,50 @@ class TestApproximate:
         y = np.arange(400) % 2
         G = QUESTIONS[question](X, y, 1, searcher("approximate", 400))
         assert (G.data == 0).all()
+
+
+class TestProducts:
+    @pytest.mark.parametrize("tile", [3, 40, 1000])
+    @pytest.mark.parametrize("k", [1, 7, 300])
+    def test_the_nearest_of_all_tiles(self, tile, k):
+        rng = np.random.default_rng(0)
+        Q, Y = (rng.normal(size=(n, 6)).astype(np.float32) for n in (20, 200))
+        names = rng.permutation(1000)[:200]
+        tiles = [(names[start : start + tile], Y[start : start + tile]) for start in range(0, 200, tile)]
+        found = nearest_candidates(Q, tiles, k)
+        true = np.argsort(euclidean_distances(Q.astype(np.float64), Y.astype(np.float64)), axis=1)[:, :k]
+        np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(names[true], axis=1))
+
+    def test_far_from_the_origin(self):
+        """Distances are rounded relative to the mean of the queries, not to the origin."""
+        rng = np.random.default_rng(0)
+        Y = 1000 + rng.normal(size=(500, 4)).astype(np.float32)
+        found = nearest_candidates(Y, [(np.arange(500), Y)], 3)
+        D = euclidean_distances(Y.astype(np.float64) - 1000)
+        assert (np.sort(np.take_along_axis(D, found, axis=1), axis=1) <= np.sort(D, axis=1)[:, :3] + 1e-3).all()
+
+    def test_near_lists_hold_as_many_rows_as_are_wanted(self):
+        """However few lists are asked for."""
+        Z = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+        filed = Filed(Z, Filing.of(Z, [np.arange(100), np.arange(100, 300)], 30))
+        for n_lists, n_rows in ((1, 0), (1, 150), (4, 1), (100, 1)):
+            tiles = list(filed.near(0, filed.filing.lists_but(0), n_lists, n_rows))
+            rows, Y = (np.concatenate(parts) for parts in zip(*tiles, strict=True))
+            np.testing.assert_array_equal(Y, Z[rows])
+            assert len(set(rows)) == len(rows) >= n_rows
+            assert rows.min() >= 100
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_some_rows_ask(labelled, question, monkeypatch):
+    """Rows that want no neighbours have none, and the lists of the others are those of a fit in which all ask."""
+    monkeypatch.setattr(inverted, "BRUTE_CLASS", 100)
+    X, y = labelled
+    probing = ApproximateSearch(n_lists=20, n_probes=3)
+    everybody, some = (QUESTIONS[question](X, y, k, searcher(probing, 600)) for k in (3, 3 * (np.arange(600) % 5 == 0)))
+    assert not np.diff(some.indptr)[np.arange(600) % 5 > 0].any()
+    for row in range(0, 600, 5):
+        np.testing.assert_allclose(some[[row]].data, everybody[[row]].data, rtol=1e-6)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -182,7 +182,7 @@ class Inverted:
         for members in members_of(codes):
             if len(members) <= BRUTE_CLASS:
                 yield from _of_class(Z, members, members[asking[members]], wanted)
-        for group in np.flatnonzero(sizes[large] > BRUTE_CLASS):
+        for group in np.flatnonzero(sizes[large] > BRUTE_CLASS).tolist():
             filed = self._filed_by(codes, Z)
             yield from self._by_lists(filed, group, filed.filing.lists_of(group), asking, wanted + 1)
 
