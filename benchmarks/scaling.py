@@ -2,8 +2,8 @@
 
     python benchmarks/scaling.py cost anchors --document docs/scaling.md
 
-The rows are those of million.py. `cost` times both searches of DNE and its scatter at 30,000, 100,000 and 300,000 rows,
-fits one constant for every kind of work (least squares of relative errors) and checks them at 1,000,000 rows. `anchors`
+The rows are those of million.py. `cost` times both searches of DNE and its scatter at 20,000, 60,000 and 200,000 rows,
+fits one constant for every kind of work (least squares of relative errors) and checks them at 600,000 rows. `anchors`
 learns DNE from a sample of the rows, and from the neighbours that a sample has among all rows. The document's parts
 between the marks are renewed, and its pictures.
 """
@@ -29,11 +29,11 @@ from nearkin.neighbors import nearest_other_class, nearest_same_class, searcher
 from nearkin.scatter import scatter
 from nearkin.spectral import trace_difference
 
-SIZES, CHECK, BEYOND = (30_000, 100_000, 300_000), 1_000_000, (10**7, 10**8, 10**9)
+SIZES, CHECK, BEYOND = (20_000, 60_000, 200_000), 600_000, (10**6, 10**7, 10**8, 10**9)
 COMPONENTS, PROBES, BRUTE_CLASS = 48, 256, 20_000
 KINDS = ("project: flop", "file: row x component x sqrt(lists)", "compare: pair", "rank: byte", "add up: flop")
 DIRECTIONS = 64
-ANCHORED_ROWS, SAMPLES, DRAWS = 200_000, (2_000, 6_000, 20_000, 60_000, 200_000), 3
+ANCHORED_ROWS, SAMPLES, DRAWS = 100_000, (1_000, 3_000, 10_000, 30_000, 100_000), 3
 
 
 def n_lists(n: float) -> float:
