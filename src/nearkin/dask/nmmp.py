@@ -12,7 +12,7 @@ from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ._base import DaskTransformer
 from ._graphs import binary, mutual
-from ._neighbors import Filed, block_searcher, nearest
+from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import scatter, total_scatter
 from ._table import labelled_table
 from ._work import Work
@@ -82,13 +82,12 @@ class DaskNMMP(DaskTransformer):
         nmmp._check_parameters(X.shape[1])
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
-            filed = Filed.by(search, work, rows)
+            rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
             k_w, k_b = nmmp._kin_counts(rows.sizes), self.n_neighbors_between
             check_lists(rows.shape[0], k_w, work.memory())
-            kin = mutual(work, rows, nearest(work, rows, "kin", k_w, filed))
+            kin = mutual(work, rows, nearest(work, rows, "kin", k_w))
             S_w = scatter(work, rows, work.map(binary, kin))
-            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b, filed))
+            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))
             S_b = scatter(work, rows, work.map(binary, strangers))
             W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows), len(rows.sizes))
         nmmp._keep(RowSpace(None, None).lift(W), rows.dtype)
