@@ -32,7 +32,8 @@ class Lists(NamedTuple):
     distances: np.ndarray
 
 
-# Queries of a block (q,); for each the places of some rows of another block (q, r), -1 for none, which are at least so far.
+# Queries of a block (q,); for each the places of some rows of another block (q, r), -1 for none; how far these are at
+# least.
 Found = tuple[np.ndarray, np.ndarray, Any]
 
 
@@ -59,7 +60,7 @@ def with_found(
         neighbors[:, :known], distances[:, :known] = lists
     for i, at, least in found:
         numbers = candidates.start + at
-        mine, theirs = (queries.codes[i], candidates.codes[at]) if kind == "strangers" else (queries.start + i, numbers)
+        mine, theirs = (queries.codes[i], candidates.codes[at]) if kind == "strangers" else (queries.own(i), numbers)
         farthest = np.where(k[i] <= width, distances[i, np.minimum(k[i], width) - 1], np.inf)
         allowed = (mine[:, None] != theirs) & (at >= 0) & (least <= farthest[:, None])
         away = np.full(at.shape, np.inf, distances.dtype)
@@ -89,7 +90,8 @@ def everywhere(queries: Rows, candidates: Rows, kind: str, k: np.ndarray) -> Ite
 
 def among_kin(queries: Rows, candidates: Rows, k: np.ndarray, classes: np.ndarray) -> Iterator[Found]:
     """Yield the queries of some classes and the places of the candidates of the same class nearest to them."""
-    itself = int(queries.start == candidates.start)
+    own = queries.own(np.arange(len(queries.X)))
+    itself = int(((own >= candidates.start) & (own < candidates.start + len(candidates.X))).any())
     shared = set(np.intersect1d(classes, candidates.codes).tolist())
     theirs = dict(members_by_class(candidates.codes)) if shared else {}
     for c, i in members_by_class(queries.codes) if shared else ():

@@ -37,6 +37,26 @@ class Rows:
     codes: np.ndarray
     start: int
 
+    def own(self, i: np.ndarray) -> np.ndarray:
+        """Return the numbers of some rows of the block among all rows."""
+        return self.start + i
+
+
+@dataclass(frozen=True)
+class AskedRows(Rows):
+    """Some rows from all blocks; they have no common start.
+
+    Attributes
+    ----------
+    numbers : integer array of shape (b,)
+    """
+
+    numbers: np.ndarray
+
+    def own(self, i: np.ndarray) -> np.ndarray:
+        """Return the numbers of some of the rows among all rows."""
+        return self.numbers[i]
+
 
 @dataclass(frozen=True)
 class Table:
