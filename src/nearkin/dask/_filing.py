@@ -116,11 +116,12 @@ def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
     catalogue = work.submit(with_sizes, centres, sizes)
     joined = _exchanged(work, by_lists, joined_rows, [table.rows, lists], sizes, n_blocks=len(lists))
     table.rows.clear()
-    blocks = [(rows, *extent) for rows, extent in zip(joined, work.results(work.map(extent_of, joined)), strict=True)]
-    joined, counts, *spans = zip(*(block for block in blocks if block[1]), strict=True)
-    starts = np.cumsum([0, *counts]).tolist()
-    rows = work.map(numbered, joined, starts[:-1])
-    return FiledTable(rows, starts, table.shape, table.dtype, table.sizes, catalogue, np.transpose(spans))
+    extents = work.results(work.map(extent_of, joined))
+    blocks = [(rows, size, span) for rows, (size, *span) in zip(joined, extents, strict=True) if size]
+    starts = np.cumsum([0, *(size for _, size, _ in blocks)]).tolist()
+    rows = work.map(numbered, [rows for rows, _, _ in blocks], starts[:-1])
+    spans = np.array([span for *_, span in blocks])
+    return FiledTable(rows, starts, table.shape, table.dtype, table.sizes, catalogue, spans)
 
 
 def in_first_places(work: Work, table: FiledTable, lists: list[Future], starts: list[int]) -> list[Future]:

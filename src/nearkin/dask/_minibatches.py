@@ -55,18 +55,19 @@ class SpreadMinibatches(Minibatches):
 
     def _estimates(self, refresh_at: int = 0) -> Callable[[np.ndarray, int], tuple[float, np.ndarray]]:
         work, table = self.problem.work, self.problem.table
-        draws, near, steps = self._draws(refresh_at), list[Future](), iter(())
+        draws, near = self._draws(refresh_at), list[Future]()
+        steps: Iterator[tuple[Future, int]] = iter(())
 
         def estimate(B: np.ndarray, t: int) -> tuple[float, np.ndarray]:
             nonlocal near, steps
             if t in (0, refresh_at):
-                near, steps = self.problem.near_rows(B, self.n_near), iter(())
+                near, steps = self.problem.near_rows(B, self.n_near or 0), iter(())
             step = next(steps, None)
             if step is None:
                 drawn = [next(draws) for _ in range(self._n_together(t, refresh_at))]
                 anchors, far = zip(*drawn, strict=True)
                 together = come_together(work, table.rows, anchors, listed(work, near, table.starts, anchors), far)
-                steps = ((together, number) for number in range(len(drawn)))
+                steps = iter([(together, number) for number in range(len(drawn))])
                 step = next(steps)
             found = work.submit(value_of_batch, *step, A=B, criterion=self.criterion, n_rows=table.shape[0])
             value, gradient = work.results([found])[0]
@@ -137,7 +138,7 @@ class Together:
     """
 
     rows: Rows
-    steps: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    steps: list[tuple[np.ndarray, ...]]
 
 
 def listed(work: Work, near: list[Future], starts: list[int], anchors: Sequence[np.ndarray]) -> Future:
@@ -235,7 +236,9 @@ def nearest_in(asked: AskedRows, rows: Rows, *, k: int) -> Lists:
 
 def nearest_of(parts: list[Lists], *, k: int) -> Lists:
     """Return the k nearest of all."""
-    return nearest_first(*(np.hstack(arrays) for arrays in zip(*parts, strict=True)), k)
+    return nearest_first(
+        np.hstack([part.neighbors for part in parts]), np.hstack([part.distances for part in parts]), k
+    )
 
 
 def near_numbers(near: Lists, of_kin: Lists | None, own: Any) -> np.ndarray:

@@ -172,8 +172,8 @@ def check_affordable(n: int, p: int, n_threads: int) -> None:
         hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
         raise ValueError(
             f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours on {n_threads} threads. That "
-            f"is refused above {EXACT_ROWS} rows: take search='approximate', or fit a sample, e.g. "
-            f"X[::{-(-n // EXACT_ROWS)}]."
+            f"is refused above {EXACT_ROWS} rows: take search='approximate' (and n_candidates='auto' in NCA), or fit a "
+            f"sample, e.g. X[::{-(-n // EXACT_ROWS)}]."
         )
 
 

@@ -39,17 +39,27 @@ TERMS = {"expected_accuracy": expected_matches, "log_likelihood": log_matches}
 class DaskNCA(DaskTransformer):
     """Neighbourhood Components Analysis of Dask arrays: `nearkin.NCA` beyond one machine.
 
-    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for `target="classes"` and
-    `solver="lbfgs"`. The descent is the same to rounding, where no distances tie.
+    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for `target="classes"`; with
+    solver="sgd" n_candidates must not be None, and there is no `partial_fit`. The descent is the same to rounding from
+    the same start, where no distances tie. With solver="sgd", this class chooses the start of init="auto" by the
+    estimate of the final objective, and finds start and unit on all rows where `NCA` asks a sample of 10,000.
 
     Notes
     -----
-    The client steps; the workers add up value and gradient, each block an equal share of the pairs. For that every
-    worker holds the embedding of all rows, n m numbers, and the labels; the rows stay where they are.
+    The client steps. With solver="lbfgs" the workers add up value and gradient, each block an equal share of the pairs.
+    For that every worker holds the embedding of all rows, n m numbers, and the labels; the rows stay where they are.
 
-    Cost: an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m) and a search among
-    n^2 pairs every 15 iterations, and a tenth of a second of talk; memory is O(n (p + m + k)) over all workers and
-    O(n m) on each.
+    With solver="sgd" the client draws the anchors of a step, evenly from all blocks, without return. The lists of
+    candidates are looked up twice, by all workers, and stay with the blocks. A step sees no more rows than its anchors
+    and their candidates, b (k + 1) + 500 for b anchors, however many there are: those of a few steps at a time come
+    together on one worker (about 64 MB), which tells value and gradient. An embedding of all rows is made for each
+    look-up, and for the estimate of the final objective, and stays in blocks.
+
+    Cost of solver="lbfgs": an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m) and
+    a search every 15 iterations, and a tenth of a second of talk; memory is O(n (p + m + k)) over all workers and
+    O(n m) on each. Of solver="sgd": a step takes O(b k m p); (b (k + 1) + 500) p numbers travel for it, and m p to the
+    worker and back; besides there are two searches, and an exact one for 5,000 rows; O(n) numbers are on the client,
+    and on each worker where the search is approximate.
 
     KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
 
@@ -92,8 +102,11 @@ class DaskNCA(DaskTransformer):
         ------
         TypeError
             If X or y is no Dask array, or a parameter has a wrong type.
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000.
+            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact
+            search or with n_candidates=None.
         KeyboardInterrupt
             After the best map so far has been kept.
         """
