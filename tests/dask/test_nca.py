@@ -83,9 +83,10 @@ def test_stochastic_descent_is_the_local_one(parameters, client, data, monkeypat
 
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("solver", ["sgd", "lbfgs"])
 def test_candidates_by_approximate_search(solver, client, data):
-    how = {"n_components": 2, "solver": solver, "n_candidates": 15, "random_state": 0, "init": "pca", "tol": 1e-3}
+    how = {"n_components": 2, "solver": solver, "n_candidates": 15, "random_state": 0, "init": "pca", "max_iter": 20}
     exact = DaskNCA(**how).fit(*blocks(*data, (300, 300)))
     approximate = DaskNCA(search="approximate", **how).fit(*blocks(*data, (200, 200, 200)))
     assert (exact.search_, approximate.search_) == ("exact", "approximate")

@@ -208,7 +208,8 @@ def placed(
 
 def value_of_batch(together: Together, step: int, *, A: np.ndarray, criterion: Criterion, n_rows: int) -> Value:
     """Return what the anchors of a step add to f or g, and to its gradient."""
-    chosen, candidates = Candidates.listed(*together.steps[step], len(together.rows.X))
+    anchors, near, far = together.steps[step]
+    chosen, candidates = Candidates.listed(anchors, near, far, len(together.rows.X))
     X, codes = together.rows.X[chosen], together.rows.codes[chosen]
     return criterion.value(A, X, Classes(codes), replace(candidates, n_rows=n_rows))
 
