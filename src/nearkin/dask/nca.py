@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 
 from .._array import check_kin
 from .._threads import Value
-from ..descent import DescentResult
 from ..estimators import _descending
 from ..estimators._criterion import EXACT_ROWS, FAR, NEAR, Criterion
 from ..estimators._descending import Scale, penalized
@@ -32,7 +31,7 @@ from ._starts import directions, near_squares, sensible
 from ._table import Rows, Table, labelled_table
 from ._work import Sums, Work
 
-Descent = Callable[[np.ndarray], DescentResult]
+Descent = Callable[[np.ndarray], Any]
 TERMS = {"expected_accuracy": expected_matches, "log_likelihood": log_matches}
 
 
