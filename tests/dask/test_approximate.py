@@ -1,52 +1,106 @@
 """Approximate search, block by block: most true neighbours are found, and the map is near the exact one."""
 
+import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 from sklearn.datasets import make_blobs
+from sklearn.metrics import euclidean_distances
 
 from nearkin import DNE, LPP
 from nearkin.dask import DaskDNE, DaskLPP
-from nearkin.dask._neighbors import with_nearer
-from nearkin.dask._search import filing_of
-from nearkin.dask._table import Rows
+from nearkin.dask._filing import in_first_places
+from nearkin.dask._neighbors import block_searcher, nearest, searchable
+from nearkin.dask._table import labelled_table
+from nearkin.dask._work import Work
 from nearkin.neighbors import ApproximateSearch
 
-from .conftest import blocks
+from .conftest import blocks, da
 
 # to import it here would silence the threads of scikit-learn's search
 pytestmark = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 
 
+def found(client, X, y, kind, k, search="approximate"):
+    """Return the lists of all rows of Dask arrays, in their order."""
+    with Work(client) as work:
+        table = labelled_table(work, "DaskDNE", X, y)
+        starts = table.starts
+        filed = searchable(block_searcher(search, len(X)), work, table)
+        lists = work.results(in_first_places(work, filed, nearest(work, filed, kind, k), starts))
+    width = max(of_block.neighbors.shape[1] for of_block in lists)
+    return [np.vstack([np.pad(of_block[part], ((0, 0), (0, width - of_block[part].shape[1])), constant_values=none)
+                       for of_block in lists]) for part, none in enumerate((-1, np.inf))]  # fmt: skip
+
+
+def recall(neighbors, distances, asked, X, y, kind, k):
+    """Return the share of true neighbours in the lists of some rows; nobody is listed who may not be."""
+    away = euclidean_distances(X[asked].astype(np.float64), X)
+    allowed = (y[asked, None] == y) == (kind == "kin")
+    allowed[np.arange(len(asked)), asked] = False
+    away[~allowed] = np.inf
+    listed = neighbors[asked] >= 0
+    assert listed.sum(axis=1).tolist() == np.minimum(allowed.sum(axis=1), k).tolist()  # nobody starves
+    row, _ = np.nonzero(listed)
+    assert allowed[row, neighbors[asked][listed]].all()
+    np.testing.assert_allclose(distances[asked][listed], away[row, neighbors[asked][listed]], rtol=1e-5)
+    farthest = np.sort(away, axis=1)[:, :k]
+    farthest = np.where(np.isfinite(farthest), farthest, 0).max(axis=1)
+    return np.mean(distances[asked][listed] <= farthest[row] * (1 + 1e-5))
+
+
 @pytest.fixture(scope="module")
 def rows():
+    """Return rows of two large classes, one of which has enclaves of 50 small ones."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((6000, 8)) @ rng.standard_normal((8, 120)) + 0.1 * rng.standard_normal((6000, 120))
-    y = np.where(X[:, 0] > 8, np.arange(6000) % 50 + 2, X[:, 0] > 0)
+    X = rng.standard_normal((4000, 8)) @ rng.standard_normal((8, 120)) + 0.1 * rng.standard_normal((4000, 120))
+    y = np.where(X[:, 0] > 5, np.arange(4000) % 50 + 2, X[:, 0] > 0)
     return X.astype(np.float32), y
 
 
 @pytest.mark.parametrize("kind", ["kin", "strangers"])
-@pytest.mark.parametrize("projected", [False, True])
-def test_recall(kind, projected, rows, monkeypatch):
-    monkeypatch.setattr("nearkin.dask._search.FEW", 50)
-    X, y = rows
-    parts = [Rows(X[start : start + 2000], y[start : start + 2000], start) for start in range(0, 6000, 2000)]
-    how = {"projection": np.linalg.svd(X, full_matrices=False)[2][:10].T if projected else None}
-    found, exact = None, None
-    for part in parts:
-        filing = filing_of(part, n_lists=180, **how)
-        found = with_nearer(found, parts[1], part, filing, kind=kind, k=10, n_probes=32, **how)
-        exact = with_nearer(exact, parts[1], part, None, kind=kind, k=10)
-    there = exact.neighbors >= 0
-    assert ((found.neighbors >= 0) == there).all()  # nobody starves
-    close = found.distances <= np.where(there, exact.distances, 0).max(axis=1, keepdims=True) * (1 + 1e-6)
-    assert np.mean(close[there]) >= 0.95
-    own = parts[1].start + np.arange(2000)[:, None]
-    assert (found.neighbors != own).all()
-    assert ((y[found.neighbors] == y[own]) == (kind == "kin"))[there].all()
+@pytest.mark.parametrize("n_components", ["auto", None])
+def test_recall(kind, n_components, client, rows):
+    search = ApproximateSearch(n_components=n_components, n_probes=32)
+    lists = found(client, *blocks(*rows, (2500, 0, 1, 1499)), kind, 10, search)
+    assert recall(*lists, np.arange(0, 4000, 8), *rows, kind, 10) >= 0.95
+
+
+@pytest.mark.parametrize("kind", ["kin", "strangers"])
+def test_a_short_probe_does_not_starve(kind, client, rows):
+    """A class and all others are longer than what one list holds: more are looked through."""
+    search = ApproximateSearch(n_lists=200, n_probes=1)
+    recall(*found(client, *blocks(*rows, (2000, 2000)), kind, 60, search), np.arange(0, 4000, 80), *rows, kind, 60)
+
+
+def test_equal_rows_fill_several_blocks(client):
+    """Thousands of duplicates share a list, and the list is cut."""
+    X = np.repeat(np.arange(4.0)[:, None], 1000, axis=0) * [1.0, 2.0]
+    neighbors, distances = found(client, *blocks(X, np.arange(4000) % 2, (1000,) * 4), "kin", 5)
+    assert (distances == 0).all()
+    assert (neighbors != np.arange(4000)[:, None]).all()
+
+
+@pytest.mark.skipif("NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz")
+@pytest.mark.parametrize("n_blocks", [3, 6])
+def test_recall_on_mnist(n_blocks, client):
+    def part(name, block_id):
+        with np.load(path) as data:
+            rows = data[name][block_id[0] * size : (block_id[0] + 1) * size]
+        return rows.reshape(size, 784).astype(np.float32) if name == "X" else rows
+
+    path, size = Path(os.environ["NEARKIN_DATA"]) / "mnist.npz", 60_000 // n_blocks
+    sizes, asked = (size,) * n_blocks, np.arange(0, 60_000, 120)
+    X = da.map_blocks(lambda block_id: part("X", block_id), chunks=(sizes, 784), dtype=np.float32)
+    y = da.map_blocks(lambda block_id: part("y", block_id), chunks=(sizes,), dtype=np.uint8)
+    rows = X.compute(), y.compute()
+    for kind in ("kin", "strangers"):
+        share = recall(*found(client, X, y, kind, 10), asked, *rows, kind, 10)
+        print(f"{n_blocks} blocks, {kind}: {share:.3f}")
+        assert share >= 0.95
 
 
 def test_the_map_is_near_the_exact_one(client):

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -13,6 +14,9 @@ from nearkin.dask import DaskDNE, DaskLPP, DaskNCA
 from nearkin.dask.nca import Problem
 
 from .conftest import blocks, cluster, da, distributed
+
+HAS_FAISS = find_spec("faiss") is not None
+STOCHASTIC = {"n_components": 2, "init": "pca", "solver": "sgd", "max_iter": 6, "random_state": 0}
 
 
 def tasks(client):
@@ -63,18 +67,22 @@ def interrupt(_):
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 def test_a_killed_worker_changes_nothing(data):
     X, y = blocks(*data, (150,) * 4)
+    approximate = [(DaskDNE(4, search="approximate"), DaskDNE(4, search="approximate"), "joined_rows")] * HAS_FAISS
     with cluster(3) as workers, distributed.Client(workers) as client:
         client.wait_for_workers(3)
         for local, dask_class, task in [
             (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "with_nearer"),
             (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
+            (NCA(**STOCHASTIC), DaskNCA(**STOCHASTIC), "placed"),
+            *approximate,
         ]:
             killer = Meanwhile(client.scheduler.address, task, kill_one)
             killer.start()
             found = dask_class.fit(X, y, client=client)
             assert killer.acted.is_set()
             killer.join()
-            np.testing.assert_allclose(found.components_, local.fit(*data).components_, rtol=1e-6, atol=1e-8)
+            expected = local.fit(*data) if isinstance(local, (DNE, NCA)) else local.fit(X, y, client=client)
+            np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-6, atol=1e-8)
         assert nothing_is_left(client)
 
 

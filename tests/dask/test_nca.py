@@ -1,11 +1,13 @@
 """NCA on a cluster: value and gradient are sums over blocks, and the descent is the local one."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from nearkin import NCA
-from nearkin.dask import DaskNCA
+from nearkin.dask import DaskNCA, _minibatches
 from nearkin.dask._table import labelled_table
 from nearkin.dask._work import Work
 from nearkin.dask.nca import TERMS, Problem
@@ -57,6 +59,40 @@ def test_ten_iterations(parameters, client, data):
     np.testing.assert_allclose(distributed.components_, local.components_, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_components": 3},
+        {"n_components": 2, "objective": "log_likelihood", "batch_size": 100, "init": "pca"},
+        {"structure": "diagonal", "n_candidates": 5},
+        {"n_components": 2, "n_init": 2, "init": "random"},
+    ],
+    ids=str,
+)
+def test_stochastic_descent_is_the_local_one(parameters, client, data, monkeypatch):
+    """The same anchors and far rows are drawn, in the same order; the rows come in several portions."""
+    monkeypatch.setattr(_minibatches, "TOGETHER", 20_000)
+    how = {"solver": "sgd", "random_state": 0, "max_iter": 4, **parameters}
+    local, distributed = NCA(**how).fit(*data), DaskNCA(**how).fit(*blocks(*data, UNEVEN))
+    assert distributed.n_iter_ == local.n_iter_ == 4
+    np.testing.assert_allclose(distributed.components_, local.components_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(distributed.loss_curve_, local.loss_curve_, rtol=1e-8)
+    for attribute in ("objective_", "objective_error_", "perplexity_"):
+        assert getattr(distributed, attribute) == pytest.approx(getattr(local, attribute), rel=1e-6)
+
+
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["sgd", "lbfgs"])
+def test_candidates_by_approximate_search(solver, client, data):
+    how = {"n_components": 2, "solver": solver, "n_candidates": 15, "random_state": 0, "init": "pca", "max_iter": 20}
+    exact = DaskNCA(**how).fit(*blocks(*data, (300, 300)))
+    approximate = DaskNCA(search="approximate", **how).fit(*blocks(*data, (200, 200, 200)))
+    assert (exact.search_, approximate.search_) == ("exact", "approximate")
+    assert approximate.objective_ == pytest.approx(exact.objective_, abs=0.02)
+
+
 def test_an_unfinished_descent_is_told(client, data):
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations") as record:
         DaskNCA(2, max_iter=1).fit(*blocks(*data, UNEVEN))
@@ -66,7 +102,7 @@ def test_an_unfinished_descent_is_told(client, data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"solver": "sgd"}, "solver='sgd' is not for Dask arrays: take solver='lbfgs', or fit NCA on a sample"),
+        ({"solver": "sgd", "n_candidates": None}, "n_candidates=None lets every step of solver='sgd' need all rows"),
         ({"target": "continuous"}, "target='continuous' is not for Dask arrays"),
         ({"objective": "f"}, "objective must be one of"),
         ({"n_components": 3, "init": np.eye(2)}, r"init must be of shape \(3, 10\)"),

@@ -27,7 +27,7 @@ def lists(blocks, kind, k):
     for queries in blocks:
         of_block = None
         for candidates in blocks:
-            of_block = _neighbors.with_nearer(of_block, queries, candidates, None, kind=kind, k=k)
+            of_block = _neighbors.with_nearer(of_block, queries, candidates, kind=kind, k=k)
         found.append(of_block)
     return found
 

@@ -1,9 +1,8 @@
-"""One block of rows looks for its neighbours in another: at all candidates, or at those in the nearest lists."""
+"""One block of rows looks for its neighbours in another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,9 @@ from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
 from .._array import row_blocks
-from ..neighbors.filing import Filing, InvertedFile
+from ..neighbors.search import SMALL_CLASS, members_of
 from ._table import Rows
 
-# As in `nearkin.neighbors`: a class of at most so many candidates is left out after the search, not before it.
-SMALL_CLASS = 64
-FEW = 2000  # candidates that are all looked at also by an approximate search
 SEARCH_ROUNDING = 1e-6  # relative to the rows and their distance, of a search by products in float32 or float64
 
 
@@ -36,94 +32,79 @@ class Lists(NamedTuple):
     distances: np.ndarray
 
 
-def block_neighbors(queries: Rows, candidates: Rows, kind: str, k: np.ndarray, look: Any) -> Lists:
-    """Return the k nearest candidates of every row of another block, or of the same.
+# Queries of a block (q,); for each the places of some rows of another block (q, r), -1 for none; how far these are at
+# least.
+Found = tuple[np.ndarray, np.ndarray, Any]
+
+
+def with_found(
+    lists: Lists | None, queries: Rows, candidates: Rows, kind: str, k: np.ndarray, found: Iterable[Found]
+) -> Lists:
+    """Return the lists of some rows after they have looked in one block more.
 
     Parameters
     ----------
+    lists : Lists or None
+        What they know so far.
     queries, candidates : Rows
     kind : {"kin", "strangers"}
     k : integer array of shape (n_queries,)
-    look : Everywhere or InLists
-        Who finds them.
+    found : iterable of Found
+        All that is to be listed is among it; others may be.
     """
-    width = min(int(k.max()), len(candidates.X))
+    known = 0 if lists is None else lists.neighbors.shape[1]
+    width = min(int(k.max()), known + len(candidates.X))
     neighbors = np.full((len(queries.X), width), -1)
     distances = np.full(neighbors.shape, np.inf, queries.X.dtype)
-    for i, j, c, n_not_allowed in _searches(queries, candidates, kind):
-        at, away = look(i, j, min(int(k[i].max()) + n_not_allowed, len(j)), kind, c)
+    if lists is not None:
+        neighbors[:, :known], distances[:, :known] = lists
+    for i, at, least in found:
         numbers = candidates.start + at
-        mine, theirs = (queries.codes[i], candidates.codes[at]) if kind == "strangers" else (queries.start + i, numbers)
-        allowed = (mine[:, None] != theirs) & (at >= 0)
-        found = nearest_first(np.where(allowed, numbers, -1), np.where(allowed, away, np.inf), width)
-        neighbors[i, : found.neighbors.shape[1]] = found.neighbors
-        distances[i, : found.neighbors.shape[1]] = found.distances
-    return Lists(neighbors, distances)
+        mine, theirs = (queries.codes[i], candidates.codes[at]) if kind == "strangers" else (queries.own(i), numbers)
+        farthest = np.where(k[i] <= width, distances[i, np.minimum(k[i], width) - 1], np.inf)
+        allowed = (mine[:, None] != theirs) & (at >= 0) & (least <= farthest[:, None])
+        away = np.full(at.shape, np.inf, distances.dtype)
+        row, _ = np.nonzero(allowed)
+        away[allowed] = _distances(queries.X, i[row], candidates.X, at[allowed])
+        both = np.hstack([neighbors[i], np.where(allowed, numbers, -1)]), np.hstack([distances[i], away])
+        neighbors[i], distances[i] = nearest_first(*both, width)
+    beyond = np.arange(width) >= k[:, None]
+    return Lists(np.where(beyond, -1, neighbors), np.where(beyond, np.inf, distances))
 
 
-@dataclass(frozen=True)
-class Everywhere:
-    """Looks at all candidates."""
-
-    queries: Rows
-    candidates: Rows
-
-    def __call__(self, i: np.ndarray, j: np.ndarray, k: int, *_: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places of the k candidates nearest to every query i among the places j, and their distances."""
-        at, away = _exact(self.queries.X[i], self.candidates.X[j], k)
-        return j[at], away
-
-
-class InLists:
-    """Looks at the candidates in the nearest lists."""
-
-    def __init__(
-        self, queries: Rows, candidates: Rows, filing: Filing, *, projection: np.ndarray | None, n_probes: int
-    ) -> None:
-        self.queries, self.candidates, self.n_probes = queries, candidates, n_probes
-        self.group = {c: group for group, (c, _) in enumerate(_large_classes(candidates.codes))}
-        self.Q = _projected(queries.X, projection)
-        self.file = InvertedFile(_projected(candidates.X, projection), filing)
-
-    def __call__(self, i: np.ndarray, j: np.ndarray, k: int, kind: str, c: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places of about the k candidates nearest to every query i, -1 for none, and their distances.
-
-        c is the class of all queries: that of the lists to look through, for kin, or to leave out, for strangers.
-        """
-        if len(j) <= FEW:
-            return Everywhere(self.queries, self.candidates)(i, j, k)
-        filing = self.file.filing
-        lists = filing.all_lists
-        if c is not None:
-            lists = filing.lists_of(self.group[c]) if kind == "kin" else filing.lists_but(self.group[c])
-        at = np.full((len(i), k), -1)
-        for rows, found in self.file.found(self.Q[i], np.full(len(i), k), self.n_probes, lists):
-            at[rows, : found.shape[1]] = found
-        return at, np.where(at < 0, np.inf, _distances(self.queries.X[i], self.candidates.X, at))
+def everywhere(queries: Rows, candidates: Rows, kind: str, k: np.ndarray) -> Iterator[Found]:
+    """Yield queries and the places of the candidates nearest to them, of all."""
+    if kind == "kin":
+        yield from among_kin(queries, candidates, k, np.unique(queries.codes))
+        return
+    everybody, all_others = np.arange(len(queries.X)), np.arange(len(candidates.X))
+    n_kin = np.bincount(candidates.codes, minlength=queries.codes.max() + 1)
+    few = n_kin[queries.codes] <= SMALL_CLASS
+    if few.any():
+        n_not_allowed = int(n_kin[queries.codes[few]].max())
+        yield _nearest(queries, everybody[few], candidates, all_others, int(k[few].max()) + n_not_allowed)
+    for c, i in members_by_class(queries.codes):
+        if SMALL_CLASS < n_kin[c] < len(all_others):
+            yield _nearest(queries, i, candidates, all_others[candidates.codes != c], int(k[i].max()))
 
 
-def filing_of(rows: Rows, *, projection: np.ndarray | None, n_lists: int) -> Filing:
-    """Return a block filed in lists: those of each large class, and behind them those of all small ones."""
-    groups = [members for _, members in _large_classes(rows.codes)]
-    small = np.setdiff1d(np.arange(len(rows.X)), np.concatenate(groups) if groups else [])
-    return Filing.of(_projected(rows.X, projection), [*groups, small] if len(small) else groups, n_lists)
+def among_kin(queries: Rows, candidates: Rows, k: np.ndarray, classes: np.ndarray) -> Iterator[Found]:
+    """Yield the queries of some classes and the places of the candidates of the same class nearest to them."""
+    own = queries.own(np.arange(len(queries.X)))
+    itself = int(((own >= candidates.start) & (own < candidates.start + len(candidates.X))).any())
+    shared = set(np.intersect1d(classes, candidates.codes).tolist())
+    theirs = dict(members_by_class(candidates.codes)) if shared else {}
+    for c, i in members_by_class(queries.codes) if shared else ():
+        if c in shared:
+            yield _nearest(queries, i, candidates, theirs[c], int(k[i].max()) + itself)
 
 
-def _large_classes(codes: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    return [(c, members) for c, members in _members(codes) if len(members) > SMALL_CLASS]
+def _nearest(queries: Rows, i: np.ndarray, candidates: Rows, j: np.ndarray, k: int) -> Found:
+    """Return queries, and of the candidates j the k nearest to each of them, by distance, then by place.
 
-
-def _projected(X: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
-    return np.ascontiguousarray(X if projection is None else X @ projection.astype(X.dtype), dtype=np.float32)
-
-
-def _exact(Q: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places in Y of the k rows nearest to every row of Q, by distance, then by place; and the distances.
-
-    The search rounds; so its choice is checked where the next row is as near, and distances are taken anew: they are
-    the same bits for the same two rows, whatever else is in their blocks.
+    The search rounds; so its choice is checked where the next row is as near.
     """
-    k = min(k, len(Y))
+    Q, Y, k = queries.X[i], candidates.X[j], min(k, len(j))
     with config_context(assume_finite=True):
         away, at = NearestNeighbors(algorithm="brute").fit(Y).kneighbors(Q, n_neighbors=min(k + 1, len(Y)))
     if k < len(Y):
@@ -131,40 +112,29 @@ def _exact(Q: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
         unsure = np.flatnonzero(away[:, k] - away[:, k - 1] <= rounding)
         for some in (unsure[block] for block in row_blocks(len(unsure), len(Y))):
             at[some, :k] = np.argsort(cdist(Q[some], Y), axis=1, kind="stable")[:, :k]
-    at = at[:, :k]
-    return at, _distances(Q, Y, at)
+    return i, j[at[:, :k]], 0.0
 
 
-def _distances(Q: np.ndarray, Y: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the distances of every row of Q to the rows of Y at some places."""
-    distances = np.empty(at.shape)
-    for rows in row_blocks(len(Q), at.shape[1] * Q.shape[1]):
-        distances[rows] = np.linalg.norm(Y[at[rows]] - Q[rows, None].astype(np.float64), axis=2)
+def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Return the distances of some rows of Q to rows of Y, one by one.
+
+    They are the same bits for the same two rows, whatever else is in their blocks.
+    """
+    distances = np.empty(len(i))
+    for pairs in row_blocks(len(i), Q.shape[1], 2**17):
+        apart = Q[i[pairs]].astype(np.float64) - Y[j[pairs]]
+        distances[pairs] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     return distances
 
 
-def _searches(queries: Rows, candidates: Rows, kind: str) -> Iterator[tuple[np.ndarray, np.ndarray, int | None, int]]:
-    """Yield who looks among whom, the class of the first if it is one, and how many of the found may not be allowed."""
-    if kind == "kin":
-        itself = int(queries.start == candidates.start)
-        others = dict(_members(candidates.codes))
-        yield from ((i, others[c], c, itself) for c, i in _members(queries.codes) if c in others)
-        return
-    everybody, all_others = np.arange(len(queries.X)), np.arange(len(candidates.X))
-    n_kin = np.bincount(candidates.codes, minlength=queries.codes.max() + 1)
-    few = n_kin[queries.codes] <= SMALL_CLASS
-    if few.any():
-        yield everybody[few], all_others, None, int(n_kin[queries.codes[few]].max())
-    for c, i in _members(queries.codes):
-        if SMALL_CLASS < n_kin[c] < len(all_others):
-            yield i, all_others[candidates.codes != c], c, 0
+def per_row(k: Any, rows: Rows) -> np.ndarray:
+    """Return k for every row, given for all rows or for each class."""
+    return np.broadcast_to(k, len(rows.X)) if np.ndim(k) == 0 else k[rows.codes]
 
 
-def _members(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def members_by_class(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yield every class of a block with its rows."""
-    order = np.argsort(codes, kind="stable")
-    classes, firsts = np.unique(codes[order], return_index=True)
-    yield from zip(classes.tolist(), np.split(order, firsts[1:]), strict=True)
+    yield from ((c, members) for c, members in enumerate(members_of(codes)) if len(members))
 
 
 def nearest_first(neighbors: np.ndarray, distances: np.ndarray, width: int) -> Lists:

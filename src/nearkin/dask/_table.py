@@ -37,6 +37,26 @@ class Rows:
     codes: np.ndarray
     start: int
 
+    def own(self, i: np.ndarray) -> np.ndarray:
+        """Return the numbers of some rows of the block among all rows."""
+        return self.start + i
+
+
+@dataclass(frozen=True)
+class AskedRows(Rows):
+    """Some rows from all blocks; they have no common start.
+
+    Attributes
+    ----------
+    numbers : integer array of shape (b,)
+    """
+
+    numbers: np.ndarray
+
+    def own(self, i: np.ndarray) -> np.ndarray:
+        """Return the numbers of some of the rows among all rows."""
+        return self.numbers[i]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -152,8 +172,8 @@ def check_affordable(n: int, p: int, n_threads: int) -> None:
         hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
         raise ValueError(
             f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours on {n_threads} threads. That "
-            f"is refused above {EXACT_ROWS} rows: take search='approximate', or fit a sample, e.g. "
-            f"X[::{-(-n // EXACT_ROWS)}]."
+            f"is refused above {EXACT_ROWS} rows: take search='approximate' (and n_candidates='auto' in NCA), or fit a "
+            f"sample, e.g. X[::{-(-n // EXACT_ROWS)}]."
         )
 
 

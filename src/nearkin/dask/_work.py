@@ -8,9 +8,11 @@ from operator import add
 from typing import Any
 from weakref import WeakSet
 
+from dask.sizeof import sizeof
 from distributed import Client, Future, get_client
 
 FAN_IN = 8  # sums that are added by one task
+LARGE = 50_000  # bytes of an argument of many tasks from which on it travels by itself
 
 
 class Sums(tuple):
@@ -18,6 +20,11 @@ class Sums(tuple):
 
     def __add__(self, other: tuple) -> Sums:
         return Sums(map(add, self, other))
+
+
+def itself(value: Any) -> Any:
+    """Return a value."""
+    return value
 
 
 def added(parts: Sequence[Any]) -> Any:
@@ -61,8 +68,13 @@ class Work:
         return self._noted(self.client.compute(list(blocks)))
 
     def map(self, function: Callable, *arguments: Sequence[Any], **fixed: Any) -> list[Future]:
-        """Give out a task for every place of the lists of arguments."""
-        return self._noted(self.client.map(function, *arguments, pure=False, **fixed))
+        """Give out a task for every place of the lists of arguments.
+
+        A large argument that they share becomes a task of its own. Dask would make one, too, but under the name of the
+        argument: two maps at a time would share the value of the first.
+        """
+        shared = {name: self.submit(itself, value) if sizeof(value) > LARGE else value for name, value in fixed.items()}
+        return self._noted(self.client.map(function, *arguments, pure=False, **shared))
 
     def submit(self, function: Callable, *arguments: Any, **fixed: Any) -> Future:
         """Give out one task; arguments may be lists of futures."""

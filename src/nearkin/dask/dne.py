@@ -11,7 +11,7 @@ from ..scatter import RowSpace
 from ..spectral import trace_difference
 from ._base import DaskTransformer
 from ._graphs import either, signed
-from ._neighbors import Filed, block_searcher, nearest
+from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import scatter
 from ._table import labelled_table
 from ._work import Work
@@ -25,8 +25,10 @@ class DaskDNE(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for an exact search, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of
-    which a worker holds its share and a few blocks; p x p numbers on the client.
+    Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
+    dimensions, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of which a worker holds its share and a
+    few blocks; p x p numbers on the client. With an approximate search the rows travel once, and memory holds 64
+    numbers more for each.
 
     Examples
     --------
@@ -75,10 +77,9 @@ class DaskDNE(DaskTransformer):
         wanted = check_dimension(self.n_components, X.shape[1])
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
-            filed = Filed.by(search, work, rows)
-            kin = either(work, rows, nearest(work, rows, "kin", k, filed))
-            strangers = either(work, rows, nearest(work, rows, "strangers", k, filed))
+            rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
+            kin = either(work, rows, nearest(work, rows, "kin", k))
+            strangers = either(work, rows, nearest(work, rows, "strangers", k))
             S = scatter(work, rows, work.map(signed, kin, strangers))
         result = trace_difference(S, wanted if isinstance(wanted, int) else None)
         dne._keep(result, RowSpace(None, None), wanted, rows.dtype)

@@ -11,7 +11,7 @@ from ..scatter import RowSpace
 from ..spectral import ratio_trace
 from ._base import DaskTransformer
 from ._graphs import either, heat_kernel, mean_squared_length
-from ._neighbors import Filed, block_searcher, nearest
+from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import degrees, scatter, total_scatter
 from ._table import table
 from ._work import Work
@@ -25,8 +25,10 @@ class DaskLPP(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for an exact search, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of
-    which a worker holds its share and a few blocks; p x p numbers on the client.
+    Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
+    dimensions, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of which a worker holds its share and a
+    few blocks; p x p numbers on the client. With an approximate search the rows travel once, and memory holds 64
+    numbers more for each.
 
     Examples
     --------
@@ -71,9 +73,8 @@ class DaskLPP(DaskTransformer):
         k = check_n_neighbors(self.n_neighbors)
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = table(work, type(self).__name__, X, exact=search is EXACT)
-            filed = Filed.by(search, work, rows)
-            lists = nearest(work, rows, "kin", k, filed)  # without labels all are kin
+            rows = searchable(search, work, table(work, type(self).__name__, X, exact=search is EXACT))
+            lists = nearest(work, rows, "kin", k)  # without labels all are kin
             t = mean_squared_length(work, lists)
             W = work.map(heat_kernel, either(work, rows, lists), bandwidth=t)
             S, S_d = scatter(work, rows, W), total_scatter(work, rows, work.map(degrees, rows.rows, W))

@@ -18,34 +18,47 @@ from ..estimators._criterion import EXACT_ROWS, FAR, NEAR, Criterion
 from ..estimators._descending import Scale, penalized
 from ..estimators._starts import evenly_by, perplexity, sane_unit, squared_norms
 from ..estimators.nca import MAX_ITER, NCA
+from ..neighbors import EXACT
 from ..objectives.matches import Classes
 from ..objectives.stochastic import Candidates, Terms, among_all, among_candidates, expected_matches, log_matches
 from ..scatter import RowSpace
 from ._base import DaskTransformer
-from ._neighbors import nearest
+from ._filing import FiledTable, in_first_places
+from ._minibatches import SpreadMinibatches, near_numbers, of_one_class
+from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import first_moments
-from ._search import Lists
 from ._starts import directions, near_squares, sensible
 from ._table import Rows, Table, labelled_table
 from ._work import Sums, Work
 
+Descent = Callable[[np.ndarray], Any]
 TERMS = {"expected_accuracy": expected_matches, "log_likelihood": log_matches}
 
 
 class DaskNCA(DaskTransformer):
     """Neighbourhood Components Analysis of Dask arrays: `nearkin.NCA` beyond one machine.
 
-    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for `target="classes"` and
-    `solver="lbfgs"`. The descent is the same to rounding, where no distances tie.
+    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for `target="classes"`; with
+    solver="sgd" n_candidates must not be None, and there is no `partial_fit`. The descent is the same to rounding from
+    the same start, where no distances tie. With solver="sgd", this class chooses the start of init="auto" by the
+    estimate of the final objective, and finds start and unit on all rows where `NCA` asks a sample of 10,000.
 
     Notes
     -----
-    The client steps; the workers add up value and gradient, each block an equal share of the pairs. For that every
-    worker holds the embedding of all rows, n m numbers, and the labels; the rows stay where they are.
+    The client steps. With solver="lbfgs" the workers add up value and gradient, each block an equal share of the pairs.
+    For that every worker holds the embedding of all rows, n m numbers, and the labels; the rows stay where they are.
 
-    Cost: an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m) and a search among
-    n^2 pairs every 15 iterations, and a tenth of a second of talk; memory is O(n (p + m + k)) over all workers and
-    O(n m) on each.
+    With solver="sgd" the client draws the anchors of a step, evenly from all blocks, without return. The lists of
+    candidates are looked up twice, by all workers, and stay with the blocks. A step sees no more rows than its anchors
+    and their candidates, b (k + 1) + 500 for b anchors, however many there are: those of a few steps at a time come
+    together on one worker (about 64 MB), which tells value and gradient. An embedding of all rows is made for each
+    look-up, and for the estimate of the final objective, and stays in blocks.
+
+    Cost of solver="lbfgs": an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m) and
+    a search every 15 iterations, and a tenth of a second of talk; memory is O(n (p + m + k)) over all workers and
+    O(n m) on each. Of solver="sgd": a step takes O(b k m p); (b (k + 1) + 500) p numbers travel for it, and m p to the
+    worker and back; besides there are two searches, and an exact one for 5,000 rows; O(n) numbers are on the client,
+    and on each worker where the search is approximate.
 
     KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
 
@@ -88,8 +101,11 @@ class DaskNCA(DaskTransformer):
         ------
         TypeError
             If X or y is no Dask array, or a parameter has a wrong type.
+        ImportError
+            If an approximate search is asked for and faiss is not installed.
         ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000.
+            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact
+            search or with n_candidates=None.
         KeyboardInterrupt
             After the best map so far has been kept.
         """
@@ -100,18 +116,18 @@ class DaskNCA(DaskTransformer):
         m = nca._n_directions(p)
         if self.warm_start and hasattr(self, "components_"):
             nca.components_ = self.components_
+        search, rng = block_searcher(self.search, n), check_random_state(self.random_state)
         with Work(client) as work:
-            table = labelled_table(work, type(self).__name__, X, y)
+            all_pairs = search is EXACT or self.n_candidates is None
+            table = labelled_table(work, type(self).__name__, X, y, exact=all_pairs)
             check_kin(np.repeat(np.arange(len(table.sizes)), table.sizes))
-            rows = Problem.of(work, table, nca._criterion(n))
+            rows = Problem.of(work, table, replace(nca._criterion(n), search=search))
             del table
-            start = partial(rows.start, m=m, rng=check_random_state(self.random_state))
-            max_iter = MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
-            how = {"max_iter": max_iter, "tol": self.tol, "on_iteration": lambda B: False}
-            one = partial(_descending.descend, rows.loss, look_up=rows.look_up, **how)
-            starts = nca._starts(rows.scale, start, go_on=self.warm_start)
-            best, last = _descending.best_descent(starts, one)
+            one, loss = self._by_minibatches(rows, rng) if self.solver == "sgd" else self._by_lbfgs(rows)
+            start = partial(rows.start, m=m, rng=rng, loss=loss)
+            best, last = _descending.best_descent(nca._starts(rows.scale, start, go_on=self.warm_start), one)
             _descending.keep(nca, best, rows.scale, rows.table.dtype)
+            nca.search_, nca.search_recall_ = search.name, None
             nca.objective_ = penalized(-best.value, best.x, best.x, self.alpha, n)[0]
             nca.objective_error_ = best.error
             nca.perplexity_ = perplexity(near_squares(work, rows.embedding(best.x), rows.table.starts))
@@ -121,13 +137,29 @@ class DaskNCA(DaskTransformer):
             _descending.report_unmoved(best)
         return self
 
+    def _by_lbfgs(self, rows: Problem) -> tuple[Descent, Callable[[np.ndarray], float]]:
+        """Return what descends from a start, and what tells the loss there."""
+        look_up, max_iter = rows.look_up, MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
+        how = {"max_iter": max_iter, "tol": self.tol, "on_iteration": lambda B: False}
+        descend = partial(_descending.descend, rows.loss, look_up=look_up, **how)
+        return descend, lambda B: rows.loss(B, None if look_up is None else look_up(B))[0]
+
+    def _by_minibatches(self, rows: Problem, rng: Any) -> tuple[Descent, Callable[[np.ndarray], float]]:
+        batches = SpreadMinibatches.spread(rows, self.batch_size, rng)
+        how = {"max_iter": self.max_iter, "tol": self.tol, "on_iteration": lambda B: False}
+        return partial(batches.descend, **how), lambda B: batches.judged(B)[0]
+
     def _check_distributed(self) -> None:
-        for name, wanted in (("target", "classes"), ("solver", "lbfgs")):
-            if getattr(self, name) != wanted:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not for Dask arrays: take {name}={wanted!r}, or fit NCA on a "
-                    "sample of the rows."
-                )
+        if self.target != "classes":
+            raise ValueError(
+                f"target={self.target!r} is not for Dask arrays: take target='classes', or fit NCA on a sample of the "
+                "rows."
+            )
+        if self.solver == "sgd" and self.n_candidates is None:
+            raise ValueError(
+                "n_candidates=None lets every step of solver='sgd' need all rows, which is not for Dask arrays: take "
+                "n_candidates='auto', or solver='lbfgs'."
+            )
 
 
 @dataclass(frozen=True)
@@ -194,16 +226,28 @@ class Problem:
         k = self.criterion.n_candidates
         if k is None or (k == "auto" and self.table.shape[0] <= EXACT_ROWS):
             return None
-        return partial(self._nearest_in, k=min(NEAR if isinstance(k, str) else k, self.table.shape[0] - 1))
+        return partial(self.near_rows, k=min(NEAR if isinstance(k, str) else k, self.table.shape[0] - 1))
 
-    def _nearest_in(self, A: np.ndarray, *, k: int) -> list[Future]:
+    def near_rows(self, A: np.ndarray, k: int) -> list[Future]:
         """Return the numbers of the k nearest rows of every row in an embedding, for g also of the nearest kin."""
-        work, table = self.work, self.table
-        kin = replace(table, rows=work.map(with_embedding, table.rows, self.embedding(A)))
-        everybody = replace(table, rows=work.map(of_one_class, kin.rows))
-        near = nearest(work, everybody, "kin", k)
-        of_kin = nearest(work, kin, "kin", 1) if self.criterion.objective == "log_likelihood" else [None] * len(near)
-        return work.map(near_numbers, near, of_kin, table.starts[:-1])
+        work, starts = self.work, self.table.starts
+
+        def found(table: Table, k: int) -> list[Future]:
+            rows = searchable(self.criterion.search, work, table)
+            lists = nearest(work, rows, "kin", k)
+            return in_first_places(work, rows, lists, starts) if isinstance(rows, FiledTable) else lists
+
+        Z = self.in_embedding(A)
+        everybody = replace(Z, rows=work.map(of_one_class, Z.rows), sizes=np.array([self.table.shape[0]]))
+        near = found(everybody, k)
+        of_kin = found(Z, 1) if self.criterion.objective == "log_likelihood" else [None] * len(near)
+        return work.map(near_numbers, near, of_kin, starts[:-1])
+
+    def in_embedding(self, A: np.ndarray) -> Table:
+        """Return the rows of Z = X A', with their classes."""
+        Z = self.work.map(with_embedding, self.table.rows, self.embedding(A))
+        m = len(A)
+        return replace(self.table, rows=Z, shape=(self.table.shape[0], m))
 
     @cached_property
     def far(self) -> np.ndarray:
@@ -211,12 +255,14 @@ class Problem:
         blocks = self.work.map(of_rows, self.table.rows)
         return evenly_by(np.concatenate(self.work.results(self.work.map(squared_norms, blocks))), FAR)
 
-    def start(self, name: str, *, m: int, rng: np.random.RandomState) -> np.ndarray:
+    def start(
+        self, name: str, *, m: int, rng: np.random.RandomState, loss: Callable[[np.ndarray], float]
+    ) -> np.ndarray:
         """Return the start of a name, in a sane scale; for "auto" the one with the lowest loss."""
         if name == "auto" and self.criterion.structure == "full":
-            starts = [self.start(each, m=m, rng=rng) for each in sensible(self.work, self.table, m)]
-            look_up = self.look_up
-            return min(starts, key=lambda B: self.loss(B, None if look_up is None else look_up(B))[0])
+            names = sensible(self.work, self.table, m)
+            starts = [self.start(each, m=m, rng=rng, loss=loss) for each in names]
+            return starts[0] if len(starts) == 1 else min(starts, key=loss)
         n, p = self.table.shape
         if self.criterion.structure == "diagonal":
             V = np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)
@@ -270,20 +316,6 @@ def among_listed(
 def with_embedding(rows: Rows, Z: np.ndarray) -> Rows:
     """Return a block of embedded rows, with their classes."""
     return replace(rows, X=Z)
-
-
-def of_one_class(rows: Rows) -> Rows:
-    """Return a block without its classes: everybody is kin."""
-    return replace(rows, codes=np.zeros_like(rows.codes))
-
-
-def near_numbers(near: Lists, of_kin: Lists | None, start: int) -> np.ndarray:
-    """Return the neighbours of a block, and beside them the nearest of kin; the row itself where that adds nothing."""
-    if of_kin is None:
-        return near.neighbors
-    own, nearest_kin = start + np.arange(len(near.neighbors)), of_kin.neighbors.max(axis=1, initial=-1)
-    known = (nearest_kin < 0) | (near.neighbors == nearest_kin[:, None]).any(axis=1)
-    return np.column_stack([near.neighbors, np.where(known, own, nearest_kin)])
 
 
 def chained(of_embedding: Sums, rows: Rows, *, diagonal: bool) -> Sums:

@@ -12,7 +12,7 @@ from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ._base import DaskTransformer
 from ._graphs import binary, mutual
-from ._neighbors import Filed, block_searcher, nearest
+from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import scatter, total_scatter
 from ._table import labelled_table
 from ._work import Work
@@ -32,8 +32,10 @@ class DaskNMMP(DaskTransformer):
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for an exact search, O(e p^2) for the scatters of e edges; memory for
-    O(n (p + k_w + k_b)) numbers, of which a worker holds its share and a few blocks; p x p numbers on the client.
+    Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
+    dimensions, O(e p^2) for the scatters of e edges; memory for O(n (p + k_w + k_b)) numbers, of which a worker
+    holds its share and a few blocks; p x p numbers on the client. With an approximate search the rows travel once, and
+    memory holds 64 numbers more for each.
 
     Examples
     --------
@@ -82,13 +84,12 @@ class DaskNMMP(DaskTransformer):
         nmmp._check_parameters(X.shape[1])
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
-            filed = Filed.by(search, work, rows)
+            rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
             k_w, k_b = nmmp._kin_counts(rows.sizes), self.n_neighbors_between
             check_lists(rows.shape[0], k_w, work.memory())
-            kin = mutual(work, rows, nearest(work, rows, "kin", k_w, filed))
+            kin = mutual(work, rows, nearest(work, rows, "kin", k_w))
             S_w = scatter(work, rows, work.map(binary, kin))
-            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b, filed))
+            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))
             S_b = scatter(work, rows, work.map(binary, strangers))
             W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows), len(rows.sizes))
         nmmp._keep(RowSpace(None, None).lift(W), rows.dtype)

@@ -19,8 +19,6 @@ ONE_ROUND = 256  # lists that one k-means makes
 PER_CENTRE = 40  # rows from which the centre of a list is learned
 QUERIES = 2**15  # rows that look through lists at a time
 
-Found = tuple[np.ndarray, np.ndarray]
-
 
 def usual_lists(n: int) -> int:
     """Return how many lists "auto" makes of n rows."""
@@ -101,46 +99,38 @@ class Filed:
 
 
 class InvertedFile:
-    """Rows in lists of near ones.
+    """Rows in lists of near ones, for queries that come one by one.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
-    filing : Filing
+    n_lists : int
     """
 
-    def __init__(self, Z: np.ndarray, filing: Filing) -> None:
+    def __init__(self, Z: np.ndarray, n_lists: int) -> None:
         faiss = import_faiss()
         n, d = Z.shape
-        self.filing = filing
-        self.sizes = np.bincount(filing.list_of, minlength=len(filing.centres))
-        self._index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, len(filing.centres))
-        self._index.is_trained = True  # the centres are at hand, and lists are named by us
+        filing = Filing.of(Z, [np.arange(n)], n_lists)
+        self.n_lists = len(filing.centres)
+        centres = faiss.IndexFlatL2(d)
+        centres.add(filing.centres)
+        self._index = faiss.IndexIVFFlat(centres, d, self.n_lists)
+        self._index.is_trained = True  # the centres are at hand, and who is in which list
         self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
 
-    @classmethod
-    def of_all(cls, Z: np.ndarray, n_lists: int) -> InvertedFile:
-        """Return rows in lists that all may share."""
-        return cls(Z, Filing.of(Z, [np.arange(len(Z))], n_lists))
+    def found(self, Q: np.ndarray, k: int, n_probes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield numbers of queries, and of the k rows found near them, k <= n, shape (b, k).
 
-    def found(self, Q: np.ndarray, wanted: np.ndarray, n_probes: int, lists: np.ndarray) -> Iterator[Found]:
-        """Yield numbers of queries and of the rows found near them in some lists, shape (b, r), -1 for none.
-
-        Query i finds `wanted[i]`, or all that there are: where the nearest lists hold too few, more are looked through.
+        Where the nearest lists hold fewer, more are looked through.
         """
-        coarse = import_faiss().IndexFlatL2(Q.shape[1])
-        coarse.add(self.filing.centres[lists])
-        wanted = np.minimum(wanted, self.sizes[lists].sum())
-        queries = np.flatnonzero(wanted > 0)
+        queries = np.arange(len(Q))
         while len(queries):
-            n_probes = min(n_probes, len(lists))
+            self._index.nprobe = min(n_probes, self.n_lists)
             lacking = []
             for block in row_blocks(len(queries), 1, QUERIES):
                 asked = queries[block]
-                probed = lists[coarse.search(Q[asked], n_probes)[1]]
-                self._index.nprobe = n_probes
-                _, found = self._index.search_preassigned(Q[asked], int(wanted[asked].max()), probed, None)
-                enough = np.sum(found >= 0, axis=1) >= wanted[asked]
+                found = self._index.search(Q[asked], k)[1]
+                enough = (found >= 0).all(axis=1)
                 yield asked[enough], found[enough]
                 lacking.append(asked[~enough])
             queries, n_probes = np.concatenate(lacking), 4 * n_probes

@@ -109,7 +109,7 @@ class Inverted:
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, or most of it."""
         Z = self._projection_of(X)
-        wanted = np.where(lengths > 0, self._ranked_again(lengths, X), 0)
+        wanted = np.where(lengths > 0, self._ranked_again(lengths, len(Z)), 0)
         lists = NeighborLists(lengths, X.dtype)
 
         def part(searches: Sequence[Search]) -> Value:
@@ -129,23 +129,22 @@ class Inverted:
         """Return an index over rows, for queries that are not among them."""
         n = X.shape[0]
         project = projection(X, self.n_components)
-        Z = project(X)
-        file = InvertedFile(Z, Filing.of(Z, [np.arange(n)], self._n_lists(n)))
-        r = int(self._ranked_again(np.array(min(n_found, n)), X))
+        file = InvertedFile(project(X), self._n_lists(n))
+        r = int(self._ranked_again(np.array(min(n_found, n)), n))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             distances, numbers = np.empty((Q.shape[0], k), X.dtype), np.empty((Q.shape[0], k), np.intp)
-            n_probes, lists = self.n_probes or PROBES, file.filing.all_lists
-            for asked, found in file.found(project(Q), np.full(Q.shape[0], r), n_probes, lists):
-                for block in row_blocks(len(asked), found.shape[1] * X.shape[1], IN_CACHE):
-                    j, d = _ranked(Q[asked[block]], X, found[block])
-                    distances[asked[block]], numbers[asked[block]] = d[:, :k], j[:, :k]
+            for asked, found in file.found(project(Q), r, self.n_probes or PROBES):
+                for block in row_blocks(len(asked), r * X.shape[1], IN_CACHE):
+                    rows = asked[block]
+                    j, d = _ranked(Q[rows], X, found[block])
+                    distances[rows], numbers[rows] = d[:, :k], j[:, :k]
             return distances, numbers
 
         return search
 
-    def _ranked_again(self, lengths: np.ndarray, X: Any) -> np.ndarray:
-        return np.minimum(np.maximum(self.n_rerank or 3 * lengths + 10, lengths), X.shape[0])
+    def _ranked_again(self, lengths: np.ndarray, n: int) -> np.ndarray:
+        return np.minimum(np.maximum(self.n_rerank or 3 * lengths + 10, lengths), n)
 
     def _n_lists(self, n: int) -> int:
         return self.n_lists or usual_lists(n)
@@ -254,8 +253,8 @@ def _put_nearest(
 
 
 def _ranked(Q: Any, X: Any, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what was found for queries (-1: none), nearest first, and the distances."""
-    distances = np.where(found < 0, np.inf, _distances(Q, X, found))
+    """Return what was found for queries, nearest first, and the distances."""
+    distances = _distances(Q, X, found)
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(found, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
