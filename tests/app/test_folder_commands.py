@@ -271,7 +271,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file, or a bundled"),
+        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file; compare"),
         (["predict", "m.skops", "many"], "compare and transform take a folder of Parquet files with --dask"),
         (["transform", "m.skops", "many", "-o", "x.csv"], "take a folder of Parquet files with --dask"),
         (["compare", "m.skops", "--target", "kind", "--dask"], "m.skops is no folder, and --dask takes"),

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,20 +35,28 @@ NMMP_KIN = 10  # the default, half of a class, makes lists that grow with the ro
 NamedProgress = Callable[[str, int, int], None]
 
 
+def require_dask() -> None:
+    """Raise an ImportError that names the extra where Dask is missing."""
+    from .. import dask  # noqa: F401
+
+
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
     """Yield a client of the cluster whose scheduler has an address, or of processes here, one for each core."""
-    from distributed import Client, LocalCluster
+    require_dask()
+    from distributed import Client, KilledWorker, LocalCluster
 
-    from .. import dask as needed  # noqa: F401  names the extra where Dask is missing
-
-    if address:
-        with Client(address) as client:
+    with ExitStack() as stack:
+        if not address:
+            how = {"processes": True, "dashboard_address": None, "silence_logs": "CRITICAL"}
+            address = stack.enter_context(LocalCluster(threads_per_worker=1, **how)).scheduler_address
+        client = stack.enter_context(Client(address))
+        try:
             yield client
-        return
-    here = LocalCluster(threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL")
-    with here, Client(here) as client:
-        yield client
+        except KilledWorker as error:
+            raise TableError(
+                "Workers died again and again, most likely for want of memory: give them more, or take fewer of them."
+            ) from error
 
 
 def class_sizes(folder: Folder, target: str, client: Any, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
