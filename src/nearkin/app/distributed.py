@@ -5,6 +5,9 @@ The training rows are never in one place: they are read, block by block, by whoe
 
 from __future__ import annotations
 
+import logging
+import signal
+import threading
 import time
 import warnings
 from collections import Counter
@@ -46,10 +49,13 @@ def cluster(address: str | None) -> Iterator[Any]:
     require_dask()
     from distributed import Client, KilledWorker, LocalCluster
 
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # else it tells what an interruption has cut off
     with ExitStack() as stack:
         if not address:
             how = {"processes": True, "dashboard_address": None, "silence_logs": "CRITICAL"}
-            address = stack.enter_context(LocalCluster(threads_per_worker=1, **how)).scheduler_address
+            with deaf_children():
+                here = LocalCluster(threads_per_worker=1, **how)
+            address = stack.enter_context(here).scheduler_address
         client = stack.enter_context(Client(address))
         try:
             yield client
@@ -57,6 +63,19 @@ def cluster(address: str | None) -> Iterator[Any]:
             raise TableError(
                 "Workers died again and again, most likely for want of memory: give them more, or take fewer of them."
             ) from error
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Let processes that are started meanwhile ignore Ctrl-C, which a terminal sends to all: this one ends them."""
+    if threading.current_thread() is not threading.main_thread():  # signals are not to be set there
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def class_sizes(folder: Folder, target: str, client: Any, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
