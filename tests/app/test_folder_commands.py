@@ -1,6 +1,8 @@
 """`compare --dask` and `transform --dask` as a user meets them, on a cluster in this process."""
 
+import multiprocessing
 import re
+import signal
 import subprocess
 import sys
 
@@ -43,7 +45,7 @@ def rows_of(n, seed):
 def address():
     """Return the address of a scheduler in this process."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -186,6 +188,17 @@ def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suf
     assert set(found.dtypes) == {np.dtype(np.float32)}
     model, _ = load_model(here / "m.skops")
     np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()), rtol=1e-6, atol=1e-6)
+
+
+def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
+    assert main(["transform", "m.skops", "many", "-o", "short", "--dask"]) == 0
+    err = capfd.readouterr().err
+    assert err.count("\n") == 3, err  # what is ignored, the rows, the files
+    model, _ = load_model(here / "m.skops")
+    found = pd.read_parquet("short/part-2.parquet")
+    np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()[650:]), rtol=1e-6, atol=1e-6)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not multiprocessing.active_children()
 
 
 def test_a_file_is_mapped_by_batches(made, here, monkeypatch):

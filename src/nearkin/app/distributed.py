@@ -52,7 +52,7 @@ def cluster(address: str | None) -> Iterator[Any]:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # else it tells what an interruption has cut off
     with ExitStack() as stack:
         if not address:
-            how = {"processes": True, "dashboard_address": None, "silence_logs": "CRITICAL"}
+            how = {"processes": True, "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
             with deaf_children():
                 here = LocalCluster(threads_per_worker=1, **how)
             address = stack.enter_context(here).scheduler_address
