@@ -27,7 +27,7 @@ ALLOWED = {
     "evaluation": LEAVES | {"estimators", "neighbors"},
     "plotting": LEAVES | {"estimators", "evaluation"},
     "papers": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "neighbors", "graphs", "tangent"},
-    "app": LEAVES | {"neighbors", "estimators", "evaluation", "plotting", "datasets", "papers", "__init__"},
+    "app": LEAVES | {"neighbors", "estimators", "evaluation", "plotting", "datasets", "papers", "dask", "__init__"},
     "dask": LEAVES | {"estimators", "neighbors", "graphs", "scatter", "spectral", "objectives"},
     "__init__": {"estimators", "neighbors"},
 }

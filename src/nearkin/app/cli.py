@@ -18,6 +18,17 @@ from ..evaluation import CLASSIFICATION, TASKS
 BAD_INPUT = 2
 INTERRUPTED = 130
 NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "skops")
+# Options of compare that a folder does not have, and what they are when they are not given.
+TABLE_ONLY = {
+    "task": CLASSIFICATION.name,
+    "unlabelled": None,
+    "groups": None,
+    "report": None,
+    "folds": 5,
+    "repeats": 3,
+    "time_budget": 120.0,
+    "memory_budget": None,
+}
 TABLE = "a CSV, Parquet or NPZ file, - for standard input, or a bundled set"
 
 COMPARE = f"""\
@@ -28,6 +39,8 @@ examples:
   nearkin compare houses.csv --target price --task regression
   nearkin compare partly.npz --unlabelled -1
   zcat big.csv.gz | nearkin compare - --target kind
+  nearkin compare embeddings/ --target topic --dask --save topics.skops
+  nearkin compare embeddings/ --target topic --dask tcp://scheduler:8786
 
 bundled sets: {", ".join(BUNDLED)}
 """
@@ -46,6 +59,7 @@ TRANSFORM = """\
 examples:
   nearkin transform scans.skops new.csv -o coordinates.parquet
   nearkin transform scans.skops new.npz -o coordinates.npz
+  nearkin transform topics.skops embeddings/ -o short/ --dask
 """
 
 PAPERS_SAY = """\
@@ -74,12 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
-    from . import commands, console, papers
+    from . import commands, console, folder_commands, papers
     from .model_file import ModelFileError
     from .table import TableError
 
     try:
-        run = papers.papers if options.command == "papers" else getattr(commands, options.command)
+        on = folder_commands if getattr(options, "dask", None) is not None else commands
+        run = papers.papers if options.command == "papers" else getattr(on, options.command)
         return run(options, arguments)
     except (TableError, ModelFileError, OSError, ImportError) as error:
         return _fail(console.printable(str(error)))
@@ -134,7 +149,13 @@ raw features and on PCA are ranked by R^2.
 
 Rows may have no label: an empty cell of the target. Only the others are held out and
 vote. PCA and LPP, and TDL and DP, which join then, learn from all; the rest from the labelled
-rows alone.""",
+rows alone.
+
+With --dask, TABLE is a folder of Parquet files with the same columns, numbers but for the
+target, which may be larger than memory. k-NN on the raw features, PCA, LPP, DNE, NMMP and NCA,
+each with half as many dimensions as features, at most 64, are ranked by one split: at most
+20,000 rows are held out, all others learn and vote. The model of --save votes by at most
+100,000 of them.""",
     )
     add = compare.add_argument
     add("table", metavar="TABLE", help=TABLE)
@@ -142,7 +163,7 @@ rows alone.""",
     add(
         "--task",
         choices=sorted(TASKS),
-        default=CLASSIFICATION.name,
+        default=TABLE_ONLY["task"],
         help="what the target holds: classes (the default), or numbers to predict",
     )
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
@@ -151,12 +172,19 @@ rows alone.""",
     add("--save", metavar="FILE", help="refit the winner on everything and save it (.skops)")
     add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
     add("--neighbors", metavar="K", type=_at_least(1), default=3, help="k of the vote (default: 3)")
-    add("--folds", metavar="N", type=_at_least(2), default=5, help="folds of a repeat (default: 5)")
-    add("--repeats", metavar="N", type=_at_least(1), default=3, help="repeats (default: 3)")
+    add("--folds", metavar="N", type=_at_least(2), default=TABLE_ONLY["folds"], help="folds of a repeat (default: 5)")
+    add("--repeats", metavar="N", type=_at_least(1), default=TABLE_ONLY["repeats"], help="repeats (default: 3)")
     add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
     add("--seed", type=_at_least(0), default=0, help="seed of the folds (default: 0)")
-    add("--time-budget", metavar="S", type=_amount, default=120.0, help="seconds for one method (default: 120)")
+    add(
+        "--time-budget",
+        metavar="S",
+        type=_amount,
+        default=TABLE_ONLY["time_budget"],
+        help="seconds for one method (default: 120)",
+    )
     add("--memory-budget", metavar="GB", type=_amount, help="memory for one fit (default: half of what is free)")
+    _add_dask(compare)
 
 
 def _add_model_commands(commands: argparse._SubParsersAction) -> None:
@@ -181,7 +209,19 @@ def _add_model_commands(commands: argparse._SubParsersAction) -> None:
         help="how the nearest rows are found: exactly (the default), approximately (needs faiss; quicker for 100,000 "
         "rows learned from and more), or whichever their number suggests",
     )
+    _add_dask(transform)
     inspect.add_argument("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
+
+
+def _add_dask(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help="TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
+        "has this address, or, without one, on all cores of this machine (needs nearkin[dask])",
+    )
 
 
 def _add_papers(commands: argparse._SubParsersAction) -> None:

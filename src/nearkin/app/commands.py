@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -48,13 +46,13 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     if save and options.neighbors > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     if not options.quiet:
-        _print_quietly(lambda: console.announce(table))
+        console.print_quietly(lambda: console.announce(table))
     with console.Progress("folds", quiet=options.quiet) as progress:
         comparison = _run(table, options, progress)
         curves = {}
         if report and not comparison.interrupted:
             curves = score_by_dimension(comparison, table.X, table.y, progress=progress)
-    _print_quietly(lambda: console.report(comparison))
+    console.print_quietly(lambda: console.report(comparison))
     if comparison.interrupted:
         return INTERRUPTED
     with whole(picture) as part:
@@ -71,7 +69,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
             load_model(part)  # nothing is kept that could not be read again
         written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {_what_was_saved(model)}")
     if not options.quiet:
-        _print_quietly(lambda: console.say("\n".join(written)))
+        console.print_quietly(lambda: console.say("\n".join(written)))
     return DONE
 
 
@@ -90,12 +88,12 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Show what a model does to the features."""
     model, remarks = load_model(Path(options.model))
     picture = claim(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
-    _remark(remarks, options)
-    _print_quietly(lambda: console.describe(model, Path(options.model)))
+    console.remark(remarks, quiet=options.quiet)
+    console.print_quietly(lambda: console.describe(model, Path(options.model)))
     with whole(picture) as part:
         pictures.draw_model(model, part)
     if not options.quiet:
-        _print_quietly(lambda: console.say(f"Picture: {picture}"))
+        console.print_quietly(lambda: console.say(f"Picture: {picture}"))
     return DONE
 
 
@@ -137,17 +135,17 @@ def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: C
     model, remarks = load_model(Path(options.model))
     done = verb(model)
     X, notes = _reading(options, lambda progress: read_rows(options.table, model.encoder, progress))
-    _remark([*remarks, *notes], options)
+    console.remark([*remarks, *notes], quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
         try:
             columns = compute(model, X, output, lambda rows, total: progress(f"rows {done}", rows, total))
         except (ValueError, TypeError) as error:  # the latter for sparse rows where dense ones were learned from
             raise TableError(f"{options.table}: {_first_line(error)}") from error
     if output is None:
-        _print_quietly(lambda: write_columns(columns, None))
+        console.print_quietly(lambda: write_columns(columns, None))
     else:
         write_columns(columns, output)
-        _remark([f"{X.shape[0]} rows {done} by {model.method}: {output}"], options)
+        console.remark([f"{X.shape[0]} rows {done} by {model.method}: {output}"], quiet=options.quiet)
     return DONE
 
 
@@ -173,22 +171,6 @@ def _transformed(model: Model, X: Any, output: Path | None, progress: Any) -> di
     if archive:
         return {"X": Z, "feature_names": np.array(model.names)}
     return dict(zip(model.names, Z.T, strict=True))
-
-
-def _remark(lines: Sequence[str], options: argparse.Namespace) -> None:
-    """Print remarks on standard error: standard output is for the result."""
-    if not options.quiet:
-        for line in lines:
-            console.say(line, stderr=True)
-
-
-def _print_quietly(report: Callable[[], Any]) -> None:
-    """Print; if the reader of a pipe has gone (`| head`), go on in silence: there may be files to write."""
-    try:
-        report()
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich turns the first into the second
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _first_line(error: Exception) -> str:

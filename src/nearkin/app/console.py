@@ -5,10 +5,13 @@ Nothing from a table is read as markup, and in a pipe there are no bars, colours
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from rich import box, progress
@@ -21,6 +24,7 @@ from scipy.sparse import issparse
 from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION, Comparison, MethodResult, format_p
 from .model import MAX_NAME, Model
+from .one_split import Ranking, Result, interval
 from .table import Table, listed
 
 FEW = 10
@@ -39,6 +43,22 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     """Print a line; a long one is wrapped between words on a terminal, and left whole elsewhere."""
     console = _console(stderr=stderr)
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
+
+
+def remark(lines: Sequence[str], *, quiet: bool) -> None:
+    """Print remarks on standard error: standard output is for the result."""
+    if not quiet:
+        for line in lines:
+            say(line, stderr=True)
+
+
+def print_quietly(report: Callable[[], Any]) -> None:
+    """Print; if the reader of a pipe has gone (`| head`), go on in silence: there may be files to write."""
+    try:
+        report()
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich turns the first into the second
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(markdown: str) -> None:
@@ -76,11 +96,17 @@ def target_facts(table: Table) -> str:
     return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"
 
 
+def announce_folder(name: str, sizes: np.ndarray, facts: Sequence[str], notes: Sequence[str]) -> None:
+    """Print what a folder holds, for classes of these sizes."""
+    say(f"{name}: {', '.join(facts)}, {len(sizes)} classes of {sizes.min()} to {sizes.max()} rows")
+    for note in notes:
+        say(f"  {note}")
+
+
 def report(comparison: Comparison) -> None:
     """Print the ranking, the verdict and the remarks."""
-    console = _console()
-    console.print(_ranking(comparison, console.width))
-    console.print()
+    optional = ("fit", comparison.task.headings[1], "dim", "p")
+    _print_grid([cells(result) for result in comparison.results], comparison.results, optional)
     scaled = "standardized" if comparison.scale else "unscaled"
     say(
         f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
@@ -91,19 +117,45 @@ def report(comparison: Comparison) -> None:
         say(f"  {note}")
 
 
-def _ranking(comparison: Comparison, width: int) -> Grid:
-    """Return the ranking, on a narrow terminal without its less needed columns: a figure is never cut."""
-    rows = [cells(result) for result in comparison.results]
+def report_split(ranking: Ranking) -> None:
+    """Print the ranking by one split, the verdict and the remarks."""
+    _print_grid([_split_cells(result) for result in ranking.results], ranking.results, ("fit", "dim"))
+    scaled = "standardized" if ranking.scaled else "unscaled"
+    say(
+        f"{ranking.n_neighbors}-NN on {scaled} features, {ranking.n_train} training rows, {ranking.n_held_out} "
+        f"held-out rows, seed {ranking.seed}: ± holds in 95% of the draws of held-out rows, for all methods at once"
+    )
+    say(ranking.verdict, style="bold")
+    for note in ranking.notes:
+        say(f"  {note}")
+
+
+def _split_cells(result: Result) -> dict[str, str]:
+    """Return the line of the ranking by one split for a method."""
+    return {
+        "method": result.name,
+        "accuracy %": f"{100 * result.accuracy:.1f}",
+        "dim": str(result.n_components),
+        "fit": _duration(result.fit_seconds),
+        "vs raw": "" if result.verdict == "baseline" else interval(result),
+        "verdict": result.verdict,
+    }
+
+
+def _print_grid(rows: list[dict[str, str]], results: Sequence[Any], optional: Sequence[str]) -> None:
+    """Print a ranking, on a narrow terminal without its less needed columns: a figure is never cut."""
+    console = _console()
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
-    for name in ("fit", comparison.task.headings[1], "dim", "p"):
-        if sum(widths.values()) + len(widths) - 1 > width:
+    for name in optional:
+        if sum(widths.values()) + len(widths) - 1 > console.width:
             del widths[name]
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     for name, size in widths.items():
         grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
-    for row, result in zip(rows, comparison.results, strict=True):
+    for row, result in zip(rows, results, strict=True):
         grid.add_row(*(row[name] for name in widths), style=STYLES[result.verdict])
-    return grid
+    console.print(grid)
+    console.print()
 
 
 def cells(result: MethodResult) -> dict[str, str]:
@@ -129,14 +181,16 @@ def _duration(seconds: float) -> str:
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
     names, held_out, task = model.encoder.feature_names, model.held_out, model.asked
+    one_split = held_out["folds"] == 1  # of a folder: the held-out rows were not learned from
+    rows, folds = ("part of ", "one split") if one_split else ("", f"{held_out['folds']} folds")
     say(
-        f"{path}: {model.method}, learned from {model.n_rows} rows of {model.table} ({len(names)} features, "
+        f"{path}: {model.method}, learned from {rows}{model.n_rows} rows of {model.table} ({len(names)} features, "
         f"{_asked(model)}), saved by nearkin {model.versions['nearkin']}"
     )
     beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
     say(
         f"Held out: {model.n_neighbors}-NN {task.said(held_out[task.score_name])} ± {task.figure(held_out['std'])} "
-        f"({held_out['folds']} folds); on the raw features {task.figure(held_out[f'raw_{task.score_name}'])}{beaten}"
+        f"({folds}); on the raw features {task.figure(held_out[f'raw_{task.score_name}'])}{beaten}"
     )
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")

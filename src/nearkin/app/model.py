@@ -237,15 +237,15 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         task=comparison.task.name,
         method=best.name,
         encoder=table.encoder,
-        steps=[_bare(step) for _, step in comparison.winner.steps[:-1]],
+        steps=[bare(step) for _, step in comparison.winner.steps[:-1]],
         coordinates=np.empty((0, 0)),
         rows=rows,
         n_rows=table.X.shape[0],
         codes=codes.astype(np.int32),
         classes=classes,
         n_neighbors=comparison.n_neighbors,
-        target=_name(table.target),
-        table=_name(table.name),
+        target=short_name(table.target),
+        table=short_name(table.name),
         held_out={
             score: float(best.score.mean()),
             "std": float(best.score.std(ddof=1)),
@@ -259,7 +259,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     return replace(unlearned, coordinates=_stored(embed(unlearned, X)))
 
 
-def _bare(step: Any) -> Any:
+def bare(step: Any) -> Any:
     """Return a fitted step without what new rows do not need: random generators and callbacks cannot be kept safely."""
     bare = type(step)(**step.get_params(deep=False))
     vars(bare).update({name: getattr(step, name) for name in KEPT[type(step)]})
@@ -280,7 +280,7 @@ def _with_rows(step: Any, change: Callable[[Any], Any]) -> Any:
     return changed
 
 
-def _name(text: str) -> str:
+def short_name(text: str) -> str:
     """Return a name that can be written and drawn: names of files may hold bytes that are no text."""
     return text.encode(errors="replace").decode()[:MAX_NAME]
 

@@ -318,7 +318,7 @@ def _check_figures(model: Model) -> None:
     bounds = {"p_value": (0, 1), "std": (0, 1 - lowest), score: (lowest, 1), f"raw_{score}": (lowest, 1)}
     for name, value in figures.items():
         _require(type(value) is float and bounds[name][0] <= value <= bounds[name][1], "held-out figures")
-    _require(type(model.held_out.get("folds")) is int and 1 < model.held_out["folds"] < 2**31, "held-out figures")
+    _require(type(model.held_out.get("folds")) is int and 1 <= model.held_out["folds"] < 2**31, "held-out figures")
 
 
 def _check_encoder(encoder: ColumnEncoder) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +34,33 @@ def claim(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
             f"{path}: no file can be written there ({error.strerror}): choose another place with {option}."
         ) from error
     return path
+
+
+def claim_folder(path: str | Path, option: str) -> Path:
+    """Return the path of a folder that is to be made, or refuse it where one cannot be, before any work is done."""
+    path = Path(path)
+    if path.exists():
+        raise TableError(f"{path} exists: name a new folder with {option}.")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise TableError(f"{path}: no folder can be made there: choose another place with {option}.")
+    return path
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder beside `path` to write into; it takes its place when everything is written, or is removed."""
+    part = _part(path)
+    try:
+        part.mkdir()
+    except FileExistsError as error:
+        raise TableError(
+            f"{part} exists: another command is writing there, or one was killed; in that case remove it."
+        ) from error
+    try:
+        yield part
+        part.rename(path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager

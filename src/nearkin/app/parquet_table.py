@@ -17,13 +17,13 @@ from .table import TableError, check_names, listed, reason, shown
 class ParquetFile:
     """A Parquet file of plain columns; see `columns.File`."""
 
-    def __init__(self, path: Path, progress: Progress = ignore) -> None:
+    def __init__(self, path: Path, progress: Progress = ignore, *, buffer_size: int = 2**20) -> None:
         from pyarrow import parquet
 
         self.path = path
         self._progress = progress
         with self._telling():
-            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
+            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=buffer_size)
         self._schema = self._file.schema_arrow
         self.names = list(self._schema.names)
         if not self.names:
@@ -77,6 +77,36 @@ class ParquetFile:
             schema = pa.schema([(name, _read_as(self._schema.field(name).type, name not in plain)) for name in part])
             # asked for "a", pyarrow also returns "a.b"
             yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
+
+    @property
+    def group_sizes(self) -> list[int]:
+        """Return how many rows every row group has: so the metadata tell."""
+        about = self._file.metadata
+        return [about.row_group(group).num_rows for group in range(about.num_row_groups)]
+
+    def is_text(self, name: str) -> bool:
+        """Tell whether the cells of a column are read as text."""
+        return _is_text(self._schema.field(name).type)
+
+    def batches(self, names: Sequence[str], start: int, stop: int) -> Iterator[tuple[int, Any]]:
+        """Yield the rows from `start` to `stop` as Arrow batches of some 2^18 cells, each with its first row's number.
+
+        What is held in memory is a batch and a buffer for every column, whatever the sizes of the row groups. One of
+        which some rows are wanted is read from its beginning.
+        """
+        n_rows, first = max(1, CELLS_PER_BLOCK // len(names)), 0
+        for group, size in enumerate(self.group_sizes):
+            if max(start, first) < min(stop, first + size):
+                with self._telling():
+                    at = first
+                    for batch in self._file.iter_batches(n_rows, [group], list(names), use_threads=False):
+                        low, high = (min(max(row - at, 0), len(batch)) for row in (start, stop))
+                        if low < high:
+                            yield at + low, batch.select(list(names)).slice(low, high - low)
+                        at += len(batch)
+                        if at >= stop:
+                            break
+            first += size
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

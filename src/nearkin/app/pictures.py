@@ -7,8 +7,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ..evaluation import RAW, Comparison
-from ..plotting import EmbeddingDisplay, FeatureDisplay, RankingDisplay, SpectrumDisplay
+from ..plotting import COLORS, EmbeddingDisplay, FeatureDisplay, RankingDisplay, SpectrumDisplay
 from .model import Model
+from .one_split import Ranking
 from .table import Table
 
 
@@ -32,6 +33,27 @@ def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:
             name=shown.name,
             ax=axes[1],
         )
+    figure.savefig(path, dpi=110, format="png")
+
+
+def draw_ranking(ranking: Ranking, name: str, path: Path) -> None:
+    """Draw the ranking by one split: accuracies, and beside them how sure the differences from the raw features are."""
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    figure.suptitle(f"nearkin compare {name} --dask", parse_math=False)
+    ax = figure.subplots()
+    colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
+    results = ranking.results[::-1]
+    for position, result in enumerate(results):
+        ax.errorbar(
+            100 * result.accuracy, position, xerr=100 * result.margin, fmt="o", color=colors[result.verdict], capsize=4
+        )
+    ax.axvline(100 * ranking.raw.accuracy, color="black", linewidth=0.8, linestyle="--", zorder=0)
+    ax.set_yticks(range(len(results)), [f"{r.name}, {r.n_components}-D\n{r.verdict}" for r in results])
+    ax.set_xlabel(
+        f"held-out rows right (%), {ranking.n_neighbors}-NN among {ranking.n_train} rows; bars: the difference from "
+        "the raw features, 95%"
+    )
+    ax.set_title(f"Accuracy on {ranking.n_held_out} held-out rows (dashed: the raw features)")
     figure.savefig(path, dpi=110, format="png")
 
 

@@ -148,7 +148,9 @@ def _file(source: str) -> Iterator[Path]:
 def _existing(source: str) -> Path:
     path, known = Path(source), "a .csv, .parquet or .npz file"
     if path.is_dir():
-        raise TableError(f"{source} is a folder: give {known}.")
+        raise TableError(
+            f"{source} is a folder: give {known}; compare and transform take a folder of Parquet files with --dask."
+        )
     if not path.exists():
         raise TableError(f"{source}: no such file; give {known}, or a bundled set: {listed(BUNDLED)}.")
     if path.suffix.lower() not in (*FORMATS, ".npz"):

@@ -1,0 +1,357 @@
+"""`compare --dask` and `transform --dask` as a user meets them, on a cluster in this process."""
+
+import multiprocessing
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
+from nearkin import DNE
+from nearkin.app import distributed as app_distributed
+from nearkin.app import mapped_folder
+from nearkin.app.cli import main
+from nearkin.app.mapped_folder import map_file, without_voters
+from nearkin.app.model_file import load_model
+from nearkin.app.one_split import held_out_rows
+from nearkin.app.parquet_folder import Part
+from nearkin.dask import DaskDNE
+from nearkin.evaluation import RAW
+
+distributed = pytest.importorskip("distributed")
+
+FEATURES = [f"e{j}" for j in range(8)]
+N = 900
+
+
+def rows_of(n, seed):
+    """Return rows whose nearest neighbours are spoilt by noise in half of the directions."""
+    rng = np.random.default_rng(seed)
+    c = rng.integers(0, 4, n)
+    signal = 3.0 * np.array([[1, 0, 0, 0], [-1, 0, 0, 0], [0, 1, 0, 0], [0, -1, 0, 0]])[c] + rng.standard_normal((n, 4))
+    turn = np.linalg.qr(np.random.default_rng(7).standard_normal((8, 8)))[0]
+    X = np.hstack([signal, 4 * rng.standard_normal((n, 4))]) @ turn
+    return pd.DataFrame(X.astype(np.float32), columns=FEATURES).assign(kind=np.array(["ant", "bee", "cat", "dog"])[c])
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Return the address of a scheduler in this process."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, address):
+    """A folder, all its rows, and a model that was learned from it; the printed ranking, and the remarks."""
+    folder = tmp_path_factory.mktemp("folders")
+    parts = [rows_of(n, seed) for seed, n in enumerate((300, 350, 250))]
+    (folder / "many").mkdir()
+    for number, part in enumerate(parts):
+        part.to_parquet(folder / "many" / f"part-{number}.parquet", index=False, row_group_size=100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        keep_methods(patch, RAW, "PCA", "DNE")
+        assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m.skops", "--seed", "3"]) == 0
+    return folder, pd.concat(parts, ignore_index=True)
+
+
+def keep_methods(patch, *names):
+    everything = app_distributed.Contest._methods
+    patch.setattr(app_distributed.Contest, "_methods", lambda self: {name: everything(self)[name] for name in names})
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    """A folder that a test may fill, with the folder and the model linked into it."""
+    for name in ("many", "m.skops"):
+        (tmp_path / name).symlink_to(made[0] / name)
+    monkeypatch.chdir(tmp_path)
+    keep_methods(monkeypatch, RAW, "DNE")
+    return tmp_path
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, address, monkeypatch):
+    keep_methods(monkeypatch, RAW, "PCA", "DNE") if False else None
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]) == 0
+    out, err = capsys.readouterr()
+    rows = made[1]
+    held_out = held_out_rows(N, 3)
+    train = np.setdiff1d(np.arange(N), held_out)
+    scaler = StandardScaler().fit(rows[FEATURES].to_numpy()[train])
+    X, y = scaler.transform(rows[FEATURES].to_numpy()), rows["kind"].to_numpy(str)
+
+    def accuracy(Z):
+        return KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[held_out], y[held_out])
+
+    expected = {RAW: accuracy(X), "DNE": accuracy(DNE(4).fit(X[train], y[train]).transform(X))}
+    for name, value in expected.items():
+        assert re.search(rf"^{name} +{100 * value:.1f} ", out, re.MULTILINE), (name, value, out)
+    assert "many: 3 files, 900 rows, 8 features, 4 classes of" in out
+    assert "3-NN on standardized features, 720 training rows, 180 held-out rows, seed 3" in out
+    assert "DNE makes nearest neighbours right more often than the raw features do" in out
+    assert "Picture: many-nearkin.png" in out
+    assert "DNE: 720 rows in" in err
+    assert (here / "many-nearkin.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_model_holds_the_training_rows_and_their_labels(made, here):
+    model, remarks = load_model(here / "m.skops")
+    rows = made[1]
+    assert remarks == []
+    assert (model.method, model.n_components, model.n_rows, model.table) == ("DNE", 4, N, "many")
+    np.testing.assert_array_equal(model.rows, np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
+    np.testing.assert_array_equal(model.classes[model.codes], rows["kind"].to_numpy(str)[model.rows])
+    Z = model.transform(rows[FEATURES].to_numpy()[model.rows])
+    np.testing.assert_allclose(model.coordinates, Z, atol=1e-4)
+    assert model.held_out["folds"] == 1
+    assert model.held_out["accuracy"] > model.held_out["raw_accuracy"]
+
+
+def test_the_model_works_like_any_other(made, here, capsys):
+    assert main(["predict", "m.skops", "many/part-1.parquet", "-o", "labels.csv"]) == 0
+    assert (pd.read_csv("labels.csv")["label"] == made[1]["kind"][300:650].to_numpy()).mean() > 0.9
+    assert main(["inspect", "m.skops"]) == 0
+    out = capsys.readouterr().out
+    assert "learned from part of 900 rows of many" in out
+    assert "(one split); on the raw features" in out
+
+
+def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeypatch):
+    monkeypatch.setattr(app_distributed, "MOST_VOTERS", 100)
+    monkeypatch.setattr("nearkin.app.folder_commands.MOST_VOTERS", 100)
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "few.skops"]) == 0
+    assert "learned from the 720 training rows, of which 100 evenly drawn vote" in capsys.readouterr().out
+    model, _ = load_model(here / "few.skops")
+    train = np.setdiff1d(np.arange(N), held_out_rows(N, 0))
+    np.testing.assert_array_equal(model.rows, train[np.linspace(0, 719, 100).round().astype(int)])
+    np.testing.assert_array_equal(model.classes[model.codes], made[1]["kind"].to_numpy(str)[model.rows])
+
+
+def test_no_scaling_and_more_votes(here, capsys, address):
+    options = ["--no-scaling", "--neighbors", "9", "--picture", "p.png", "-q"]
+    assert main(["compare", "many", "--target", "kind", "--dask", address, *options]) == 0
+    out, err = capsys.readouterr()
+    assert "9-NN on unscaled features" in out
+    assert err == ""
+    assert names_in(here) == ["m.skops", "many", "p.png"]
+
+
+def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeypatch):
+    def refuse(self, X, y, client):
+        raise ValueError("X is not to my taste.\nAnd more")
+
+    monkeypatch.setattr(DaskDNE, "fit", refuse)
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "raw.skops"]) == 0
+    out = capsys.readouterr().out
+    assert "  DNE skipped: X is not to my taste." in out
+    assert "nothing to compare" in out
+    assert "raw k-NN, since no method is shown to beat it" in out
+    model, _ = load_model(here / "raw.skops")
+    assert model.map is None
+    assert model.coordinates.shape == (720, 8)
+
+
+def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypatch):
+    def interrupt(self, X, y, client):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DaskDNE, "fit", interrupt)
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m2.skops"]) == 130
+    assert re.search(r"^raw k-NN +\d", capsys.readouterr().out, re.MULTILINE)
+    assert names_in(here) == ["m.skops", "many"]
+
+
+@pytest.mark.parametrize("suffix", ["", "/"])
+def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suffix):
+    assert main(["transform", "m.skops", "many" + suffix, "-o", "short" + suffix, "--dask", address]) == 0
+    err = capsys.readouterr().err
+    assert "ignored, not learned from: kind" in err
+    assert "900 rows mapped by DNE: short (3 files)" in err
+    assert names_in(here / "short") == [f"part-{number}.parquet" for number in range(3)]
+    assert names_in(here) == ["m.skops", "many", "short"]
+    found = pd.concat([pd.read_parquet(path) for path in sorted((here / "short").iterdir())])
+    assert found.columns.tolist() == ["dne0", "dne1", "dne2", "dne3"]
+    assert set(found.dtypes) == {np.dtype(np.float32)}
+    model, _ = load_model(here / "m.skops")
+    np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()), rtol=1e-6, atol=1e-6)
+
+
+def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
+    assert main(["transform", "m.skops", "many", "-o", "short", "--dask"]) == 0
+    err = capfd.readouterr().err
+    assert err.count("\n") == 3, err  # what is ignored, the rows, the files
+    model, _ = load_model(here / "m.skops")
+    found = pd.read_parquet("short/part-2.parquet")
+    np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()[650:]), rtol=1e-6, atol=1e-6)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not multiprocessing.active_children()
+
+
+def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
+    monkeypatch.setattr(mapped_folder, "ROWS_PER_GROUP", 150)
+    monkeypatch.setattr("nearkin.app.parquet_table.CELLS_PER_BLOCK", 80 * 8)
+    model, _ = load_model(here / "m.skops")
+    map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", without_voters(model))
+    about = parquet.read_metadata(here / "out.parquet")
+    assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [180, 170]
+    assert names_in(here) == ["m.skops", "many", "out.parquet"]
+    np.testing.assert_allclose(
+        pd.read_parquet("out.parquet"), model.transform(made[1][FEATURES].to_numpy()[300:650]), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_an_empty_file_becomes_an_empty_file(made, here, address):
+    (here / "some").mkdir()
+    rows = made[1][FEATURES]
+    rows[:10].to_parquet("some/a.parquet")
+    rows[:0].to_parquet("some/b.parquet")
+    assert main(["transform", "m.skops", "some", "-o", "short", "--dask", address]) == 0
+    assert [len(pd.read_parquet(path)) for path in sorted((here / "short").iterdir())] == [10, 0]
+
+
+def test_what_a_dead_worker_left_is_cleared_away(here, address, monkeypatch):
+    started = app_distributed.cluster
+
+    def left(address):
+        (here / "short.part" / "part-0.parquet.0123").touch()
+        return started(address)
+
+    monkeypatch.setattr("nearkin.app.folder_commands.cluster", left)
+    assert main(["transform", "m.skops", "many", "-o", "short", "--dask", address]) == 0
+    assert names_in(here / "short") == [f"part-{number}.parquet" for number in range(3)]
+
+
+def bad_folder(rows):
+    """Write three files, the last of which lacks a value."""
+    import pathlib
+
+    pathlib.Path("bad").mkdir()
+    bad = rows[FEATURES].copy()
+    bad.loc[5, "e2"] = np.nan
+    for name, some in (("a", rows), ("b", rows), ("c", bad)):
+        some[FEATURES].to_parquet(f"bad/{name}.parquet")
+
+
+def test_a_transform_that_fails_leaves_nothing(made, here, capsys, address):
+    bad_folder(made[1])
+    assert main(["transform", "m.skops", "bad", "-o", "short", "--dask", address]) == 2
+    err = capsys.readouterr().err
+    assert re.search(r"nearkin: .*bad/c\.parquet: missing values .* in 'e2' \(1\), first in row 5 ", err)
+    assert names_in(here) == ["bad", "m.skops", "many"]
+
+
+def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nearkin.app.folder_commands.map_folder", interrupt)
+    assert main(["transform", "m.skops", "many", "-o", "short", "--dask", address]) == 130
+    assert names_in(here) == ["m.skops", "many"]
+
+
+def test_a_task_ends_when_its_folder_is_gone(made, here, monkeypatch):
+    model, _ = load_model(here / "m.skops")
+    (here / "short.part").mkdir()
+
+    def removed(model, file):
+        yield np.zeros((3, 4), np.float32)
+        for path in (here / "short.part").iterdir():
+            path.unlink()
+        yield np.zeros((3, 4), np.float32)
+
+    monkeypatch.setattr(mapped_folder, "_groups", removed)
+    with pytest.raises(mapped_folder.TableError, match=r"short\.part is gone: the command that made it has ended"):
+        map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "short.part" / "a.parquet", model)
+
+
+COMPARE = ["compare", "many", "--target", "kind"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file; compare"),
+        (["predict", "m.skops", "many"], "compare and transform take a folder of Parquet files with --dask"),
+        (["transform", "m.skops", "many", "-o", "x.csv"], "take a folder of Parquet files with --dask"),
+        (["compare", "m.skops", "--target", "kind", "--dask"], "m.skops is no folder, and --dask takes"),
+        (["compare", "many", "--dask"], "many: say which column holds the classes by --target"),
+        (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
+        ([*COMPARE, "--folds", "3", "--dask"], "--folds is not for --dask, which ranks classifiers by one split"),
+        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "--task, --groups are not for --dask"),
+        ([*COMPARE, "--report", "r.html", "--dask"], "--report is not for --dask"),
+        ([*COMPARE, "--memory-budget", "3", "--dask"], "--memory-budget is not for --dask"),
+        ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
+        ([*COMPARE, "--save", "m.txt", "--dask"], "let its name end in .skops"),
+        (["transform", "m.skops", "many", "--dask"], "name a folder for them with -o"),
+        (["transform", "m.skops", "many", "--dask", "-o", "many"], "many exists: name a new folder with -o"),
+        (["transform", "m.skops", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
+        (["transform", "m.skops", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
+        (["transform", "m.skops", "text", "--dask", "-o", "out"], "'e3' hold text, but numbers were learned"),
+        (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_nothing_is_written(made, here, capsys, arguments, message):
+    for name in ("few", "text"):
+        (here / name).mkdir()
+    parquet.write_table(pa.table({"x": [1.0, 2, 3, 4], "kind": [1, 1, 2, 2]}), "few/a.parquet")
+    made[1].assign(e3="x").to_parquet("text/a.parquet")
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert err.count("\n") == 1
+    assert out == ""
+    assert names_in(here) == ["few", "m.skops", "many", "text"]
+
+
+def test_another_run_that_writes_there_is_noticed(here, capsys):
+    (here / "short.part").mkdir()
+    assert main(["transform", "m.skops", "many", "-o", "short", "--dask"]) == 2
+    assert "short.part exists: another command is writing there, or one was killed" in capsys.readouterr().err
+
+
+def test_a_model_of_text_is_refused(here, capsys):
+    rows = rows_of(60, 0)
+    rows["colour"] = np.where(np.arange(60) % 2, "red", "blue")
+    rows.to_csv("words.csv", index=False)
+    options = ["--repeats", "1", "--folds", "2", "--time-budget", "0.001", "--save", "w.skops", "-q"]
+    assert main(["compare", "words.csv", "--target", "kind", *options]) == 0
+    capsys.readouterr()
+    assert main(["transform", "w.skops", "many", "-o", "short", "--dask"]) == 2
+    assert "the model learned from text in 'colour', and --dask maps numbers" in capsys.readouterr().err
+
+
+def test_without_dask_the_error_names_the_extra(here):
+    code = "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", code, "compare", "many", "--target", "kind", "--dask"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert 'pip install "nearkin[dask]"' in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_scheduler_that_does_not_answer(here, capsys, monkeypatch):
+    with dask_config({"distributed.comm.timeouts.connect": "200ms"}):
+        assert main([*COMPARE, "--dask", "tcp://127.0.0.1:1"]) == 2
+    err = capsys.readouterr().err
+    assert "tcp://127.0.0.1:1" in err
+    assert err.count("\n") == 1
+
+
+def dask_config(values):
+    import dask
+
+    return dask.config.set(values)
