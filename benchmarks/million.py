@@ -149,7 +149,7 @@ def table_of_searches(sizes: list[int]) -> None:
         for relation in QUESTIONS:
             found = apart("look", relation, n, "approximate")
             exact = apart("look", relation, n, "exact")["seconds"] if n <= EXACT_ROWS else None
-            ratio = "hours | " if exact is None else f"{exact:.0f} | "
+            ratio = "- | " if exact is None else f"{exact:.0f} | "
             ratio += f"{found['seconds']:.1f} | " + ("" if exact is None else f"{exact / found['seconds']:.1f}")
             print(f"| {n or 70_000:,} | {relation} | {ratio} | {found['recall']:.3f} |", flush=True)
 

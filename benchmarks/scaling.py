@@ -23,26 +23,25 @@ from million import CLASSES, FEATURES, HELD_OUT, drawn
 from scipy.optimize import nnls
 from sklearn.neighbors import KNeighborsClassifier
 
+from nearkin import DNE
+from nearkin._threads import n_threads
 from nearkin.estimators.dne import discriminant_adjacency
 from nearkin.graphs import laplacian
 from nearkin.neighbors import nearest_other_class, nearest_same_class, searcher
+from nearkin.neighbors.filing import ONE_ROUND, usual_lists
+from nearkin.neighbors.inverted import BRUTE_CLASS, PROBES_TOGETHER, PROJECTED_TO
 from nearkin.scatter import scatter
 from nearkin.spectral import trace_difference
 
 SIZES, CHECK, BEYOND = (20_000, 60_000, 200_000), 600_000, (10**6, 10**7, 10**8, 10**9)
-COMPONENTS, PROBES, BRUTE_CLASS = 48, 256, 20_000
-KINDS = ("project: flop", "file: row x component x sqrt(lists)", "compare: pair", "rank: byte", "add up: flop")
+KINDS = ("project: flop", "file: flop", "compare: pair", "rank: byte", "add up: flop")
 DIRECTIONS = 64
 ANCHORED_ROWS, SAMPLES, DRAWS = 100_000, (1_000, 3_000, 10_000, 30_000, 100_000), 3
 
 
-def n_lists(n: float) -> float:
-    return 8 * n**0.5
-
-
 def n_pairs(n: float, kin: bool) -> float:
     """Return how many pairs a search compares."""
-    looked_through = PROBES * n / n_lists(n)
+    looked_through = PROBES_TOGETHER * n / usual_lists(n)
     of_class = n / CLASSES
     if kin:
         return n * (of_class if of_class <= BRUTE_CLASS else min(of_class, looked_through))
@@ -51,8 +50,10 @@ def n_pairs(n: float, kin: bool) -> float:
 
 def search_work(n: float, k: int, *, kin: bool, first: bool) -> np.ndarray:
     """Return the work of a search by kind; the first one projects (kin) or files (strangers) the rows."""
-    projected = 2 * n * FEATURES * COMPONENTS if first and kin else 0
-    filed = n * COMPONENTS * n_lists(n) ** 0.5 if first and not kin else 0
+    projected = 2 * n * FEATURES * PROJECTED_TO if first and kin else 0
+    of_class = usual_lists(n) / CLASSES
+    compared = of_class if of_class <= ONE_ROUND else 2 * of_class**0.5
+    filed = 2 * n * PROJECTED_TO * compared if first and not kin else 0
     return np.array([projected, filed, n_pairs(n, kin), 4 * n * (3 * k + 10) * FEATURES, 0])
 
 
@@ -89,26 +90,29 @@ def cost(folder: Path) -> str:
     told = {n: list(measured(n)) for n in SIZES}
     work, seconds = (np.array([one[i] for found in told.values() for one in found]) for i in (1, 2))
     constants, _ = nnls(work / seconds[:, None], np.ones(len(seconds)))
-    lines = ["| work | 2 cores |", "|---|---|"]
+    cores = n_threads()
+    lines = [f"| work | on {cores} cores |", "|---|---|"]
     lines += [f"| {kind} | {1e9 * each:.3g} ns |" for kind, each in zip(KINDS, constants, strict=True)]
     lines += ["", f"| {CHECK:,} rows | predicted, s | measured, s |", "|---|---|---|"]
     for name, needed, took in measured(CHECK):
         lines.append(f"| {name} | {needed @ constants:.0f} | {took:.0f} |")
         told.setdefault(CHECK, []).append((name, needed, took))
-    lines += ["", "| DNE, rows | seconds on 2 cores | core hours | memory beside the rows, GB |", "|---|---|---|---|"]
-    for n in (*SIZES, CHECK, *BEYOND):
-        s = fit_work(n) @ constants
-        lines.append(f"| {n:,} | {s:,.0f} | {2 * s / 3600:,.2g} | {memory(n) / 1e9:,.2g} |")
-    draw_cost(told, constants, folder / "cost.png")
+    X, y = drawn(CHECK, 1)
+    took, _ = timed(lambda: DNE(DIRECTIONS, search="approximate").fit(X, y))
+    lines.append(f"| DNE, the whole fit | {fit_work(CHECK) @ constants:.0f} | {took:.0f} |")
+    lines += ["", f"| DNE, rows | hours on {cores} cores | memory beside the rows, GB |", "|---|---|---|"]
+    for n in (CHECK, *BEYOND):
+        lines.append(f"| {n:,} | {fit_work(n) @ constants / 3600:,.2f} | {memory(n) / 1e9:,.1f} |")
+    draw_cost(told, constants, folder / "cost.png", cores)
     return "\n".join(lines)
 
 
 def memory(n: float) -> float:
     """Return the bytes beside the rows: twice the components in float32, and lists of both kinds with their graph."""
-    return n * (8 * COMPONENTS + 100)
+    return n * (8 * PROJECTED_TO + 100)
 
 
-def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path) -> None:
+def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path, cores: int) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     n = np.geomspace(min(SIZES), max(BEYOND), 60)
     for at, kind in enumerate(KINDS):
@@ -117,7 +121,7 @@ def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path) -> None:
     for size, found in told.items():
         took = sum(seconds for name, _, seconds in found if "k = 10" not in name)
         axes.plot(size, took, "o" if size != CHECK else "s", color="k", mfc="w")
-    axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds on 2 cores")
+    axes.set(xscale="log", yscale="log", xlabel="rows", ylabel=f"seconds on {cores} cores")
     axes.set_title("Lines: the model; circles: what it was fitted to; square: the check", fontsize=10)
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
@@ -129,7 +133,6 @@ def anchors(folder: Path) -> str:
     """Return the section on samples: of the rows, and of the rows that look for neighbours among all."""
     X, y = drawn(ANCHORED_ROWS, 1)
     test, y_test = drawn(HELD_OUT, 2)
-    search = searcher("approximate", len(X))
 
     def accuracy(V: np.ndarray) -> float:
         vote = KNeighborsClassifier(3, algorithm="brute").fit(X @ V, y)
@@ -151,7 +154,7 @@ def anchors(folder: Path) -> str:
             asking[drawn_rows] = 1
             ways = {
                 "rows": lambda: learned(X[drawn_rows], y[drawn_rows], 1, searcher("auto", m)),  # noqa: B023
-                "anchors": lambda: learned(X, y, asking, search),  # noqa: B023
+                "anchors": lambda: learned(X, y, asking, searcher("approximate", len(X))),  # noqa: B023
             }
             for how, way in ways.items():
                 seconds, (_, U) = timed(way)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -146,11 +145,59 @@ class TestProducts:
         Z = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
         filed = Filed(Z, Filing.of(Z, [np.arange(100), np.arange(100, 300)], 30))
         for n_lists, n_rows in ((1, 0), (1, 150), (4, 1), (100, 1)):
-            tiles = list(filed.near(0, filed.filing.lists_but(0), n_lists, n_rows))
+            tiles = list(filed.near(0, lambda: filed.filing.lists_but(0), n_lists, n_rows))
             rows, Y = (np.concatenate(parts) for parts in zip(*tiles, strict=True))
             np.testing.assert_array_equal(Y, Z[rows])
             assert len(set(rows)) == len(rows) >= n_rows
             assert rows.min() >= 100
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+class TestHardTables:
+    def test_many_equal_rows(self, question, monkeypatch):
+        """They share one list, however many lists there should be; it is looked through in parts."""
+        monkeypatch.setattr(inverted, "BRUTE_CLASS", 100)
+        X = np.random.default_rng(0).normal(size=(8000, 3))
+        X[:3000] = 7.0
+        y = np.arange(8000) % 2
+        G = QUESTIONS[question](X, y, 5, searcher("approximate", 8000))
+        exact = QUESTIONS[question](X, y, 5, searcher("exact", 8000))
+        np.testing.assert_array_equal(G.indptr, exact.indptr)
+        assert not G[:3000].data.any()
+        assert np.mean(G.data <= exact.data + 1e-9) > 0.95
+
+    @pytest.mark.parametrize("n_lists", [1, 10**6])
+    def test_one_list_or_one_for_each(self, labelled, question, n_lists):
+        X, y = labelled
+        search = searcher(ApproximateSearch(n_lists=n_lists, n_probes=1000), 600)
+        same_lists(QUESTIONS[question](X, y, 4, search), QUESTIONS[question](X, y, 4, searcher("exact", 600)))
+
+    @pytest.mark.parametrize("scale", [1e-25, 1e20, 1e40])
+    @pytest.mark.parametrize("n_components", [None, 4])
+    def test_any_unit(self, labelled, question, scale, n_components):
+        X, y = labelled
+        probing = ApproximateSearch(n_probes=1000, n_components=n_components, n_rerank=300)
+        exact = QUESTIONS[question](X, y, 4, searcher("exact", 600))
+        G = QUESTIONS[question](X * scale, y, 4, searcher(probing, 600))
+        np.testing.assert_allclose(G.data / scale, exact.data, rtol=1e-6)
+
+    def test_far_from_the_origin(self, question):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(600, 200)), np.arange(600) % 3
+        near, far = (
+            QUESTIONS[question](X + offset, y, 4, searcher(ApproximateSearch(n_probes=1000), 600))
+            for offset in (0.0, 1e8)
+        )
+        np.testing.assert_allclose(far.data, near.data, rtol=1e-5)
+
+
+def test_a_query_out_of_reach_is_answered():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    index = searcher("approximate", 500).index(X, 4)
+    distances, numbers = index(np.array([[1e30, 0, 0], X[7]]), 4)
+    assert len(set(numbers[0])) == 4
+    np.testing.assert_allclose(distances[0], 1e30)
+    assert numbers[1, 0] == 7
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -299,10 +346,9 @@ def test_recall_on_mnist():
     with np.load(path) as data:
         X, y = data["X"][:20_000].astype(np.float32), data["y"][:20_000]
     search = searcher(ApproximateSearch(check_recall=True), len(X))
-    start = time.perf_counter()
     nearest_same_class(X, y, 10, search)
     nearest_other_class(X, y, 10, search)
-    assert min(search.recall.values()) >= 0.95, (search.recall, time.perf_counter() - start)
+    assert min(search.recall.values()) >= 0.95, search.recall
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "sgd"])

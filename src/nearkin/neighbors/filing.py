@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,10 @@ PER_CENTRE = 40  # rows from which the centre of a list is learned
 QUERIES = 2**15  # rows that look through lists at a time
 
 
+# Rows (n, d) and a number of lists: their centres, and for every row the number of its list.
+Clustering = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
 def usual_lists(n: int) -> int:
     """Return how many lists "auto" makes of n rows."""
     return int(8 * n**0.5)
@@ -32,7 +36,7 @@ class Filing:
     Attributes
     ----------
     centres : ndarray of shape (n_lists, d), float32
-        The mean of every list.
+        The centre of every list, learned by k-means from some of its rows.
     list_of : ndarray of shape (n,), int64
         The number of every row's list.
     first : list of int
@@ -45,11 +49,18 @@ class Filing:
 
     @classmethod
     def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> Filing:
-        """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share."""
+        """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share.
+
+        No list is empty. Equal rows share one, so that there may be fewer.
+        """
+        return cls._of(Z, groups, n_lists, _clustered)
+
+    @classmethod
+    def _of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, cluster: Clustering) -> Filing:
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
             share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            group_centres, nearest_centre = _clustered(Z[members], share)
+            group_centres, nearest_centre = cluster(Z[members], share)
             centres.append(group_centres)
             list_of[members] = first[-1] + nearest_centre
             first.append(first[-1] + len(group_centres))
@@ -84,18 +95,22 @@ class Filed:
         self.sizes = np.bincount(filing.list_of, minlength=len(filing.centres))
         self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
         self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
+        self._squares = np.einsum("ij,ij->i", filing.centres, filing.centres)
 
-    def near(self, number: int, lists: np.ndarray, n_lists: int, n_rows: int) -> Iterator[Tile]:
+    def near(self, number: int, lists: Callable[[], np.ndarray], n_lists: int, n_rows: int) -> Iterator[Tile]:
         """Yield the numbers of rows, and the rows, of the lists nearest to one: of `n_lists`, or enough for `n_rows`.
 
-        Nearer lists come first, several at a time.
+        Nearer lists come first, several at a time, a large one in parts.
         """
-        centres = self.filing.centres[lists]
-        near = lists[np.argsort(np.einsum("ij,ij->i", centres, centres) - 2 * centres @ self.filing.centres[number])]
+        near = lists()
+        away = self._squares - 2 * self.filing.centres @ self.filing.centres[number]
+        near = near[np.argsort(away[near])]
         n_held = np.cumsum(self.sizes[near])
         near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
         for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
-            yield np.concatenate([self.rows[one] for one in some]), np.concatenate([self.Z[one] for one in some])
+            rows, Z = np.concatenate([self.rows[one] for one in some]), np.concatenate([self.Z[one] for one in some])
+            for part in row_blocks(len(rows), 1, 2 * TILE):
+                yield rows[part], Z[part]
 
 
 class InvertedFile:
@@ -121,16 +136,20 @@ class InvertedFile:
     def found(self, Q: np.ndarray, k: int, n_probes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield numbers of queries, and of the k rows found near them, k <= n, shape (b, k).
 
-        Where the nearest lists hold fewer, more are looked through.
+        Where the nearest lists hold fewer, more are looked through. A query so far away that its distances overflow
+        finds any rows: all are as far.
         """
+        faiss = import_faiss()
         queries = np.arange(len(Q))
         while len(queries):
-            self._index.nprobe = min(n_probes, self.n_lists)
+            probing = faiss.SearchParametersIVF(nprobe=min(n_probes, self.n_lists))
             lacking = []
             for block in row_blocks(len(queries), 1, QUERIES):
                 asked = queries[block]
-                found = self._index.search(Q[asked], k)[1]
+                found = self._index.search(Q[asked], k, params=probing)[1]
                 enough = (found >= 0).all(axis=1)
+                if n_probes >= self.n_lists:
+                    found[~enough], enough = np.arange(k), True | enough
                 yield asked[enough], found[enough]
                 lacking.append(asked[~enough])
             queries, n_probes = np.concatenate(lacking), 4 * n_probes
@@ -138,17 +157,28 @@ class InvertedFile:
 
 def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     """Return centres of lists by k-means, and for every row the number of its own; many lists in two rounds of few."""
-    if n_lists > ONE_ROUND:
-        _, part = _clustered(Z, round(n_lists**0.5))
-        filing = Filing.of(Z, [members for members in members_of(part) if len(members)], n_lists)
-        return filing.centres, filing.list_of
+    if n_lists <= ONE_ROUND:
+        return _k_means(Z, n_lists)
+    n_parts = round(n_lists**0.5)
+    _, part = _k_means(Z, n_parts)
+
+    def few(Z: np.ndarray, share: int) -> tuple[np.ndarray, np.ndarray]:
+        return _k_means(Z, min(share, max(ONE_ROUND, 2 * n_parts)))  # a part of many equal rows has no use for more
+
+    filing = Filing._of(Z, members_of(part), n_lists, few)
+    return filing.centres, filing.list_of
+
+
+def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centres that some rows are nearest to, and for every row the number of its own."""
     if n_lists == 1:
         return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
     means = import_faiss().Kmeans(
         Z.shape[1], n_lists, niter=10, seed=0, max_points_per_centroid=PER_CENTRE, min_points_per_centroid=1
     )
     means.train(Z)
-    return means.centroids, means.index.search(Z, 1)[1][:, 0]
+    used, own = np.unique(means.index.search(Z, 1)[1][:, 0], return_inverse=True)
+    return means.centroids[used], own
 
 
 def import_faiss() -> Any:

@@ -42,7 +42,8 @@ class ApproximateSearch(BaseEstimator):
     Parameters
     ----------
     n_lists : "auto" or int, default="auto"
-        Lists into which the rows are cut, by k-means; at least one for every class. "auto" takes 8 sqrt(n).
+        Lists into which the rows are cut, by k-means: a class of more than 64 rows has lists of its own, at least one,
+        smaller ones share. "auto" takes 8 sqrt(n).
     n_probes : "auto" or int, default="auto"
         Lists that are looked through: the nearest ones. "auto" takes 256 for the rows of a table among themselves,
         where those of a list look together, and 64 for every new row. More find more, and take longer.
@@ -150,8 +151,9 @@ class Inverted:
         return self.n_lists or usual_lists(n)
 
     def _projection_of(self, X: Any) -> np.ndarray:
-        if self._projected is None or self._projected[0] is not X:
-            self._projected = (X, projection(X, self.n_components)(X))
+        numbers = X.data if issparse(X) else X
+        if self._projected is None or self._projected[0] is not numbers:
+            self._projected = (numbers, projection(X, self.n_components)(X))
         return self._projected[1]
 
     def _filed_by(self, codes: np.ndarray, Z: np.ndarray) -> Filed:
@@ -172,30 +174,30 @@ class Inverted:
         if relation is Relation.STRANGERS:
             filed = self._filed_by(codes, Z)
             for group in range(len(large)):
-                yield from self._by_lists(filed, group, filed.filing.lists_but(group), asking, wanted)
+                yield from self._by_lists(filed, group, partial(filed.filing.lists_but, group), asking, wanted)
             if len(large) < len(sizes):
                 # Among the r + n_c nearest at most n_c are kin, so at least r are strangers.
                 enough = wanted + sizes[codes]
-                yield from self._by_lists(filed, len(large), filed.filing.all_lists, asking, enough)
+                yield from self._by_lists(filed, len(large), lambda: filed.filing.all_lists, asking, enough)
             return
         for members in members_of(codes):
             if len(members) <= BRUTE_CLASS:
                 yield from _of_class(Z, members, members[asking[members]], wanted)
         for group in np.flatnonzero(sizes[large] > BRUTE_CLASS).tolist():
             filed = self._filed_by(codes, Z)
-            yield from self._by_lists(filed, group, filed.filing.lists_of(group), asking, wanted + 1)
+            yield from self._by_lists(filed, group, partial(filed.filing.lists_of, group), asking, wanted + 1)
 
     def _by_lists(
-        self, filed: Filed, group: int, lists: np.ndarray, asking: np.ndarray, enough: np.ndarray
+        self, filed: Filed, group: int, lists: Callable[[], np.ndarray], asking: np.ndarray, enough: np.ndarray
     ) -> Iterator[Search]:
         """Yield the searches of a group: the rows of a list look through the lists nearest to it."""
         for number in filed.filing.lists_of(group):
             rows = filed.rows[number]
             rows = rows[asking[rows]]
-            if len(rows):
-                n_found = int(enough[rows].max())
+            for some in (rows[block] for block in row_blocks(len(rows), 1, TOGETHER)):
+                n_found = int(enough[some].max())
                 near = partial(filed.near, number, lists, self.n_probes or PROBES_TOGETHER, n_found)
-                yield Search(rows, n_found, near)
+                yield Search(some, n_found, near)
 
 
 class Search(NamedTuple):
@@ -206,37 +208,40 @@ class Search(NamedTuple):
     candidates: Callable[[], Iterable[Tile]]
 
 
-def _of_class(Z: np.ndarray, members: np.ndarray, asking: np.ndarray, wanted: np.ndarray) -> Iterator[Search]:
+def _of_class(Z: np.ndarray, members: np.ndarray, queries: np.ndarray, wanted: np.ndarray) -> Iterator[Search]:
     """Yield the searches of some members of a class, through the whole of it."""
 
     def whole() -> Iterator[Tile]:
         for block in row_blocks(len(members), 1, TILE):
             yield members[block], Z[members[block]]
 
-    for block in row_blocks(len(asking), 1, TOGETHER):
-        rows = asking[block]
+    for block in row_blocks(len(queries), 1, TOGETHER):
+        rows = queries[block]
         yield Search(rows, int(wanted[rows].max()) + 1, whole)
 
 
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
-    """Return the map of rows to the leading principal components of a sample of X; it yields float32, by blocks.
+    """Return the map of rows to the leading principal components of a sample of X, in units of its largest entry.
 
-    None, or more of them than there are features: the rows themselves. 0: 48 for more than 96 features.
+    It yields float32, by blocks. None, or more components than there are features: the rows themselves, in this unit.
+    0: 48 for more than 96 features.
     """
     n, p = X.shape
     d = PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
     sample = X[:: -(-n // SAMPLE)]
-    if d >= min(p, sample.shape[0]):
-        middle = 0.0 if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-        return lambda Q: np.ascontiguousarray(Q.toarray() if issparse(Q) else Q - middle, dtype=np.float32)
-    pca = TruncatedSVD(d, random_state=0) if issparse(X) else PCA(d, svd_solver="covariance_eigh")
-    V = pca.fit(sample).components_.T.astype(np.float32)
-    origin = None if issparse(X) else pca.mean_.astype(X.dtype)
+    origin = None if issparse(X) else sample.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    sample = sample if origin is None else sample - origin
+    unit = abs(sample).max() or 1.0  # squares in float32 neither vanish nor overflow
+    V = None
+    if d < min(p, sample.shape[0]):
+        pca = TruncatedSVD(d, random_state=0) if issparse(X) else PCA(d, svd_solver="covariance_eigh")
+        V = pca.fit(sample / unit).components_.T.astype(np.float32)
 
     def project(Q: Any) -> np.ndarray:
-        Z = np.empty((Q.shape[0], d), np.float32)
+        Z = np.empty((Q.shape[0], p if V is None else d), np.float32)
         for rows in row_blocks(Q.shape[0], p):
-            Z[rows] = (Q[rows] if origin is None else Q[rows] - origin).astype(np.float32) @ V
+            q = ((Q[rows] if origin is None else Q[rows] - origin) / unit).astype(np.float32)
+            Z[rows] = q @ V if V is not None else q.toarray() if issparse(q) else q
         return Z
 
     return project
@@ -246,7 +251,8 @@ def _put_nearest(
     lists: NeighborLists, X: Any, codes: np.ndarray, relation: Relation, rows: np.ndarray, found: np.ndarray
 ) -> None:
     """Fill the lists of some rows with the nearest of those found, by the distances in all features."""
-    for block in row_blocks(len(rows), found.shape[1] * X.shape[1], IN_CACHE):
+    width = 1 + X.nnz // X.shape[0] if issparse(X) else X.shape[1]
+    for block in row_blocks(len(rows), found.shape[1] * width, IN_CACHE):
         i = rows[block]
         j, distances = _ranked(X[i], X, found[block])
         lists.put(i, j, distances, relation.holds(codes, i[:, None], j))
