@@ -2,9 +2,11 @@
 
 import multiprocessing
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,9 @@ from nearkin.app.cli import main
 from nearkin.app.mapped_folder import map_file, without_voters
 from nearkin.app.model_file import load_model
 from nearkin.app.one_split import held_out_rows
-from nearkin.app.parquet_folder import Part
+from nearkin.app.output import whole_folder
+from nearkin.app.parquet_folder import Part, open_folder
+from nearkin.app.table import TableError
 from nearkin.dask import DaskDNE
 from nearkin.evaluation import RAW
 
@@ -84,8 +88,7 @@ def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, address, monkeypatch):
-    keep_methods(monkeypatch, RAW, "PCA", "DNE") if False else None
+def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, address):
     assert main(["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]) == 0
     out, err = capsys.readouterr()
     rows = made[1]
@@ -163,6 +166,28 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
     model, _ = load_model(here / "raw.skops")
     assert model.map is None
     assert model.coordinates.shape == (720, 8)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ImportError("no faiss here"), "no faiss here"),
+        (RuntimeError("out of luck"), "out of luck"),
+        (distributed.KilledWorker("task", None, 3), "workers died again and again, most likely for want of memory"),
+    ],
+)
+def test_what_is_finished_outlives_a_method_that_fails(here, capsys, address, monkeypatch, error, message):
+    def fail(*arguments, **keywords):
+        raise error
+
+    monkeypatch.setattr(DaskDNE, "fit", fail)
+    assert main(["compare", "many", "--target", "kind", "--dask", address]) == 0
+    out = capsys.readouterr().out
+    assert f"  DNE skipped: {message}" in out
+    assert re.search(r"^raw k-NN +\d", out, re.MULTILINE)
+    monkeypatch.setattr("nearkin.dask._votes.nearest_labels", fail)
+    assert main(["compare", "many", "--target", "kind", "--dask", address]) == 2
+    assert f"raw k-NN skipped: {message}" in capsys.readouterr().err
 
 
 def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypatch):
@@ -261,6 +286,42 @@ def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, m
     monkeypatch.setattr("nearkin.app.folder_commands.map_folder", interrupt)
     assert main(["transform", "m.skops", "many", "-o", "short", "--dask", address]) == 130
     assert names_in(here) == ["m.skops", "many"]
+
+
+def test_the_folder_of_a_failed_command_goes_though_a_task_still_writes(here, monkeypatch):
+    remove, calls = shutil.rmtree, []
+
+    def disturbed(folder, **how):
+        remove(folder, **how)
+        calls.append(folder)
+        if len(calls) == 1:
+            folder.mkdir()
+
+    monkeypatch.setattr(shutil, "rmtree", disturbed)
+    with pytest.raises(ZeroDivisionError), whole_folder(here / "short"):
+        raise ZeroDivisionError
+    assert len(calls) == 2
+    assert names_in(here) == ["m.skops", "many"]
+
+
+def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
+    message = r"short: what was written cannot be moved there .*: it is complete in .*short\.part, rename it"
+    with pytest.raises(TableError, match=message), whole_folder(here / "short"):
+        (here / "short" / "of another").mkdir(parents=True)
+    assert names_in(here) == ["m.skops", "many", "short", "short.part"]
+
+
+def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
+    class Client:
+        def map(self, function, files, targets, **how):
+            assert all(path.is_absolute() for path in [*targets, *(file.path for file in files)])
+            raise KeyboardInterrupt
+
+    model, _ = load_model(here / "m.skops")
+    with pytest.raises(KeyboardInterrupt):
+        mapped_folder.map_folder(model, open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
+    with pytest.raises(TableError, match="nowhere is not there: every worker must see the folder, under the same path"):
+        map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "nowhere" / "a.parquet", model)
 
 
 def test_a_task_ends_when_its_folder_is_gone(made, here, monkeypatch):

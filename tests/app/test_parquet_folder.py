@@ -249,6 +249,26 @@ def test_a_file_that_a_worker_does_not_see(tmp_path):
         features_of(Block(0, (Part(tmp_path / "gone.parquet", 0, 5),)), ["x"])
 
 
+def test_files_of_one_name_behind_links_keep_their_own(tmp_path):
+    for place in ("x", "y"):
+        (tmp_path / place).mkdir()
+        written(tmp_path / place, frame(3))
+    (tmp_path / "links").mkdir()
+    for place in ("x", "y"):
+        (tmp_path / "links" / f"{place}.parquet").symlink_to(tmp_path / place / "0.parquet")
+    files = open_folder(tmp_path / "links").files
+    assert [file.name for file in files] == ["x.parquet", "y.parquet"]
+    assert all(file.is_absolute() for file in files)
+
+
+def test_a_file_that_lost_rows_meanwhile(tmp_path):
+    block = blocks_of(written(tmp_path, frame(20)), 20)[0]
+    written(tmp_path, frame(15))
+    for read in (lambda: features_of(block, ["single"]), lambda: count_classes(block.parts[0], "kind", True)):
+        with pytest.raises(TableError, match=r"0\.parquet has fewer rows than when the command began"):
+            read()
+
+
 # One split.
 
 

@@ -30,6 +30,24 @@ def test_the_nearest_rows_of_all_blocks_vote(client, data, sizes, k):
     assert seen[-1] == (600, 600)
 
 
+def test_what_blocks_tell_is_merged_as_it_comes(client, data):
+    """Else the cluster holds the nearest of all blocks until the last has told its own."""
+    X, y = data
+    held = []
+    nearest_labels(
+        *blocks(X, y, (10,) * 60),
+        da.from_array(X[:50], chunks=-1),
+        3,
+        client=client,
+        progress=lambda *row: held.append(sum("labels_in" in str(key) for key in keys_in_memory(client))),
+    )
+    assert max(held) < 30
+
+
+def keys_in_memory(client):
+    return [key for keys in client.has_what().values() for key in keys]
+
+
 def test_fewer_rows_than_votes(client, data):
     X, y = data[0][:3], data[1][:3]
     near = nearest_labels(*blocks(X, y, (1, 2)), da.from_array(X, chunks=-1), 5, client=client)

@@ -33,6 +33,7 @@ from .table import TableError
 MIN_ROWS = 500
 MOST_DIMENSIONS = 64
 MOST_VOTERS = 100_000
+KILLED = "workers died again and again, most likely for want of memory: give them more, or take fewer of them."
 NMMP_KIN = 10  # the default, half of a class, makes lists that grow with the rows
 
 NamedProgress = Callable[[str, int, int], None]
@@ -60,9 +61,7 @@ def cluster(address: str | None) -> Iterator[Any]:
         try:
             yield client
         except KilledWorker as error:
-            raise TableError(
-                "Workers died again and again, most likely for want of memory: give them more, or take fewer of them."
-            ) from error
+            raise TableError(KILLED) from error
 
 
 @contextmanager
@@ -210,7 +209,12 @@ class Contest:
         return cls(X, split.labels(held_out=False), queries, truth, scaler, n_neighbors, seed, client)
 
     def ranking(self, progress: NamedProgress) -> Ranking:
-        """Return what the methods do, one after the other; on an interruption, of those that are finished."""
+        """Return what the methods do, one after the other; on an interruption, of those that are finished.
+
+        A method that fails is skipped, but without the raw features there is nothing to compare with.
+        """
+        from distributed import KilledWorker
+
         finished, notes, interrupted = [], [], False
         for name, method in self._methods().items():
             with warnings.catch_warnings(record=True) as remarks:
@@ -219,12 +223,14 @@ class Contest:
                     finished.append(self._result(name, method, progress))
                 except KeyboardInterrupt:
                     interrupted = True
-                except (ValueError, MemoryError) as error:
+                except (ValueError, MemoryError, ImportError, RuntimeError) as error:
                     notes.append(f"{name} skipped: {_first_line(error)}")
+                except KilledWorker:
+                    notes.append(f"{name} skipped: {KILLED}")
             notes += dict.fromkeys(f"{name}: {_first_line(remark.message)}" for remark in remarks)
-            if interrupted:
+            if interrupted or not finished:
                 break
-        if not finished or finished[0].name != RAW:
+        if not finished:
             raise KeyboardInterrupt if interrupted else TableError(notes[0])
         shape = {"n_train": self.X.shape[0], "n_held_out": len(self.truth)}
         scaled = self.scaler is not None

@@ -22,6 +22,7 @@ def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress
     """Write a file of coordinates for every file of the folder, of the same name, into the folder `target`."""
     from distributed import as_completed
 
+    target = target.absolute()  # workers may have another working folder
     light = without_voters(model)
     files, targets = folder.whole_files, [target / path.name for path in folder.files]
     futures = client.map(map_file, files, targets, model=light, pure=False)
@@ -47,6 +48,8 @@ def map_file(file: Part, target: Path, model: Model) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
+    if not target.parent.is_dir():
+        raise TableError(f"{target.parent} is not there: every worker must see the folder, under the same path.")
     schema = pa.schema([(name, pa.float32()) for name in model.names])
     draft = target.with_name(f"{target.name}.{uuid4().hex}")  # a task may run twice, even at the same time
     with parquet.ParquetWriter(draft, schema) as writer:

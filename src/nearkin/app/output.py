@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from .table import TableError
 
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
+ATTEMPTS = 20
 
 
 def claim(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
@@ -48,7 +50,10 @@ def claim_folder(path: str | Path, option: str) -> Path:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` to write into; it takes its place when everything is written, or is removed."""
+    """Yield a new folder beside `path` to write into; it takes its place when everything is written.
+
+    It is removed when the writing fails, and kept when everything is written but the place was taken meanwhile.
+    """
     part = _part(path)
     try:
         part.mkdir()
@@ -58,9 +63,24 @@ def whole_folder(path: Path) -> Iterator[Path]:
         ) from error
     try:
         yield part
+    except BaseException:
+        _remove(part)
+        raise
+    try:
         part.rename(path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise TableError(
+            f"{path}: what was written cannot be moved there ({error.strerror}): it is complete in {part}, rename it."
+        ) from error
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; again for a short while, since tasks of a cluster may still write into it."""
+    for _ in range(ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class Folder:
     ----------
     path : Path
     files : list of Path
-        Absolute, sorted by name.
+        Absolute, sorted by name; links are not followed, so that no two files have one name.
     group_sizes : list of list of int
         How many rows every row group of each file has.
     names : list of str
@@ -133,7 +133,7 @@ def open_folder(path: Path) -> Folder:
     if not path.is_dir():
         raise TableError(f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask out, or give one.")
     found = sorted(path.glob("*" + SUFFIX))
-    files = [file.resolve() for file in found if file.is_file() and not file.name.startswith((".", "_"))]
+    files = [file.absolute() for file in found if file.is_file() and not file.name.startswith((".", "_"))]
     if not files:
         raise TableError(f"{path} holds no {SUFFIX} files: give the folder in which they are.")
     first, *others = [opened(file) for file in files]

@@ -92,8 +92,10 @@ class ParquetFile:
         """Yield the rows from `start` to `stop` as Arrow batches of some 2^18 cells, each with its first row's number.
 
         What is held in memory is a batch and a buffer for every column, whatever the sizes of the row groups. One of
-        which some rows are wanted is read from its beginning.
+        which some rows are wanted is read from its beginning. A file that has fewer rows than `stop` is refused.
         """
+        if sum(self.group_sizes) < stop:
+            raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
         n_rows, first = max(1, CELLS_PER_BLOCK // len(names)), 0
         for group, size in enumerate(self.group_sizes):
             if max(start, first) < min(stop, first + size):

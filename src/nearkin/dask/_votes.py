@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -13,7 +12,7 @@ from distributed import as_completed
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
-from ._work import Work
+from ._work import FAN_IN, Work
 
 
 class Near(NamedTuple):
@@ -53,17 +52,21 @@ def nearest_labels(
     Notes
     -----
     O(n q m) time; a worker holds the queries and one block, which is dropped as soon as it was looked at. q k numbers
-    of every block are merged by the workers, q k come to the client. Of equally near rows the first counts.
+    of every block are merged by the workers as they come, q k come to the client. Of equally near rows those of earlier
+    blocks count.
     """
     asked = queries.to_delayed().item()
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), X.chunks[0], strict=True)
     with Work(client) as work:
-        parts = work.compute([delayed(labels_in)(block, labels, asked, k) for block, labels, size in blocks if size])
+        lazy = [delayed(labels_in)(block, labels, asked, k) for block, labels, size in blocks if size]
+        *parts, nearest = work.compute([*lazy, merged(lazy, k)])  # one graph: blocks that are merged are near in time
         sizes, done = dict(zip([part.key for part in parts], filter(None, X.chunks[0]), strict=True)), 0
-        for part in as_completed(parts):
+        finished = as_completed(parts)
+        del parts  # who holds a future keeps its result: so each goes when it is merged
+        for part in finished:
             done += sizes[part.key]
             progress(done, X.shape[0])
-        return work.total(parts, partial(nearest_of, k=k))
+        return work.results([nearest])[0]
 
 
 def labels_in(block: np.ndarray, labels: np.ndarray, queries: np.ndarray, k: int) -> Near:
@@ -72,6 +75,13 @@ def labels_in(block: np.ndarray, labels: np.ndarray, queries: np.ndarray, k: int
         index = NearestNeighbors(algorithm="brute").fit(block)
         distances, at = index.kneighbors(queries, n_neighbors=min(k, len(block)))
     return Near(labels[at], distances)
+
+
+def merged(parts: list[Any], k: int) -> Any:
+    """Return the nearest of all blocks, merged in a tree; parts and result are delayed."""
+    while len(parts) > 1:
+        parts = [delayed(nearest_of)(parts[at : at + FAN_IN], k) for at in range(0, len(parts), FAN_IN)]
+    return parts[0]
 
 
 def nearest_of(parts: list[Near], k: int) -> Near:
