@@ -4,10 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
 from nearkin.dask import _graphs, _neighbors, _scatter, _search
+from nearkin.dask._minibatches import Together
 from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
 
@@ -111,6 +113,20 @@ def test_blocks_without_edges_and_lists_without_neighbours():
     edges = symmetric(alone, found, True)
     assert all(len(e.j) == 0 for e in edges)
     np.testing.assert_array_equal(_scatter.with_differences(0.0, *alone, edges[0]), np.zeros((2, 2)))
+
+
+def test_nobody_asks_for_neighbors(rows):
+    """k is 0 where every class of a block has a single row and k is half of a class."""
+    block = rows[0][0]
+    empty = lists([block], "kin", np.zeros(5, int))[0]
+    assert empty.neighbors.shape == empty.distances.shape == (40, 0)
+    assert not len(symmetric([block], [empty], False)[0].j)
+
+
+def test_dask_sees_the_size_of_a_block(rows):
+    block = rows[0][2]
+    assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
+    assert sizeof(Together(block, [(np.zeros(1000),)])) >= sizeof(block) + 8000
 
 
 def test_a_feature_that_differs_along_no_edge_is_exactly_zero():

@@ -21,7 +21,7 @@ from ..neighbors.search import SMALL_CLASS, members_of
 from ._scatter import total_scatter
 from ._search import Lists, members_by_class
 from ._table import Rows, Table
-from ._work import Work
+from ._work import Sized, Work
 
 PER_LIST = 20  # rows from which the centre of a list is learned
 
@@ -43,7 +43,7 @@ class FiledRows(Rows):
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalogue(Sized):
     """The lists that all blocks share.
 
     Attributes

@@ -12,7 +12,7 @@ from distributed import Future
 
 from .._array import check_spread, encode_labels, is_missing
 from .._memory import require_memory
-from ._work import Work
+from ._work import Sized, Work
 
 MOST_BLOCKS = 300  # each meets each: 90,000 tasks
 EXACT_ROWS = 200_000  # above, to compare all pairs is refused
@@ -20,7 +20,7 @@ SECONDS_PER_PRODUCT = 1e-10  # measured on one thread: n^2 p of them are the pri
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Sized):
     """A block of rows, as tasks see it.
 
     Attributes

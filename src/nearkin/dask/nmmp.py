@@ -84,9 +84,10 @@ class DaskNMMP(DaskTransformer):
         nmmp._check_parameters(X.shape[1])
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
-            k_w, k_b = nmmp._kin_counts(rows.sizes), self.n_neighbors_between
-            check_lists(rows.shape[0], k_w, work.memory())
+            table = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
+            k_w, k_b = nmmp._kin_counts(table.sizes), self.n_neighbors_between
+            check_lists(table.shape[0], k_w, work.memory())
+            rows = searchable(search, work, table)
             kin = mutual(work, rows, nearest(work, rows, "kin", k_w))
             S_w = scatter(work, rows, work.map(binary, kin))
             strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))
