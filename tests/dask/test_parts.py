@@ -8,7 +8,7 @@ from dask.sizeof import sizeof
 from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
-from nearkin.dask import _graphs, _neighbors, _scatter, _search
+from nearkin.dask import _filing, _graphs, _neighbors, _scatter, _search
 from nearkin.dask._minibatches import Together
 from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
@@ -127,6 +127,25 @@ def test_dask_sees_the_size_of_a_block(rows):
     block = rows[0][2]
     assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
     assert sizeof(Together(block, [(np.zeros(1000),)])) >= sizeof(block) + 8000
+
+
+def test_lists_are_learned_from_few_rows_of_every_class():
+    """However many blocks have rows of a class, its share is drawn; and one row where nothing is."""
+    blocks = [Rows(np.ones((200, 2)), np.arange(200), start) for start in range(0, 20_000, 200)]
+    of_each = {"group_of": _filing.groups_of(np.full(200, 100))}
+    firsts = _filing.least([_filing.first_rows(block, **of_each) for block in blocks])
+    np.testing.assert_array_equal(firsts, np.arange(200))
+    for share, most in [(0.02, 800), (0.0, 200)]:
+        drawn = [_filing.sampled(block, firsts, share=share, projection=None, **of_each)[1] for block in blocks]
+        assert len(np.unique(np.concatenate(drawn))) == 200
+        assert 200 <= sum(map(len, drawn)) <= most
+
+
+def test_a_block_that_came_out_otherwise_again():
+    block = _filing.FiledRows(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
+    assert _filing.numbered(block, 5, 8).start == 5
+    with pytest.raises(RuntimeError, match=r"Computed again, a block has 3 rows instead of 4.*equal CPUs"):
+        _filing.numbered(block, 5, 9)
 
 
 def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
