@@ -96,6 +96,8 @@ def test_scatter_of_a_signed_graph(rows):
     parts = []
     for block, its in zip(blocks, edges, strict=True):
         assert (np.diff(its.j) >= 0).all()
+        among = np.split(np.bincount(its.j, minlength=CUTS[-1]), CUTS[1:-1])
+        assert _scatter.blocks_tied(its, starts=CUTS).tolist() == [bool(ends.any()) for ends in among]
         S = 0.0
         for others in blocks:
             S = _scatter.with_differences(S, block, others, its)
