@@ -73,6 +73,11 @@ class Catalogue(Sized):
         """The group of lists of every class."""
         return groups_of(self.class_sizes)
 
+    @property
+    def shared_group(self) -> int:
+        """The group that the small classes share; none has this number where there are no small classes."""
+        return int(np.count_nonzero(self.class_sizes > SMALL_CLASS))
+
     def lists_of(self, group: int) -> slice:
         """Return the numbers of the lists of a group."""
         return slice(*self.filing.first[group : group + 2])

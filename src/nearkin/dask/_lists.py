@@ -47,9 +47,9 @@ def nearest_in_lists(work: Work, table: FiledTable, kind: str, k: Any) -> list[F
 def probed(rows: FiledRows, catalogue: Catalogue, *, kind: str, k: Any) -> np.ndarray:
     """Return the numbers of the lists that every row looks through, -1 for no more; shape (b, at least n_probes)."""
     Z, wanted = catalogue.projected(rows.X), _n_found(rows, catalogue, kind, per_row(k, rows))
-    parts = []
-    for c, members in members_by_class(rows.codes):
-        lists = _lists_for(c, kind, catalogue)
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for group, members in members_by_class(catalogue.group_of[rows.codes]):
+        lists = _lists_for(group, kind, catalogue)
         if len(lists):
             parts += _nearest_lists(Z, members, wanted, lists, catalogue)
     probes = np.full((len(Z), max((found.shape[1] for _, found in parts), default=0)), -1, np.int32)
@@ -63,7 +63,7 @@ def met(rows: FiledRows, probes: np.ndarray, catalogue: Catalogue, *, kind: str,
     wanted = np.zeros(len(catalogue.sizes) + 1, dtype=bool)
     wanted[probes] = True
     if kind == "kin" and _is_small(rows, catalogue).any():
-        wanted[catalogue.lists_of(catalogue.group_of.max())] = True
+        wanted[catalogue.lists_of(catalogue.shared_group)] = True
     wanted[-1], wanted[rows.lists[0]] = False, True
     return np.array([wanted[first : last + 1].any() for first, last in spans])
 
@@ -121,10 +121,9 @@ def _is_small(rows: FiledRows, catalogue: Catalogue) -> np.ndarray:
     return catalogue.class_sizes[rows.codes] <= SMALL_CLASS
 
 
-def _lists_for(c: int, kind: str, catalogue: Catalogue) -> np.ndarray:
-    """Return the numbers of the lists among which the rows of a class choose."""
-    everything, own = np.arange(len(catalogue.sizes)), catalogue.lists_of(catalogue.group_of[c])
-    small = catalogue.class_sizes[c] <= SMALL_CLASS
+def _lists_for(group: int, kind: str, catalogue: Catalogue) -> np.ndarray:
+    """Return the numbers of the lists among which the rows of a group choose."""
+    everything, own, small = np.arange(len(catalogue.sizes)), catalogue.lists_of(group), group == catalogue.shared_group
     if kind == "kin":
         return everything[:0] if small else everything[own]
     return everything if small else np.delete(everything, own)
