@@ -141,6 +141,13 @@ def test_lists_that_do_not_fit():
     check_lists(20_000, k_w, 0)
 
 
+def test_lists_that_do_not_fit_are_refused_before_rows_change_places(client, data, monkeypatch):
+    monkeypatch.setattr("nearkin.dask._work.Work.memory", lambda work: 1)
+    monkeypatch.setattr("nearkin.dask.nmmp.searchable", None)
+    with pytest.raises(MemoryError, match="set n_neighbors_within"):
+        DaskNMMP().fit(*blocks(*data, (300, 300)))
+
+
 def test_local_estimators_name_what_takes_dask_arrays(data):
     X, y = blocks(*data, (300, 300))
     for name in ("DNE", "NMMP", "LPP", "NCA"):

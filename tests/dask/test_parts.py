@@ -4,10 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
-from nearkin.dask import _graphs, _neighbors, _scatter, _search
+from nearkin.dask import _filing, _graphs, _neighbors, _scatter, _search
+from nearkin.dask._minibatches import Together
 from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
 
@@ -94,6 +96,8 @@ def test_scatter_of_a_signed_graph(rows):
     parts = []
     for block, its in zip(blocks, edges, strict=True):
         assert (np.diff(its.j) >= 0).all()
+        among = np.split(np.bincount(its.j, minlength=CUTS[-1]), CUTS[1:-1])
+        assert _scatter.blocks_tied(its, starts=CUTS).tolist() == [bool(ends.any()) for ends in among]
         S = 0.0
         for others in blocks:
             S = _scatter.with_differences(S, block, others, its)
@@ -111,6 +115,39 @@ def test_blocks_without_edges_and_lists_without_neighbours():
     edges = symmetric(alone, found, True)
     assert all(len(e.j) == 0 for e in edges)
     np.testing.assert_array_equal(_scatter.with_differences(0.0, *alone, edges[0]), np.zeros((2, 2)))
+
+
+def test_nobody_asks_for_neighbors(rows):
+    """k is 0 where every class of a block has a single row and k is half of a class."""
+    block = rows[0][0]
+    empty = lists([block], "kin", np.zeros(5, int))[0]
+    assert empty.neighbors.shape == empty.distances.shape == (40, 0)
+    assert not len(symmetric([block], [empty], False)[0].j)
+
+
+def test_dask_sees_the_size_of_a_block(rows):
+    block = rows[0][2]
+    assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
+    assert sizeof(Together(block, [(np.zeros(1000),)])) >= sizeof(block) + 8000
+
+
+def test_lists_are_learned_from_few_rows_of_every_class():
+    """However many blocks have rows of a class, its share is drawn; and one row where nothing is."""
+    blocks = [Rows(np.ones((200, 2)), np.arange(200), start) for start in range(0, 20_000, 200)]
+    of_each = {"group_of": _filing.groups_of(np.full(200, 100))}
+    firsts = _filing.least([_filing.first_rows(block, **of_each) for block in blocks])
+    np.testing.assert_array_equal(firsts, np.arange(200))
+    for share, most in [(0.02, 800), (0.0, 200)]:
+        drawn = [_filing.sampled(block, firsts, share=share, projection=None, **of_each)[1] for block in blocks]
+        assert len(np.unique(np.concatenate(drawn))) == 200
+        assert 200 <= sum(map(len, drawn)) <= most
+
+
+def test_a_block_that_came_out_otherwise_again():
+    block = _filing.FiledRows(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
+    assert _filing.numbered(block, 5, 8).start == 5
+    with pytest.raises(RuntimeError, match=r"Computed again, a block has 3 rows instead of 4.*equal CPUs"):
+        _filing.numbered(block, 5, 9)
 
 
 def test_a_feature_that_differs_along_no_edge_is_exactly_zero():

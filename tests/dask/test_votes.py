@@ -85,3 +85,17 @@ def test_pca_keeps_single_precision(client, data):
     assert DaskPCA(2).fit_transform(X, client=client).dtype == np.float32
     with pytest.raises(ValueError, match="n_components must be"):
         DaskPCA(11).fit(X, client=client)
+    with pytest.raises(ValueError, match="X has 0 rows: at least 2"):
+        DaskPCA(2).fit(X[:0], client=client)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        DaskPCA(2).fit(da.where(X > 1, np.nan, X), client=client)
+
+
+def test_pca_reads_every_block_once(client, tmp_path):
+    def read(block_id):
+        with (tmp_path / str(block_id[0])).open("a") as log:
+            log.write("read ")
+        return np.random.default_rng(block_id).random((50, 3))
+
+    DaskPCA(2).fit(da.map_blocks(read, chunks=((50, 50), 3), meta=np.empty((0, 0))), client=client)
+    assert [(tmp_path / name).read_text() for name in "01"] == ["read "] * 2

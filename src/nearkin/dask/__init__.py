@@ -4,7 +4,8 @@ The parameters are those of the local namesakes. `fit(X, y, client=None)` runs o
 by default; `to_local()` returns the fitted plain estimator, which knows nothing of Dask.
 
 * X stays where it is: blocks of rows travel between workers, one beside another at a time. What comes to the client has
-  p or p x p numbers, or one number a row at most; eigenproblems and steps of a descent are solved there.
+  p or p x p numbers, or one number a row at most, or centres of lists; eigenproblems and steps of a descent are solved
+  there.
 * A worker may die: everything is a task that can be repeated, from tasks that can be repeated. Only data that a client
   has sent to the workers by `client.scatter` cannot be had again: give X as an array that Dask can compute, e.g.
   from files.

@@ -21,7 +21,7 @@ from ..neighbors.search import SMALL_CLASS, members_of
 from ._scatter import total_scatter
 from ._search import Lists, members_by_class
 from ._table import Rows, Table
-from ._work import Work
+from ._work import Sized, Work, itself
 
 PER_LIST = 20  # rows from which the centre of a list is learned
 
@@ -43,7 +43,7 @@ class FiledRows(Rows):
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalogue(Sized):
     """The lists that all blocks share.
 
     Attributes
@@ -70,9 +70,13 @@ class Catalogue:
 
     @property
     def group_of(self) -> np.ndarray:
-        """The group of lists of every class: a large class has its own, the small ones share the last."""
-        large = self.class_sizes > SMALL_CLASS
-        return np.where(large, np.cumsum(large) - 1, large.sum())
+        """The group of lists of every class."""
+        return groups_of(self.class_sizes)
+
+    @property
+    def shared_group(self) -> int:
+        """The group that the small classes share; none has this number where there are no small classes."""
+        return int(np.count_nonzero(self.class_sizes > SMALL_CLASS))
 
     def lists_of(self, group: int) -> slice:
         """Return the numbers of the lists of a group."""
@@ -98,6 +102,12 @@ class FiledTable(Table):
     spans: np.ndarray
 
 
+def groups_of(class_sizes: np.ndarray) -> np.ndarray:
+    """Return the group of lists of every class: a large class has its own, the small ones share the last."""
+    large = class_sizes > SMALL_CLASS
+    return np.where(large, np.cumsum(large) - 1, large.sum())
+
+
 def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
     """Return the rows of a table in lists of near ones, in about as many blocks as before, of equal sizes.
 
@@ -108,14 +118,18 @@ def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
     d = (PROJECTED_TO if p > PROJECTED_FROM else p) if search.n_components == 0 else search.n_components or p
     V = eigh(total_scatter(work, table), subset_by_index=[p - d, p - 1])[1] if d < p else None
     n_lists = search.n_lists or usual_lists(n)
-    samples = work.map(sampled, table.rows, step=max(1, n // (PER_LIST * n_lists)), projection=V)
+    group_of = groups_of(table.sizes)
+    firsts = [work.sum(work.map(first_rows, table.rows, group_of=group_of), least)] * len(table.rows)
+    samples = work.map(sampled, table.rows, firsts, group_of=group_of, share=PER_LIST * n_lists / n, projection=V)
     how = {
         "class_sizes": table.sizes,
         "projection": V,
         "n_probes": search.n_probes or PROBES,
         "n_rerank": search.n_rerank,
     }
-    centres = work.submit(centred, samples, n_lists=n_lists, **how)
+    # k-means elsewhere may find other centres: a worker that dies must not take with it those by which rows have gone
+    learned = work.results([work.submit(centred, samples, n_lists=n_lists, **how)])[0]
+    centres = work.submit(itself, learned)
     catalogues = [centres] * len(table.rows)
     lists = work.map(nearest_lists, table.rows, catalogues)
     sizes = work.sum(work.map(list_sizes, lists, catalogues))
@@ -125,7 +139,7 @@ def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
     extents = work.results(work.map(extent_of, joined))
     blocks = [(rows, size, span) for rows, (size, *span) in zip(joined, extents, strict=True) if size]
     starts = np.cumsum([0, *(size for _, size, _ in blocks)]).tolist()
-    rows = work.map(numbered, [rows for rows, _, _ in blocks], starts[:-1])
+    rows = work.map(numbered, [rows for rows, _, _ in blocks], starts[:-1], starts[1:])
     spans = np.array([span for *_, span in blocks])
     return FiledTable(rows, starts, table.shape, table.dtype, table.sizes, catalogue, spans)
 
@@ -161,17 +175,36 @@ def _projected(X: np.ndarray, projection: np.ndarray | None) -> np.ndarray:
     return np.ascontiguousarray(X if projection is None else X @ projection.astype(X.dtype), dtype=np.float32)
 
 
-def sampled(rows: Rows, *, step: int, projection: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return every so manieth row of every class of a block, in few dimensions, and its class."""
-    chosen = np.concatenate([members[::step] for _, members in members_by_class(rows.codes)])
+def first_rows(rows: Rows, *, group_of: np.ndarray) -> np.ndarray:
+    """Return the number of the first row of every group in a block, the largest number there is where it has none."""
+    first = np.full(group_of.max() + 1, np.iinfo(np.int64).max)
+    first[group_of[rows.codes][::-1]] = rows.own(np.arange(len(rows.codes)))[::-1]
+    return first
+
+
+def least(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the least of the parts, entry by entry."""
+    return np.min(parts, axis=0)
+
+
+def sampled(
+    rows: Rows, firsts: np.ndarray, *, group_of: np.ndarray, share: float, projection: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a share of the rows of a block, drawn at random, in few dimensions, and their classes.
+
+    The first row of all of every group is among them, that no group is without.
+    """
+    is_first = rows.own(np.arange(len(rows.codes))) == firsts[group_of[rows.codes]]
+    chosen = np.flatnonzero(is_first | (np.random.default_rng(rows.start).random(len(is_first)) < share))
     return _projected(rows.X[chosen], projection), rows.codes[chosen]
 
 
 def centred(samples: list[tuple[np.ndarray, np.ndarray]], *, n_lists: int, **how: Any) -> Catalogue:
-    """Return the lists that some rows of all blocks make, yet without their sizes."""
+    """Return the lists that some rows of all blocks make, yet without their sizes; who made them is forgotten."""
     Z, codes = (np.concatenate(parts) for parts in zip(*samples, strict=True))
     empty = Catalogue(Filing(Z[:0], codes[:0], [0]), codes[:0], **how)
-    return replace(empty, filing=Filing.of(Z, members_of(empty.group_of[codes]), n_lists))
+    filing = Filing.of(Z, members_of(empty.group_of[codes]), n_lists)
+    return replace(empty, filing=replace(filing, list_of=filing.list_of[:0]))
 
 
 def nearest_lists(rows: Rows, catalogue: Catalogue) -> np.ndarray:
@@ -191,9 +224,8 @@ def list_sizes(lists: np.ndarray, catalogue: Catalogue) -> np.ndarray:
 
 
 def with_sizes(catalogue: Catalogue, sizes: np.ndarray) -> Catalogue:
-    """Return the catalogue with the sizes of its lists; what it learned from is no longer needed."""
-    filing = replace(catalogue.filing, list_of=catalogue.filing.list_of[:0])
-    return replace(catalogue, filing=filing, sizes=sizes)
+    """Return the catalogue with the sizes of its lists."""
+    return replace(catalogue, sizes=sizes)
 
 
 class Piece(NamedTuple):
@@ -231,8 +263,13 @@ def extent_of(rows: FiledRows) -> tuple[int, int, int]:
     return len(rows.lists), int(rows.lists.min(initial=2**31 - 1)), int(rows.lists.max(initial=-1))
 
 
-def numbered(rows: FiledRows, start: int) -> FiledRows:
-    """Return a block whose first row has a number."""
+def numbered(rows: FiledRows, start: int, stop: int) -> FiledRows:
+    """Return a block whose first row has a number, and the next block's first row another."""
+    if len(rows.lists) != stop - start:
+        raise RuntimeError(
+            f"Computed again, a block has {len(rows.lists)} rows instead of {stop - start}: workers round differently. "
+            "Fit again, with workers of equal CPUs and equal numbers of threads."
+        )
     return replace(rows, start=start)
 
 

@@ -19,7 +19,6 @@ from ._filing import Catalogue, FiledRows, FiledTable
 from ._search import Found, Lists, among_kin, members_by_class, per_row, with_found
 from ._work import Work
 
-QUERIES = 2**15  # rows that look through lists at a time
 ROUNDING = 1e-3  # relative, of a distance in few dimensions
 
 
@@ -48,11 +47,11 @@ def nearest_in_lists(work: Work, table: FiledTable, kind: str, k: Any) -> list[F
 def probed(rows: FiledRows, catalogue: Catalogue, *, kind: str, k: Any) -> np.ndarray:
     """Return the numbers of the lists that every row looks through, -1 for no more; shape (b, at least n_probes)."""
     Z, wanted = catalogue.projected(rows.X), _n_found(rows, catalogue, kind, per_row(k, rows))
-    parts = []
-    for c, members in members_by_class(rows.codes):
-        lists = _lists_for(c, kind, catalogue)
-        for block in (members[some] for some in row_blocks(len(members), 1, QUERIES)) if len(lists) else ():
-            parts.append((block, _nearest_lists(Z[block], wanted[block], lists, catalogue, catalogue.n_probes)))
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    for group, members in members_by_class(catalogue.group_of[rows.codes]):
+        lists = _lists_for(group, kind, catalogue)
+        if len(lists):
+            parts += _nearest_lists(Z, members, wanted, lists, catalogue)
     probes = np.full((len(Z), max((found.shape[1] for _, found in parts), default=0)), -1, np.int32)
     for block, found in parts:
         probes[block, : found.shape[1]] = found
@@ -64,7 +63,7 @@ def met(rows: FiledRows, probes: np.ndarray, catalogue: Catalogue, *, kind: str,
     wanted = np.zeros(len(catalogue.sizes) + 1, dtype=bool)
     wanted[probes] = True
     if kind == "kin" and _is_small(rows, catalogue).any():
-        wanted[catalogue.lists_of(catalogue.group_of.max())] = True
+        wanted[catalogue.lists_of(catalogue.shared_group)] = True
     wanted[-1], wanted[rows.lists[0]] = False, True
     return np.array([wanted[first : last + 1].any() for first, last in spans])
 
@@ -102,7 +101,7 @@ def _found(
     index.is_trained, index.nprobe = True, probes.shape[1]  # who looks through which list is known
     index.add_core(len(Y), faiss.swig_ptr(Y), None, faiss.swig_ptr(names))
     wanted = _n_found(queries, catalogue, kind, k)
-    for block in row_blocks(len(asking), 1, QUERIES):
+    for block in row_blocks(len(asking), int(wanted.max())):  # with_found compares them with what they know
         i = asking[block]
         theirs = np.where(here[i], probes[i] - first, -1).astype(np.int64)
         r = min(int(wanted[i].max()), len(Y))
@@ -112,38 +111,37 @@ def _found(
 
 def _n_found(rows: FiledRows, catalogue: Catalogue, kind: str, k: np.ndarray) -> np.ndarray:
     """Return how many rows every row has to find: k, or more to rank them again, and those that may not count."""
-    again = catalogue.n_rerank or 3 * k + 10
+    again, kin = catalogue.n_rerank or 3 * k + 10, catalogue.class_sizes[rows.codes]
     # itself; or its kin, where these are in the lists that it looks through
-    others = 1 if kind == "kin" else np.where(_is_small(rows, catalogue), catalogue.class_sizes[rows.codes], 0)
-    return np.maximum(again, k) + others
+    others = 1 if kind == "kin" else np.where(_is_small(rows, catalogue), kin, 0)
+    return np.minimum(np.maximum(again, k) + others, kin if kind == "kin" else catalogue.class_sizes.sum())
 
 
 def _is_small(rows: FiledRows, catalogue: Catalogue) -> np.ndarray:
     return catalogue.class_sizes[rows.codes] <= SMALL_CLASS
 
 
-def _lists_for(c: int, kind: str, catalogue: Catalogue) -> np.ndarray:
-    """Return the numbers of the lists among which the rows of a class choose."""
-    everything, own = np.arange(len(catalogue.sizes)), catalogue.lists_of(catalogue.group_of[c])
-    small = catalogue.class_sizes[c] <= SMALL_CLASS
+def _lists_for(group: int, kind: str, catalogue: Catalogue) -> np.ndarray:
+    """Return the numbers of the lists among which the rows of a group choose."""
+    everything, own, small = np.arange(len(catalogue.sizes)), catalogue.lists_of(group), group == catalogue.shared_group
     if kind == "kin":
         return everything[:0] if small else everything[own]
     return everything if small else np.delete(everything, own)
 
 
 def _nearest_lists(
-    Q: np.ndarray, wanted: np.ndarray, lists: np.ndarray, catalogue: Catalogue, n_probes: int
-) -> np.ndarray:
-    """Return the nearest of some lists to every query: n_probes, and more of them where these hold too few rows."""
-    n_probes = min(n_probes, len(lists))
-    coarse = import_faiss().IndexFlatL2(Q.shape[1])
+    Z: np.ndarray, asking: np.ndarray, wanted: np.ndarray, lists: np.ndarray, catalogue: Catalogue
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield queries, and the nearest of some lists to each: n_probes, or more where these hold too few rows."""
+    coarse = import_faiss().IndexFlatL2(Z.shape[1])
     coarse.add(catalogue.filing.centres[lists])
-    probes = lists[coarse.search(Q, n_probes)[1]].astype(np.int32)
-    lacking = np.flatnonzero(catalogue.sizes[probes].sum(axis=1) < wanted)
-    if n_probes == len(lists) or not len(lacking):
-        return probes
-    more = _nearest_lists(Q[lacking], wanted[lacking], lists, catalogue, 4 * n_probes)
-    wider = np.full((len(Q), more.shape[1]), -1, np.int32)
-    wider[:, :n_probes] = probes
-    wider[lacking] = more
-    return wider
+    n_probes = catalogue.n_probes
+    while len(asking):
+        n_probes, lacking = min(n_probes, len(lists)), []
+        for block in row_blocks(len(asking), n_probes):
+            i = asking[block]
+            probes = lists[coarse.search(Z[i], n_probes)[1]].astype(np.int32)
+            enough = (n_probes == len(lists)) | (catalogue.sizes[probes].sum(axis=1) >= wanted[i])
+            yield i[enough], probes[enough]
+            lacking.append(i[~enough])
+        asking, n_probes = np.concatenate(lacking), 4 * n_probes

@@ -25,7 +25,7 @@ from ..objectives.matches import Classes
 from ..objectives.stochastic import Candidates
 from ._search import Lists, everywhere, nearest_first, with_found
 from ._table import AskedRows, Rows
-from ._work import Work
+from ._work import Sized, Work
 
 if TYPE_CHECKING:
     from .nca import Problem
@@ -127,7 +127,7 @@ class SpreadMinibatches(Minibatches):
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(Sized):
     """The rows that some steps need, and who looks at whom among them, by their places here.
 
     Attributes

@@ -18,13 +18,19 @@ def scatter(work: Work, table: Table, graph: list[Future]) -> np.ndarray:
     """Return `sum_(i<j) w_ij (x_i - x_j)(x_i - x_j)'`, the X'LX of a graph, shape (p, p), float64.
 
     It is summed as it is written, one difference an edge: a feature that differs along no edge is exactly 0 in it,
-    whatever lies between the components of the graph. In round b all blocks up to b meet block b.
+    whatever lies between the components of the graph. In round b the blocks up to b that have edges to block b meet it.
 
-    O(e p^2) time for e edges; n p / 2 numbers travel for every block.
+    O(e p^2) time for e edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
     """
+    tied = np.array(work.results(work.map(blocks_tied, graph, starts=table.starts)))
+    np.fill_diagonal(tied, True)  # every block has a part
     parts: list[Any] = [0.0] * len(table.rows)
-    for b, others in enumerate(table.rows, start=1):
-        parts[:b] = work.map(with_differences, parts[:b], table.rows[:b], [others] * b, graph[:b])
+    for b, others in enumerate(table.rows):
+        meeting = np.flatnonzero(tied[: b + 1, b]).tolist()
+        so_far, rows, edges = ([of_block[a] for a in meeting] for of_block in (parts, table.rows, graph))
+        found = work.map(with_differences, so_far, rows, [others] * len(meeting), edges)
+        for a, part in zip(meeting, found, strict=True):
+            parts[a] = part
     S = work.total(parts)
     return (S + S.T) / 2
 
@@ -49,6 +55,11 @@ def within_scatter(work: Work, table: Table, means: np.ndarray) -> np.ndarray:
 
 
 # Tasks.
+
+
+def blocks_tied(edges: Edges, *, starts: list[int]) -> np.ndarray:
+    """Say for every block whether some edges lead to its rows."""
+    return np.diff(np.searchsorted(edges.j, starts)) > 0
 
 
 def with_differences(S: Any, rows: Rows, others: Rows, edges: Edges) -> np.ndarray:

@@ -58,6 +58,8 @@ def with_found(
     distances = np.full(neighbors.shape, np.inf, queries.X.dtype)
     if lists is not None:
         neighbors[:, :known], distances[:, :known] = lists
+    if width == 0:
+        return Lists(neighbors, distances)
     for i, at, least in found:
         numbers = candidates.start + at
         mine, theirs = (queries.codes[i], candidates.codes[at]) if kind == "strangers" else (queries.own(i), numbers)

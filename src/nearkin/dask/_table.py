@@ -12,7 +12,7 @@ from distributed import Future
 
 from .._array import check_spread, encode_labels, is_missing
 from .._memory import require_memory
-from ._work import Work
+from ._work import Sized, Work
 
 MOST_BLOCKS = 300  # each meets each: 90,000 tasks
 EXACT_ROWS = 200_000  # above, to compare all pairs is refused
@@ -20,7 +20,7 @@ SECONDS_PER_PRODUCT = 1e-10  # measured on one thread: n^2 p of them are the pri
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Sized):
     """A block of rows, as tasks see it.
 
     Attributes
@@ -102,7 +102,7 @@ def one_block_of_columns(X: da.Array) -> da.Array:
 def table(work: Work, name: str, X: da.Array, *, exact: bool = True) -> Table:
     """Return unlabelled rows on the cluster; see `labelled_table` for `exact` and the errors."""
     _check_shape(work, name, X, exact)
-    raw = work.compute([delayed(checked_rows, pure=False)(*block) for block in _blocks(X)])
+    raw = work.compute(checked_blocks(X))
     return _table(work, X, raw, [None] * len(raw), None)
 
 
@@ -128,8 +128,7 @@ def labelled_table(work: Work, name: str, X: da.Array, y: Any, *, exact: bool = 
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must be of shape ({X.shape[0]},), a label for every row of X; got {y.shape}.")
     y = y if y.chunks[0] == X.chunks[0] else y.rechunk({0: X.chunks[0]})
-    raw = [delayed(checked_rows, pure=False)(*block) for block in _blocks(X)]
-    labels = [delayed(checked_block, pure=False)(*block) for block in _blocks(y)]
+    raw, labels = checked_blocks(X), [delayed(checked_block, pure=False)(*block) for block in _blocks(y)]
     computed = work.compute(raw + labels)
     labels = [computed.pop() for _ in labels][::-1]
     return _table(work, X, computed, labels, _classes(work, labels))
@@ -146,6 +145,20 @@ def _table(work: Work, X: da.Array, raw: list[Future], labels: list[Any], classe
 
 def _check_shape(work: Work, name: str, X: da.Array, exact: bool) -> None:
     """Refuse, before anything is computed, what cannot be or would take too long."""
+    check_rows_and_features(name, X)
+    n, p = X.shape
+    if exact:
+        check_affordable(n, p, work.n_threads())
+    n_blocks = np.count_nonzero(X.chunks[0])
+    if n_blocks > MOST_BLOCKS:
+        raise ValueError(
+            f"X is cut into {n_blocks} blocks of rows, and each meets each: rechunk it into at most {MOST_BLOCKS}, "
+            f"e.g. with X.rechunk({{0: {-(-n // MOST_BLOCKS)}}})."
+        )
+
+
+def check_rows_and_features(name: str, X: da.Array) -> None:
+    """Refuse chunks of unknown sizes, too few rows, and p x p matrices that do not fit on the client."""
     _check_sizes(X, "X")
     n, p = X.shape
     if n < 2:
@@ -156,14 +169,6 @@ def _check_shape(work: Work, name: str, X: da.Array, exact: bool) -> None:
             "X.compute(), or reduce the features first."
         )
     require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
-    if exact:
-        check_affordable(n, p, work.n_threads())
-    n_blocks = np.count_nonzero(X.chunks[0])
-    if n_blocks > MOST_BLOCKS:
-        raise ValueError(
-            f"X is cut into {n_blocks} blocks of rows, and each meets each: rechunk it into at most {MOST_BLOCKS}, "
-            f"e.g. with X.rechunk({{0: {-(-n // MOST_BLOCKS)}}})."
-        )
 
 
 def check_affordable(n: int, p: int, n_threads: int) -> None:
@@ -192,6 +197,11 @@ def _check_sizes(array: da.Array, argument: str) -> None:
             f"{argument} has chunks of unknown sizes: call {argument}.compute_chunk_sizes() first (for data frames, "
             ".to_dask_array(lengths=True))."
         )
+
+
+def checked_blocks(X: da.Array) -> list[Any]:
+    """Return the blocks that have rows, as delayed arrays of finite numbers."""
+    return [delayed(checked_rows, pure=False)(*block) for block in _blocks(X)]
 
 
 def _blocks(array: da.Array) -> list[tuple[Any, int]]:

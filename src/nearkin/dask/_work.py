@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -20,6 +21,13 @@ class Sums(tuple):
 
     def __add__(self, other: tuple) -> Sums:
         return Sums(map(add, self, other))
+
+
+class Sized:
+    """A dataclass that tells Dask how much memory its fields take: Dask moves and spills results by their size."""
+
+    def __sizeof__(self) -> int:
+        return sum(sizeof(vars(value) if is_dataclass(value) else value) for value in vars(self).values())
 
 
 def itself(value: Any) -> Any:

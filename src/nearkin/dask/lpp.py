@@ -27,8 +27,9 @@ class DaskLPP(DaskTransformer):
     -----
     Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
     dimensions, O(e p^2) for the scatter of e edges; O(n (p + k)) memory, of which a worker holds its share and a
-    few blocks; p x p numbers on the client. With an approximate search the rows travel once, and memory holds 64
-    numbers more for each.
+    few blocks; p x p numbers on the client. With an approximate search rows change places first,
+    so that a block travels only to those that look through its lists or have edges to it; memory holds 64 numbers more
+    for each row.
 
     Examples
     --------

@@ -34,8 +34,9 @@ class DaskNMMP(DaskTransformer):
     -----
     Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
     dimensions, O(e p^2) for the scatters of e edges; memory for O(n (p + k_w + k_b)) numbers, of which a worker
-    holds its share and a few blocks; p x p numbers on the client. With an approximate search the rows travel once, and
-    memory holds 64 numbers more for each.
+    holds its share and a few blocks; p x p numbers on the client. With an approximate search rows change
+    places first, so that a block travels only to those that look through its lists or have edges to it; memory holds 64
+    numbers more for each row.
 
     Examples
     --------
@@ -84,9 +85,10 @@ class DaskNMMP(DaskTransformer):
         nmmp._check_parameters(X.shape[1])
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
-            k_w, k_b = nmmp._kin_counts(rows.sizes), self.n_neighbors_between
-            check_lists(rows.shape[0], k_w, work.memory())
+            table = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
+            k_w, k_b = nmmp._kin_counts(table.sizes), self.n_neighbors_between
+            check_lists(table.shape[0], k_w, work.memory())
+            rows = searchable(search, work, table)
             kin = mutual(work, rows, nearest(work, rows, "kin", k_w))
             S_w = scatter(work, rows, work.map(binary, kin))
             strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 
 from .._array import check_integer
 from ._base import DaskTransformer
-from ._table import kept_dtype
+from ._table import check_rows_and_features, checked_blocks, kept_dtype
 from ._work import Sums, Work
 
 
@@ -51,8 +51,8 @@ class DaskPCA(DaskTransformer):
 
         Parameters
         ----------
-        X : Dask array of shape (n, p)
-            Numbers, in dense blocks.
+        X : Dask array of shape (n, p), p <= n
+            Numbers, in dense blocks of rows of known sizes.
         y : ignored
         client : distributed.Client, default=None
             Where to compute; the current client by default.
@@ -60,15 +60,26 @@ class DaskPCA(DaskTransformer):
         Returns
         -------
         self
+
+        Raises
+        ------
+        TypeError
+            If X is no Dask array, or n_components no integer.
+        ValueError
+            If X is not as above or not finite, has fewer than 2 rows, or n_components is out of bounds.
+        MemoryError
+            If p x p matrices do not fit on the client.
         """
         pca, X = self._twin(X)
         p = X.shape[1]
         m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
-        blocks = X.to_delayed().ravel()
-        about = delayed(np.mean)(next(b for b, size in zip(blocks, X.chunks[0], strict=True) if size), axis=0)
+        check_rows_and_features(type(self).__name__, X)
+        blocks = checked_blocks(X)
+        about = delayed(np.mean)(blocks[0], axis=0, dtype=np.float64)
         with Work(client) as work:
-            n, offset, squares = work.total(work.compute([delayed(moments_about)(block, about) for block in blocks]))
-            origin = work.results(work.compute([about]))[0]
+            *moments, about = work.compute([*(delayed(moments_about)(block, about) for block in blocks), about])
+            n, offset, squares = work.total(moments)
+            origin = work.results([about])[0]
         S = (squares - np.outer(offset, offset) / n) / (n - 1)
         values, V = eigh(S, subset_by_index=[p - m, p - 1])
         V = V[:, ::-1].T
