@@ -108,8 +108,8 @@ def cost(folder: Path) -> str:
 
 
 def memory(n: float) -> float:
-    """Return the bytes beside the rows: twice the components in float32, and lists of both kinds with their graph."""
-    return n * (8 * PROJECTED_TO + 100)
+    """Return the bytes beside the rows: the components twice, lists and graphs of both kinds (a peak of million.py)."""
+    return n * (8 * PROJECTED_TO + 300)
 
 
 def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path, cores: int) -> None:
