@@ -16,7 +16,7 @@ from distributed import Future
 from scipy.linalg import eigh
 
 from ..neighbors.filing import Filing, import_faiss, usual_lists
-from ..neighbors.inverted import PROBES, PROJECTED_FROM, PROJECTED_TO, Inverted
+from ..neighbors.inverted import PROBES, Inverted, n_dimensions
 from ..neighbors.search import SMALL_CLASS, members_of
 from ._scatter import total_scatter
 from ._search import Lists, members_by_class
@@ -115,7 +115,7 @@ def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
     every row travels once.
     """
     n, p = table.shape
-    d = (PROJECTED_TO if p > PROJECTED_FROM else p) if search.n_components == 0 else search.n_components or p
+    d = n_dimensions(search.n_components, p)
     V = eigh(total_scatter(work, table), subset_by_index=[p - d, p - 1])[1] if d < p else None
     n_lists = search.n_lists or usual_lists(n)
     group_of = groups_of(table.sizes)

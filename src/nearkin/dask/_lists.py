@@ -14,6 +14,7 @@ from distributed import Future
 
 from .._array import row_blocks
 from ..neighbors.filing import import_faiss
+from ..neighbors.inverted import n_ranked
 from ..neighbors.search import SMALL_CLASS
 from ._filing import Catalogue, FiledRows, FiledTable
 from ._search import Found, Lists, among_kin, members_by_class, per_row, with_found
@@ -111,10 +112,10 @@ def _found(
 
 def _n_found(rows: FiledRows, catalogue: Catalogue, kind: str, k: np.ndarray) -> np.ndarray:
     """Return how many rows every row has to find: k, or more to rank them again, and those that may not count."""
-    again, kin = catalogue.n_rerank or 3 * k + 10, catalogue.class_sizes[rows.codes]
+    again, kin = n_ranked(catalogue.n_rerank, k), catalogue.class_sizes[rows.codes]
     # itself; or its kin, where these are in the lists that it looks through
     others = 1 if kind == "kin" else np.where(_is_small(rows, catalogue), kin, 0)
-    return np.minimum(np.maximum(again, k) + others, kin if kind == "kin" else catalogue.class_sizes.sum())
+    return np.minimum(again + others, kin if kind == "kin" else catalogue.class_sizes.sum())
 
 
 def _is_small(rows: FiledRows, catalogue: Catalogue) -> np.ndarray:

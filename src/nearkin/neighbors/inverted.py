@@ -145,7 +145,7 @@ class Inverted:
         return search
 
     def _ranked_again(self, lengths: np.ndarray, n: int) -> np.ndarray:
-        return np.minimum(np.maximum(self.n_rerank or 3 * lengths + 10, lengths), n)
+        return np.minimum(n_ranked(self.n_rerank, lengths), n)
 
     def _n_lists(self, n: int) -> int:
         return self.n_lists or usual_lists(n)
@@ -220,6 +220,16 @@ def _of_class(Z: np.ndarray, members: np.ndarray, queries: np.ndarray, wanted: n
         yield Search(rows, int(wanted[rows].max()) + 1, whole)
 
 
+def n_dimensions(n_components: int | None, p: int) -> int:
+    """Return in how many dimensions p features are searched: None for all, 0 for the usual number."""
+    return PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
+
+
+def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
+    """Return how many are looked for, to be ranked again: at least k, 0 for the usual number."""
+    return np.maximum(n_rerank or 3 * k + 10, k)
+
+
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     """Return the map of rows to the leading principal components of a sample of X, in units of its largest entry.
 
@@ -227,7 +237,7 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     0: 48 for more than 96 features.
     """
     n, p = X.shape
-    d = PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
+    d = n_dimensions(n_components, p)
     sample = X[:: -(-n // SAMPLE)]
     origin = None if issparse(X) else sample.mean(axis=0, dtype=np.float64).astype(X.dtype)
     sample = sample if origin is None else sample - origin
