@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
 from nearkin.app.table import MAX_TEXT
-from nearkin.app.tables import TableError, read_table
+from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.evaluation import Method, compare
 
 N = 24
@@ -341,6 +341,7 @@ def indexed(index):
     return pa.Table.from_pandas(pd.DataFrame({"size": SIZES, "kind": KINDS}, index=index))
 
 
+VECTORS = [[i % 5, i] for i in INTEGERS]
 DAYS = [datetime.datetime(2020, 1, 1 + i % 3) for i in INTEGERS]
 BROKEN_TEXT = pa.StringArray.from_buffers(N, pa.py_buffer(np.arange(N + 1, dtype=np.int32)), pa.py_buffer(b"\xff" * N))
 SOUND_PARQUET = {
@@ -373,6 +374,12 @@ SOUND_PARQUET = {
     "an index without a name": indexed(pd.Index(range(1, 2 * N, 2))),
     "an index of text": indexed(pd.Index([f"row {i}" for i in INTEGERS])),
     "two indices": indexed(pd.MultiIndex.from_product([range(4), range(6)])),
+    "lists": arrow(more=VECTORS),
+    "lists of one number": arrow(more=[[i] for i in INTEGERS]),
+    "lists that begin with null labels": pa.table({"more": VECTORS, "kind": [None, *KINDS[1:]]}),
+    "large lists of float16": arrow(more=pa.array([[np.float16(i)] for i in INTEGERS], pa.large_list(pa.float16()))),
+    "lists of a fixed size": arrow(more=pa.array(VECTORS, pa.list_(pa.uint8(), 2))),
+    "lists beside columns of similar names": arrow(**{"more.0": INTEGERS, "more": VECTORS, "more[2]": INTEGERS}),
     "a.b beside a": arrow(**{"a": INTEGERS, "a.b": INTEGERS[::-1]}),
     "a name that is empty": arrow(**{"": INTEGERS}),
 } | {case: arrow(**{name: INTEGERS}) for case, name in STRANGE.items()}
@@ -389,7 +396,17 @@ REFUSED_PARQUET = {
     "infinite": (arrow(more=[np.inf] * N), "infinite values in 'more' (24)"),
     "labels that are only nulls": (labelled_arrow(pa.nulls(N)), "has 0 rows with a label in 'kind'"),
     "labels that are real numbers": (labelled_arrow(SIZES), "the target must be classes"),
-    "lists": (arrow(more=[[1.0, 2.0]] * N), "'more' (list<"),
+    "lists of lists": (arrow(more=[[[1.0, 2.0]]] * N), "'more' (list<"),
+    "lists of text": (arrow(more=[["a", "b"]] * N), "'more' (list<"),
+    "empty lists": (arrow(more=pa.array([[]] * N, pa.list_(pa.float32()))), "'more' holds lists without numbers"),
+    "lists that are all null": (arrow(more=pa.array([None] * N, pa.list_(pa.float32()))), "lists without numbers"),
+    "lists of other lengths": (
+        arrow(more=[[1.0, 2.0]] * 20 + [[1.0]] * 4),
+        "'more' begins with 2 numbers, but holds 1 in row 20",
+    ),
+    "lists with nulls": (arrow(more=[None, [1.0, None], *VECTORS[2:]]), "'more[0]' (1), 'more[1]' (2), first in row 0"),
+    "lists with infinities": (arrow(more=[*VECTORS[1:], [0.0, np.inf]]), "values in 'more[1]' (1), first in row 23"),
+    "lists named like another column": (arrow(**{"more": VECTORS, "more[1]": INTEGERS}), "'more[1]' more than once"),
     "structs": (arrow(more=[{"a": [{"b": 1}]}] * N), "'more' (struct<"),
     "structs of a thousand fields": (arrow(more=[{f"field {i}": i for i in range(1000)}] * N), "'more' (struct<"),
     "maps": (arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64()))), "'more' (map<"),
@@ -424,6 +441,20 @@ def test_refused_parquet(case):
     table, says = REFUSED_PARQUET[case]
     parquet.write_table(table, "t.parquet")
     assert_clear(read("t.parquet"), says)
+
+
+def test_lists_are_columns_of_their_numbers():
+    plain = arrow(**{"more[0]": [i % 5 for i in INTEGERS], "more[1]": INTEGERS})
+    tables = []
+    for content in (plain, arrow(more=VECTORS), arrow(more=pa.array(VECTORS, pa.list_(pa.float64(), 2)))):
+        parquet.write_table(content, "t.parquet", row_group_size=5)
+        tables.append(read("t.parquet"))
+        rows, notes = read_rows("t.parquet", tables[0].encoder)
+        np.testing.assert_array_equal(rows, tables[0].X)
+        assert notes == ["ignored, not learned from: kind"]
+    for table in tables[1:]:
+        assert table.feature_names == ["size", "more[0]", "more[1]"]
+        np.testing.assert_array_equal(table.X, tables[0].X)
 
 
 def test_groups_without_rows():

@@ -249,6 +249,31 @@ def test_a_file_that_a_worker_does_not_see(tmp_path):
         features_of(Block(0, (Part(tmp_path / "gone.parquet", 0, 5),)), ["x"])
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 3)])
+def test_lists_are_columns_of_their_numbers(tmp_path, kind):
+    X = RNG.standard_normal((50, 3)).astype(np.float32)
+    for number, rows in enumerate((slice(0, 0), slice(0, 20), slice(20, 50))):
+        table = pa.table({"vector": pa.array(list(X[rows].astype(float)), kind), "kind": [1, 2] * (len(X[rows]) // 2)})
+        parquet.write_table(table, tmp_path / f"part{number}.parquet", row_group_size=7)
+    opened = open_folder(tmp_path)
+    assert opened.sizes == [0, 20, 30]
+    names, notes = opened.features("kind")
+    assert names == ["vector[0]", "vector[1]", "vector[2]"]
+    assert not notes
+    blocks = cut(opened.files, opened.group_sizes, 8)
+    np.testing.assert_array_equal(np.vstack([features_of(block, names) for block in blocks]), X)
+    np.testing.assert_array_equal(np.vstack([features_of(block, names[1:2]) for block in blocks]), X[:, 1:2])
+
+
+def test_lists_of_other_lengths_are_refused(tmp_path):
+    for number, width in enumerate((3, 2)):
+        parquet.write_table(
+            pa.table({"vector": [[0.5] * width] * 4, "kind": [1, 2] * 2}), tmp_path / f"{number}.parquet"
+        )
+    with pytest.raises(TableError, match=r"1.parquet lacks 'vector\[2\]', unlike 0.parquet"):
+        open_folder(tmp_path)
+
+
 def test_files_of_one_name_behind_links_keep_their_own(tmp_path):
     for place in ("x", "y"):
         (tmp_path / place).mkdir()

@@ -136,11 +136,12 @@ def open_folder(path: Path) -> Folder:
     files = [file.absolute() for file in found if file.is_file() and not file.name.startswith((".", "_"))]
     if not files:
         raise TableError(f"{path} holds no {SUFFIX} files: give the folder in which they are.")
-    first, *others = [opened(file) for file in files]
-    text = [name for name in first.names if first.is_text(name)]
+    tables = [opened(file) for file in files]
+    first, *others = [table for table in tables if table.n_rows] or tables
     for file in others:
         _require_same_columns(first, file)
-    return Folder(path, files, [file.group_sizes for file in [first, *others]], first.names, text)
+    text = [name for name in first.names if first.is_text(name)]
+    return Folder(path, files, [table.group_sizes for table in tables], first.names, text)
 
 
 def _require_same_columns(first: ParquetFile, file: ParquetFile) -> None:

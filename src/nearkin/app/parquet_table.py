@@ -11,11 +11,12 @@ import numpy as np
 
 from .._memory import require_memory
 from .columns import CELLS_PER_BLOCK, Columns, Gaps, Progress, ignore, values
-from .table import TableError, check_names, listed, reason, shown
+from .parquet_vectors import is_vector, spread, spread_names, width_of
+from .table import TableError, check_distinct, check_names, listed, reason, shown
 
 
 class ParquetFile:
-    """A Parquet file of plain columns; see `columns.File`."""
+    """A Parquet file of plain columns, and of vectors as columns of their numbers; see `columns.File`."""
 
     def __init__(self, path: Path, progress: Progress = ignore, *, buffer_size: int = 2**20) -> None:
         from pyarrow import parquet
@@ -24,17 +25,28 @@ class ParquetFile:
         self._progress = progress
         with self._telling():
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=buffer_size)
-        self._schema = self._file.schema_arrow
-        self.names = list(self._schema.names)
-        if not self.names:
+        schema = self._file.schema_arrow
+        if not schema.names:
             raise TableError(f"{path} has no columns: give a table.")
-        check_names(path, self.names)
-        strange = [f"{shown(field.name)} ({field.type})" for field in self._schema if not _is_plain(field.type)]
+        check_names(path, schema.names)
+        strange = [
+            f"{shown(field.name)} ({field.type})"
+            for field in schema
+            if not (_is_plain(field.type) or is_vector(field.type))
+        ]
         if strange:
             raise TableError(
-                f"{path}: no numbers, text, dates or truth values in {listed(strange, 5)}: give every number a column "
-                "of its own, or drop these columns."
+                f"{path}: no numbers, text, dates, truth values or lists of numbers in {listed(strange, 5)}: give "
+                "every number a column of its own, or drop these columns."
             )
+        vectors = [field.name for field in schema if is_vector(field.type)]
+        with self._telling():
+            self._widths = {name: width_of(path, self._file, name) for name in vectors}
+        columns = [(name, field) for field in schema for name in spread_names(field.name, self._widths.get(field.name))]
+        self.names = [name for name, _ in columns]
+        check_distinct(path, self.names)
+        self._stored_in = {name: field.name for name, field in columns}
+        self._kinds = {name: field.type.value_type if is_vector(field.type) else field.type for name, field in columns}
 
     def read(
         self,
@@ -45,38 +57,51 @@ class ParquetFile:
         with_gaps: Collection[str] = (),
     ) -> Columns:
         """Return some columns, read a few at a time: a file may be one block of rows; see `columns.File`."""
-        n_rows = self._file.metadata.num_rows
+        n_rows = self.n_rows
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
-        plain = {name for name in names if not _is_text(self._schema.field(name).type) and name not in as_text}
+        plain = {name for name in names if not _is_text(self._kinds[name]) and name not in as_text}
         number_names = [name for name in names if name in plain and name not in as_they_are]
         require_memory(8 * n_rows * len(number_names), str(self.path), "take fewer rows or columns")
         numbers, others = np.empty((0, 0)), {}
         numbers.resize((n_rows, len(number_names)))  # Linux copies what np.empty returned when it is to grow
         gaps, position = Gaps(with_gaps), {name: number for number, name in enumerate(number_names)}
         with self._telling():
-            for frame in self._frames(names, plain):
-                gaps.add(frame)
+            for start, frame in self._frames(names, plain):
+                gaps.add(frame, start)
                 for name in frame.columns if not gaps.missing.counts else ():
                     if name in position:
-                        numbers[:, position[name]] = frame[name]
+                        numbers[start : start + len(frame), position[name]] = frame[name]
                     else:
                         others[name] = values(self.path, frame[name], name not in plain)
         gaps.refuse(self.path, self.place)
         labels = {name: others.pop(name) for name in as_they_are}
         return Columns(self, numbers, number_names, others, labels)
 
-    def _frames(self, names: Sequence[str], plain: Collection[str]) -> Iterator[Any]:
-        """Yield a few columns at a time as a DataFrame; those that are not plain as strings."""
+    def _frames(self, names: Sequence[str], plain: Collection[str]) -> Iterator[tuple[int, Any]]:
+        """Yield DataFrames, and the numbers of their first rows: a few columns, those that are not plain as strings.
+
+        Vectors, all numbers of which are stored together, come some rows at a time.
+        """
         import pyarrow as pa
 
-        few = max(1, CELLS_PER_BLOCK // self._file.metadata.num_rows)
-        for start in range(0, len(names), few):
-            part = list(names[start : start + few])
+        alone = [name for name in names if self._stored_in[name] not in self._widths]
+        few = max(1, CELLS_PER_BLOCK // self.n_rows)
+        for start in range(0, len(alone), few):
+            part = alone[start : start + few]
             self._progress(start + len(part), len(names))
-            schema = pa.schema([(name, _read_as(self._schema.field(name).type, name not in plain)) for name in part])
+            schema = pa.schema([(name, _read_as(self._kinds[name], name not in plain)) for name in part])
             # asked for "a", pyarrow also returns "a.b"
-            yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
+            yield 0, self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
+        together = [name for name in names if self._stored_in[name] in self._widths]
+        for start, batch in self.batches(together, 0, self.n_rows) if together else ():
+            self._progress(len(alone) + len(together) * (start + len(batch)) // self.n_rows, len(names))
+            yield start, batch.to_pandas()
+
+    @property
+    def n_rows(self) -> int:
+        """Return n."""
+        return self._file.metadata.num_rows
 
     @property
     def group_sizes(self) -> list[int]:
@@ -86,7 +111,7 @@ class ParquetFile:
 
     def is_text(self, name: str) -> bool:
         """Tell whether the cells of a column are read as text."""
-        return _is_text(self._schema.field(name).type)
+        return _is_text(self._kinds[name])
 
     def batches(self, names: Sequence[str], start: int, stop: int) -> Iterator[tuple[int, Any]]:
         """Yield the rows from `start` to `stop` as Arrow batches of some 2^18 cells, each with its first row's number.
@@ -96,15 +121,19 @@ class ParquetFile:
         """
         if sum(self.group_sizes) < stop:
             raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
-        n_rows, first = max(1, CELLS_PER_BLOCK // len(names)), 0
+        if start == stop:
+            return
+        stored = list(dict.fromkeys(self._stored_in[name] for name in names))
+        n_rows, first = max(1, CELLS_PER_BLOCK // sum(self._widths.get(name, 1) for name in stored)), 0
         for group, size in enumerate(self.group_sizes):
             if max(start, first) < min(stop, first + size):
                 with self._telling():
                     at = first
-                    for batch in self._file.iter_batches(n_rows, [group], list(names), use_threads=False):
+                    for batch in self._file.iter_batches(n_rows, [group], stored, use_threads=False):
                         low, high = (min(max(row - at, 0), len(batch)) for row in (start, stop))
                         if low < high:
-                            yield at + low, batch.select(list(names)).slice(low, high - low)
+                            part = spread(self.path, batch.slice(low, high - low), self._widths, at + low)
+                            yield at + low, part.select(list(names))
                         at += len(batch)
                         if at >= stop:
                             break
