@@ -29,36 +29,38 @@ from nearkin.estimators.dne import discriminant_adjacency
 from nearkin.graphs import laplacian
 from nearkin.neighbors import nearest_other_class, nearest_same_class, searcher
 from nearkin.neighbors.filing import ONE_ROUND, usual_lists
-from nearkin.neighbors.inverted import BRUTE_CLASS, PROBES_TOGETHER, PROJECTED_TO
+from nearkin.neighbors.inverted import BRUTE_CLASS, PROBES_TOGETHER, PROJECTED_TO, n_ranked
 from nearkin.scatter import scatter
 from nearkin.spectral import trace_difference
 
 SIZES, CHECK, BEYOND = (20_000, 60_000, 200_000), 600_000, (10**6, 10**7, 10**8, 10**9)
-KINDS = ("project: flop", "file: flop", "compare: pair", "rank: byte", "add up: flop")
+KINDS = ("project: flop", "file: flop", "bring together: byte", "compare: pair", "rank: byte", "add up: flop")
 DIRECTIONS = 64
 ANCHORED_ROWS, SAMPLES, DRAWS = 100_000, (1_000, 3_000, 10_000, 30_000, 100_000), 3
 
 
-def n_pairs(n: float, kin: bool) -> float:
-    """Return how many pairs a search compares."""
-    looked_through = PROBES_TOGETHER * n / usual_lists(n)
+def compared(n: float, kin: bool) -> tuple[float, float]:
+    """Return how many rows ask together, and how many candidates they are compared with."""
     of_class = n / CLASSES
-    if kin:
-        return n * (of_class if of_class <= BRUTE_CLASS else min(of_class, looked_through))
-    return n * min(n - of_class, looked_through)
+    if kin and of_class <= BRUTE_CLASS:
+        return of_class, of_class
+    of_list = n / usual_lists(n)
+    return of_list, min(of_class if kin else n - of_class, PROBES_TOGETHER * of_list)
 
 
 def search_work(n: float, k: int, *, kin: bool, first: bool) -> np.ndarray:
     """Return the work of a search by kind; the first one projects (kin) or files (strangers) the rows."""
     projected = 2 * n * FEATURES * PROJECTED_TO if first and kin else 0
     of_class = usual_lists(n) / CLASSES
-    compared = of_class if of_class <= ONE_ROUND else 2 * of_class**0.5
-    filed = 2 * n * PROJECTED_TO * compared if first and not kin else 0
-    return np.array([projected, filed, n_pairs(n, kin), 4 * n * (3 * k + 10) * FEATURES, 0])
+    centres = of_class if of_class <= ONE_ROUND else 2 * of_class**0.5
+    filed = 2 * n * PROJECTED_TO * centres if first and not kin else 0
+    together, candidates = compared(n, kin)
+    gathered = 4 * n / together * candidates * PROJECTED_TO
+    return np.array([projected, filed, gathered, n * candidates, 4 * n * int(n_ranked(0, k)) * FEATURES, 0])
 
 
 def scatter_work(n: float) -> np.ndarray:
-    return np.array([0, 0, 0, 0, 4 * n * FEATURES**2])
+    return np.array([0, 0, 0, 0, 0, 4 * n * FEATURES**2])
 
 
 def fit_work(n: float) -> np.ndarray:
