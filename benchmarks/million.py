@@ -139,7 +139,7 @@ def apart(*arguments: object) -> dict[str, Any]:
 
 def row_of_fit(name: str, n: int, search: str, m: int) -> str:
     found = apart("one", name, n, search or "exact", m)
-    cost = f"{found['seconds']:.0f} | {found['memory']:.1f}" if name != "raw" else " | "
+    cost = f"{found['seconds']:.3g} | {found['memory']:.1f}" if name != "raw" else " | "
     return f"| {name} | {n or 60_000:,} | {search} | {cost} | {found['accuracy']:.2f} |"
 
 

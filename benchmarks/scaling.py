@@ -3,9 +3,9 @@
     python benchmarks/scaling.py cost anchors --document docs/scaling.md
 
 The rows are those of million.py. `cost` times both searches of DNE and its scatter at 20,000, 60,000 and 200,000 rows,
-fits one constant for every kind of work (least squares of relative errors) and checks them at 600,000 rows. `anchors`
-learns DNE from a sample of the rows, and from the neighbours that a sample has among all rows. The document's parts
-between the marks are renewed, and its pictures.
+also with lists that are longer and fewer, as of more rows; it fits one constant for every kind of work (least squares
+of relative errors) and checks them at 600,000 rows. `anchors` learns DNE from a sample of the rows, and from the
+neighbours that a sample has among all rows. The document's parts between the marks are renewed, and its pictures.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import re
 import time
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,34 +28,49 @@ from nearkin import DNE
 from nearkin._threads import n_threads
 from nearkin.estimators.dne import discriminant_adjacency
 from nearkin.graphs import laplacian
-from nearkin.neighbors import nearest_other_class, nearest_same_class, searcher
-from nearkin.neighbors.filing import ONE_ROUND, usual_lists
-from nearkin.neighbors.inverted import BRUTE_CLASS, PROBES_TOGETHER, PROJECTED_TO, n_ranked
+from nearkin.neighbors import ApproximateSearch, nearest_other_class, nearest_same_class, searcher
+from nearkin.neighbors.filing import ONE_ROUND
+from nearkin.neighbors.inverted import (
+    BRUTE_CLASS,
+    LISTS_TOGETHER,
+    PROBES_TOGETHER,
+    PROJECTED_TO,
+    TOGETHER,
+    n_ranked,
+)
 from nearkin.scatter import scatter
 from nearkin.spectral import trace_difference
 
 SIZES, CHECK, BEYOND = (20_000, 60_000, 200_000), 600_000, (10**6, 10**7, 10**8, 10**9)
 KINDS = ("project: flop", "file: flop", "bring together: byte", "compare: pair", "rank: byte", "add up: flop")
-DIRECTIONS = 64
+DIRECTIONS, LONGER = 64, 4
 ANCHORED_ROWS, SAMPLES, DRAWS = 100_000, (1_000, 3_000, 10_000, 30_000, 100_000), 3
 
 
-def compared(n: float, kin: bool) -> tuple[float, float]:
+def n_lists(n: float) -> float:
+    """Return how many lists there are."""
+    return LISTS_TOGETHER * n**0.5
+
+
+def compared(n: float, kin: bool, longer: int) -> tuple[float, float]:
     """Return how many rows ask together, and how many candidates they are compared with."""
     of_class = n / CLASSES
     if kin and of_class <= BRUTE_CLASS:
-        return of_class, of_class
-    of_list = n / usual_lists(n)
-    return of_list, min(of_class if kin else n - of_class, PROBES_TOGETHER * of_list)
+        return min(TOGETHER, of_class), of_class
+    of_list = n / n_lists(n)
+    return min(TOGETHER, of_list * longer), min(of_class if kin else n - of_class, PROBES_TOGETHER * of_list)
 
 
-def search_work(n: float, k: int, *, kin: bool, first: bool) -> np.ndarray:
-    """Return the work of a search by kind; the first one projects (kin) or files (strangers) the rows."""
+def search_work(n: float, k: int, *, kin: bool, first: bool, longer: int = 1) -> np.ndarray:
+    """Return the work of a search by kind; the first one projects (kin) or files (strangers) the rows.
+
+    Lists are so many times as long as usual, and so many times fewer are looked through.
+    """
     projected = 2 * n * FEATURES * PROJECTED_TO if first and kin else 0
-    of_class = usual_lists(n) / CLASSES
+    of_class = n_lists(n) / CLASSES / longer
     centres = of_class if of_class <= ONE_ROUND else 2 * of_class**0.5
     filed = 2 * n * PROJECTED_TO * centres if first and not kin else 0
-    together, candidates = compared(n, kin)
+    together, candidates = compared(n, kin, longer)
     gathered = 4 * n / together * candidates * PROJECTED_TO
     return np.array([projected, filed, gathered, n * candidates, 4 * n * int(n_ranked(0, k)) * FEATURES, 0])
 
@@ -74,29 +90,37 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def measured(n: int) -> Iterable[tuple[str, np.ndarray, float]]:
-    """Yield what was done with n rows, its work and its seconds."""
+def measured(n: int, k: Iterable[int], longer: Iterable[int]) -> list[tuple[str, np.ndarray, float]]:
+    """Return what was done with n rows, its work, and its seconds: the fewer of two runs."""
     X, y = drawn(n, 1)
-    search = searcher("approximate", n)
     questions = {True: nearest_same_class, False: nearest_other_class}
-    for k, first in ((1, True), (10, False)):
-        for kin, question in questions.items():
-            seconds, _ = timed(lambda: question(X, y, k, search))  # noqa: B023
-            yield f"{'kin' if kin else 'strangers'}, k = {k}", search_work(n, k, kin=kin, first=first), seconds
+    told: dict[str, tuple[str, np.ndarray, float]] = {}
+
+    def tell(name: str, work: np.ndarray, run: Callable[[], Any]) -> None:
+        seconds, _ = timed(run)
+        told[name] = (name, work, min(seconds, told.get(name, (name, work, seconds))[-1]))
+
     L = laplacian(discriminant_adjacency(X[:, :8], y, 1, searcher("approximate", n)))
-    yield "scatter", scatter_work(n), timed(lambda: scatter(X, L))[0]
+    for _, times in product(range(2), longer):
+        search = searcher(ApproximateSearch(int(n_lists(n)) // times, PROBES_TOGETHER // times), n)
+        for each, (kin, question) in product(k, questions.items()):
+            name = f"{'kin' if kin else 'strangers'}, k = {each}" + f", lists {times} times as long" * (times > 1)
+            work = search_work(n, each, kin=kin, first=each == min(k), longer=times)
+            tell(name, work, lambda: question(X, y, each, search))  # noqa: B023
+        tell("scatter", scatter_work(n), lambda: scatter(X, L))
+    return list(told.values())
 
 
 def cost(folder: Path) -> str:
     """Return the section on the constants."""
-    told = {n: list(measured(n)) for n in SIZES}
+    told = {n: measured(n, (1, 10), (1, LONGER)) for n in SIZES}
     work, seconds = (np.array([one[i] for found in told.values() for one in found]) for i in (1, 2))
     constants, _ = nnls(work / seconds[:, None], np.ones(len(seconds)))
     cores = n_threads()
     lines = [f"| work | on {cores} cores |", "|---|---|"]
     lines += [f"| {kind} | {1e9 * each:.3g} ns |" for kind, each in zip(KINDS, constants, strict=True)]
     lines += ["", f"| {CHECK:,} rows | predicted, s | measured, s |", "|---|---|---|"]
-    for name, needed, took in measured(CHECK):
+    for name, needed, took in measured(CHECK, (1,), (1,)):
         lines.append(f"| {name} | {needed @ constants:.0f} | {took:.0f} |")
         told.setdefault(CHECK, []).append((name, needed, took))
     X, y = drawn(CHECK, 1)
@@ -121,7 +145,7 @@ def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path, cores: in
         axes.plot(n, [fit_work(each)[at] * constants[at] for each in n], lw=1, label=kind.partition(":")[0])
     axes.plot(n, [fit_work(each) @ constants for each in n], "k", lw=2, label="DNE in all")
     for size, found in told.items():
-        took = sum(seconds for name, _, seconds in found if "k = 10" not in name)
+        took = sum(seconds for name, _, seconds in found if "k = 10" not in name and "long" not in name)
         axes.plot(size, took, "o" if size != CHECK else "s", color="k", mfc="w")
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel=f"seconds on {cores} cores")
     axes.set_title("Lines: the model; circles: what it was fitted to; square: the check", fontsize=10)

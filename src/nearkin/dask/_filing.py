@@ -1,7 +1,7 @@
 """Rows change places: those that are near each other come together in lists, and lists side by side in one block.
 
-The lists are those of one machine (`nearkin.neighbors.inverted`): as many of all rows, each with rows of one class; the
-classes of at most 64 rows share lists. All blocks share them: their centres are learned from some rows of every block.
+The lists are like those of one machine (`nearkin.neighbors.inverted`): each with rows of one class; the classes of at
+most 64 rows share lists. All blocks share them: their centres are learned from some rows of every block.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from distributed import Future
 from scipy.linalg import eigh
 
-from ..neighbors.filing import Filing, import_faiss, usual_lists
-from ..neighbors.inverted import PROBES, Inverted, n_dimensions
+from ..neighbors.filing import Filing, import_faiss
+from ..neighbors.inverted import LISTS, PROBES, Inverted, n_dimensions
 from ..neighbors.search import SMALL_CLASS, members_of
 from ._scatter import total_scatter
 from ._search import Lists, members_by_class
@@ -117,7 +117,7 @@ def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
     n, p = table.shape
     d = n_dimensions(search.n_components, p)
     V = eigh(total_scatter(work, table), subset_by_index=[p - d, p - 1])[1] if d < p else None
-    n_lists = search.n_lists or usual_lists(n)
+    n_lists = search.n_lists or int(LISTS * n**0.5)
     group_of = groups_of(table.sizes)
     firsts = [work.sum(work.map(first_rows, table.rows, group_of=group_of), least)] * len(table.rows)
     samples = work.map(sampled, table.rows, firsts, group_of=group_of, share=PER_LIST * n_lists / n, projection=V)

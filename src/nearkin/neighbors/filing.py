@@ -24,11 +24,6 @@ QUERIES = 2**15  # rows that look through lists at a time
 Clustering = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
-def usual_lists(n: int) -> int:
-    """Return how many lists "auto" makes of n rows."""
-    return int(8 * n**0.5)
-
-
 @dataclass(frozen=True)
 class Filing:
     """Which list every row is in; a list holds rows of one group.

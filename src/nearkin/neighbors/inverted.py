@@ -21,14 +21,14 @@ from sklearn.metrics import euclidean_distances
 
 from .._array import check_integer, near_origin, row_blocks
 from .._threads import Value, in_threads
-from .filing import Filed, Filing, InvertedFile, import_faiss, usual_lists
+from .filing import Filed, Filing, InvertedFile, import_faiss
 from .products import TILE, Tile, nearest_candidates
 from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
 TOGETHER = 512  # rows of such a class that look at once
-PROBES = 64  # by a query of its own
-PROBES_TOGETHER = 256  # by the rows of a list together
+LISTS, PROBES = 8, 64  # for queries of their own: lists, times sqrt(n), and how many of them are looked through
+LISTS_TOGETHER, PROBES_TOGETHER = 2, 128  # for the rows of a list together: the longer, the fewer are brought together
 PROJECTED_FROM = 96
 PROJECTED_TO = 48
 SAMPLE = 20_000  # rows from which the few dimensions are learned
@@ -43,16 +43,17 @@ class ApproximateSearch(BaseEstimator):
     ----------
     n_lists : "auto" or int, default="auto"
         Lists into which the rows are cut, by k-means: a class of more than 64 rows has lists of its own, at least one,
-        smaller ones share. "auto" takes 8 sqrt(n).
+        smaller ones share. "auto" takes 2 sqrt(n) for the rows of a table among themselves, where those of a list look
+        together, and 8 sqrt(n) for new rows.
     n_probes : "auto" or int, default="auto"
-        Lists that are looked through: the nearest ones. "auto" takes 256 for the rows of a table among themselves,
-        where those of a list look together, and 64 for every new row. More find more, and take longer.
+        Lists that are looked through: the nearest ones. "auto" takes 128 for the rows of a table among themselves, and
+        64 for every new row. More find more, and take longer.
     n_components : "auto", int or None, default="auto"
         Leading principal components in which the lists are made and looked through; None takes the features
         themselves. "auto" takes 48 where there are more than 96 features.
     n_rerank : "auto" or int, default="auto"
         How many are looked for, to be ranked again by their distances in all features, which alone are precise.
-        "auto" takes 3 k + 10.
+        "auto" takes 5 k + 10.
     check_recall : bool, default=False
         Whether to search exactly for 500 rows, spread evenly, too, and say what share of their true neighbours was
         found: `search_recall_` of the estimator.
@@ -61,7 +62,7 @@ class ApproximateSearch(BaseEstimator):
     -----
     Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and as many threads,
     give equal lists. Memory: 8 bytes a row and component beside the rows. Time, with the defaults and d components:
-    O(n p d) for these, O(n d sqrt(n)) for the lists and to look through them (32 sqrt(n) rows for every row; a class of
+    O(n p d) for these, O(n d sqrt(n)) for the lists and to look through them (64 sqrt(n) rows for every row; a class of
     up to 20,000 rows is looked through whole), O(n r p) to rank r again.
 
     faiss silences the threads of scikit-learn's own search when it is imported first in a process; nearkin imports it
@@ -130,7 +131,7 @@ class Inverted:
         """Return an index over rows, for queries that are not among them."""
         n = X.shape[0]
         project = projection(X, self.n_components)
-        file = InvertedFile(project(X), self._n_lists(n))
+        file = InvertedFile(project(X), self._n_lists(n, LISTS))
         r = int(self._ranked_again(np.array(min(n_found, n)), n))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,8 +148,8 @@ class Inverted:
     def _ranked_again(self, lengths: np.ndarray, n: int) -> np.ndarray:
         return np.minimum(n_ranked(self.n_rerank, lengths), n)
 
-    def _n_lists(self, n: int) -> int:
-        return self.n_lists or usual_lists(n)
+    def _n_lists(self, n: int, times: int) -> int:
+        return self.n_lists or int(times * n**0.5)
 
     def _projection_of(self, X: Any) -> np.ndarray:
         numbers = X.data if issparse(X) else X
@@ -162,7 +163,9 @@ class Inverted:
             classes = members_of(codes)
             groups = [members for members in classes if len(members) > SMALL_CLASS]
             small = [members for members in classes if len(members) <= SMALL_CLASS]
-            filing = Filing.of(Z, [*groups, *([np.concatenate(small)] if small else [])], self._n_lists(len(Z)))
+            filing = Filing.of(
+                Z, [*groups, *([np.concatenate(small)] if small else [])], self._n_lists(len(Z), LISTS_TOGETHER)
+            )
             self._filed = (Z, codes, Filed(Z, filing))
         return self._filed[2]
 
@@ -227,7 +230,7 @@ def n_dimensions(n_components: int | None, p: int) -> int:
 
 def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
     """Return how many are looked for, to be ranked again: at least k, 0 for the usual number."""
-    return np.maximum(n_rerank or 3 * k + 10, k)
+    return np.maximum(n_rerank or 5 * k + 10, k)
 
 
 def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
