@@ -124,7 +124,8 @@ def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np
     """
     distances = np.empty(len(i))
     for pairs in row_blocks(len(i), Q.shape[1], 2**17):
-        apart = Q[i[pairs]].astype(np.float64) - Y[j[pairs]]
+        apart = Q[i[pairs]].astype(np.float64)
+        apart -= Y[j[pairs]]
         distances[pairs] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     return distances
 
