@@ -60,6 +60,7 @@ def read(name):
         for module in ("csv_table", "parquet_table"):
             patch.setattr(f"nearkin.app.{module}.CELLS_PER_BLOCK", 16)
         patch.setattr("nearkin.app.csv_table.MIN_ROWS_PER_BLOCK", 5)
+        patch.setattr("nearkin.app.parquet_table.MIN_ROWS_PER_BATCH", 1)
         parts = table_or_line(name)
     if isinstance(whole, str):
         assert whole == parts
@@ -406,6 +407,8 @@ REFUSED_PARQUET = {
     ),
     "lists with nulls": (arrow(more=[None, [1.0, None], *VECTORS[2:]]), "'more[0]' (1), 'more[1]' (2), first in row 0"),
     "lists with infinities": (arrow(more=[*VECTORS[1:], [0.0, np.inf]]), "values in 'more[1]' (1), first in row 23"),
+    "lists of the size 0": (arrow(more=pa.array([[]] * N, pa.list_(pa.float32(), 0))), "lists without numbers"),
+    "lists without any rows": (arrow(more=VECTORS).slice(0, 0), "0 rows"),
     "lists named like another column": (arrow(**{"more": VECTORS, "more[1]": INTEGERS}), "'more[1]' more than once"),
     "structs": (arrow(more=[{"a": [{"b": 1}]}] * N), "'more' (struct<"),
     "structs of a thousand fields": (arrow(more=[{f"field {i}": i for i in range(1000)}] * N), "'more' (struct<"),
@@ -455,6 +458,20 @@ def test_lists_are_columns_of_their_numbers():
     for table in tables[1:]:
         assert table.feature_names == ["size", "more[0]", "more[1]"]
         np.testing.assert_array_equal(table.X, tables[0].X)
+
+
+def test_a_number_of_a_list_may_be_the_target_or_the_group(folder):
+    """Or text to a model, which learned from text of this name."""
+    labels = [[i % 2, i % 4, i] for i in INTEGERS]
+    parquet.write_table(pa.table({"size": SIZES, "label": labels, "kind": KINDS}), "t.parquet", row_group_size=5)
+    table = read_table("t.parquet", "label[0]", "label[1]")
+    assert table.y.tolist() == [i % 2 for i in INTEGERS]
+    assert table.groups.tolist() == [i % 4 for i in INTEGERS]
+    (folder / "t.csv").write_text(
+        "".join(["label[1],size,y\n", *(f"{'abc'[i % 3]},{i % 3},{i % 2}\n" for i in INTEGERS)])
+    )
+    _, notes = read_rows("t.parquet", read_table("t.csv", "y").encoder)
+    assert any("'0', '1', '2' and 1 more in label[1] (24 rows)" in note for note in notes)
 
 
 def test_groups_without_rows():

@@ -14,6 +14,16 @@ from .columns import CELLS_PER_BLOCK, Columns, Gaps, Progress, ignore, values
 from .parquet_vectors import is_vector, spread, spread_names, width_of
 from .table import TableError, check_distinct, check_names, listed, reason, shown
 
+MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
+
+
+def open_table(path: Path, progress: Progress = ignore) -> ParquetFile:
+    """Return a file that has rows."""
+    file = ParquetFile(path, progress)
+    if file.n_rows == 0:
+        raise TableError(f"{path} has 0 rows: give rows.")
+    return file
+
 
 class ParquetFile:
     """A Parquet file of plain columns, and of vectors as columns of their numbers; see `columns.File`."""
@@ -37,7 +47,7 @@ class ParquetFile:
         if strange:
             raise TableError(
                 f"{path}: no numbers, text, dates, truth values or lists of numbers in {listed(strange, 5)}: give "
-                "every number a column of its own, or drop these columns."
+                "every number a column of its own, or all of them as one list, or drop these columns."
             )
         vectors = [field.name for field in schema if is_vector(field.type)]
         with self._telling():
@@ -58,8 +68,6 @@ class ParquetFile:
     ) -> Columns:
         """Return some columns, read a few at a time: a file may be one block of rows; see `columns.File`."""
         n_rows = self.n_rows
-        if n_rows == 0:
-            raise TableError(f"{self.path} has 0 rows: give rows.")
         plain = {name for name in names if not _is_text(self._kinds[name]) and name not in as_text}
         number_names = [name for name in names if name in plain and name not in as_they_are]
         require_memory(8 * n_rows * len(number_names), str(self.path), "take fewer rows or columns")
@@ -67,36 +75,49 @@ class ParquetFile:
         numbers.resize((n_rows, len(number_names)))  # Linux copies what np.empty returned when it is to grow
         gaps, position = Gaps(with_gaps), {name: number for number, name in enumerate(number_names)}
         with self._telling():
-            for start, frame in self._frames(names, plain):
-                gaps.add(frame, start)
+            spread = [name for name in number_names if self._stored_in[name] in self._widths]
+            for frame in self._frames([name for name in names if name not in set(spread)], plain):
+                gaps.add(frame)
                 for name in frame.columns if not gaps.missing.counts else ():
                     if name in position:
-                        numbers[start : start + len(frame), position[name]] = frame[name]
+                        numbers[:, position[name]] = frame[name]
                     else:
                         others[name] = values(self.path, frame[name], name not in plain)
+            for start, frame in self._vectors(spread):
+                gaps.add(frame, start)
+                if not gaps.missing.counts:
+                    numbers[start : start + len(frame), [position[name] for name in spread]] = frame
         gaps.refuse(self.path, self.place)
         labels = {name: others.pop(name) for name in as_they_are}
         return Columns(self, numbers, number_names, others, labels)
 
-    def _frames(self, names: Sequence[str], plain: Collection[str]) -> Iterator[tuple[int, Any]]:
-        """Yield DataFrames, and the numbers of their first rows: a few columns, those that are not plain as strings.
-
-        Vectors, all numbers of which are stored together, come some rows at a time.
-        """
+    def _frames(self, names: Sequence[str], plain: Collection[str]) -> Iterator[Any]:
+        """Yield a few columns at a time as a DataFrame; those not plain as strings, but for numbers of vectors."""
+        import pandas as pd
         import pyarrow as pa
 
         alone = [name for name in names if self._stored_in[name] not in self._widths]
         few = max(1, CELLS_PER_BLOCK // self.n_rows)
         for start in range(0, len(alone), few):
             part = alone[start : start + few]
-            self._progress(start + len(part), len(names))
+            self._progress(start + len(part), len(self.names))
             schema = pa.schema([(name, _read_as(self._kinds[name], name not in plain)) for name in part])
             # asked for "a", pyarrow also returns "a.b"
-            yield 0, self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
-        together = [name for name in names if self._stored_in[name] in self._widths]
-        for start, batch in self.batches(together, 0, self.n_rows) if together else ():
-            self._progress(len(alone) + len(together) * (start + len(batch)) // self.n_rows, len(names))
-            yield start, batch.to_pandas()
+            yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
+        for name in (name for name in names if self._stored_in[name] in self._widths):
+            parts = [
+                batch.column(0).to_numpy(zero_copy_only=False) for _, batch in self.batches([name], 0, self.n_rows)
+            ]
+            yield pd.DataFrame({name: np.concatenate(parts)})
+
+    def _vectors(self, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield numbers of vectors, which are stored together, some rows at a time, and the first row's number."""
+        import pandas as pd
+
+        for start, batch in self.batches(names, 0, self.n_rows) if names else ():
+            self._progress(len(names) * (start + len(batch)) // self.n_rows, len(names))
+            columns = np.array([column.to_numpy(zero_copy_only=False) for column in batch.columns])
+            yield start, pd.DataFrame(columns.T, columns=list(names))
 
     @property
     def n_rows(self) -> int:
@@ -114,7 +135,9 @@ class ParquetFile:
         return _is_text(self._kinds[name])
 
     def batches(self, names: Sequence[str], start: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """Yield the rows from `start` to `stop` as Arrow batches of some 2^18 cells, each with its first row's number.
+        """Yield the rows from `start` to `stop` as Arrow batches, each with its first row's number.
+
+        Batches are of 2^18 cells, or of 1,024 rows where these have more.
 
         What is held in memory is a batch and a buffer for every column, whatever the sizes of the row groups. One of
         which some rows are wanted is read from its beginning. A file that has fewer rows than `stop` is refused.
@@ -124,7 +147,8 @@ class ParquetFile:
         if start == stop:
             return
         stored = list(dict.fromkeys(self._stored_in[name] for name in names))
-        n_rows, first = max(1, CELLS_PER_BLOCK // sum(self._widths.get(name, 1) for name in stored)), 0
+        n_cells = sum(self._widths.get(name, 1) for name in stored)
+        n_rows, first = max(MIN_ROWS_PER_BATCH, CELLS_PER_BLOCK // n_cells), 0
         for group, size in enumerate(self.group_sizes):
             if max(start, first) < min(stop, first + size):
                 with self._telling():
@@ -147,6 +171,11 @@ class ParquetFile:
         try:
             yield
         except (pa.ArrowException, OSError, ValueError) as error:
+            if "Expected all lists to be of size" in str(error):  # pyarrow up to 2026, of a missing one
+                raise TableError(
+                    f"{self.path}: lists of a fixed size are missing in some rows, which this pyarrow cannot read: "
+                    "fill them, drop these rows, or upgrade pyarrow."
+                ) from error
             raise TableError(
                 f"{self.path} is no Parquet file, or damaged ({reason(error)}): write it again."
             ) from error

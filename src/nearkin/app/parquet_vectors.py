@@ -28,14 +28,13 @@ def width_of(path: Path, file: Any, name: str) -> int:
     """
     kind = file.schema_arrow.field(name).type
     if hasattr(kind, "list_size"):
-        return kind.list_size
-    if file.metadata.num_rows == 0:
-        return 0
-    cells = (cell.as_py() for batch in file.iter_batches(64, columns=[name]) for cell in batch.column(name))
-    vector = next((cell for cell in cells if cell is not None), ())
-    if not vector:
+        width = kind.list_size
+    else:
+        cells = (cell.as_py() for batch in file.iter_batches(64, columns=[name]) for cell in batch.column(name))
+        width = len(next((cell for cell in cells if cell is not None), ()))
+    if width == 0 < file.metadata.num_rows:
         raise TableError(f"{path}: {shown(name)} holds lists without numbers: give numbers, or drop this column.")
-    return len(vector)
+    return width
 
 
 def spread_names(name: str, width: int | None) -> list[str]:

@@ -20,7 +20,7 @@ from .columns import File, Progress, ignore
 from .csv_table import CsvFile
 from .encoder import ColumnEncoder, learn_encoder, numbers_only
 from .npz_table import read_npz, read_npz_rows
-from .parquet_table import ParquetFile
+from .parquet_table import open_table
 from .table import (
     Table,
     TableError,
@@ -37,7 +37,7 @@ from .table import (
 
 __all__ = ["Table", "TableError", "read_rows", "read_table"]
 
-FORMATS: dict[str, Callable[[Path, Progress], File]] = {".csv": CsvFile, ".parquet": ParquetFile}
+FORMATS: dict[str, Callable[[Path, Progress], File]] = {".csv": CsvFile, ".parquet": open_table}
 STANDARD_INPUT = "-"
 
 

@@ -26,7 +26,7 @@ from .products import TILE, Tile, nearest_candidates
 from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
-TOGETHER = 512  # rows of such a class that look at once
+TOGETHER = 512  # rows of such a class, or of a list, that look at once
 LISTS, PROBES = 8, 64  # for queries of their own: lists, times sqrt(n), and how many of them are looked through
 LISTS_TOGETHER, PROBES_TOGETHER = 2, 128  # for the rows of a list together: the longer, the fewer are brought together
 PROJECTED_FROM = 96
@@ -283,7 +283,7 @@ def _distances(Q: Any, X: Any, j: np.ndarray) -> np.ndarray:
     if issparse(X):
         apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
         return np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
-    apart = X[j]
+    apart = X[j].astype(np.result_type(X, Q), copy=False)
     apart -= Q[:, None]  # in its place: to ask for fresh memory takes longer than all else here
     return np.sqrt(np.einsum("brp,brp->br", apart, apart))
 
