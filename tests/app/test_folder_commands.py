@@ -229,6 +229,7 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
 def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
     monkeypatch.setattr(mapped_folder, "ROWS_PER_GROUP", 150)
     monkeypatch.setattr("nearkin.app.parquet_table.CELLS_PER_BLOCK", 80 * 8)
+    monkeypatch.setattr("nearkin.app.parquet_table.MIN_ROWS_PER_BATCH", 1)
     model, _ = load_model(here / "m.skops")
     map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", without_voters(model))
     about = parquet.read_metadata(here / "out.parquet")
