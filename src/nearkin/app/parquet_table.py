@@ -74,19 +74,19 @@ class ParquetFile:
         numbers, others = np.empty((0, 0)), {}
         numbers.resize((n_rows, len(number_names)))  # Linux copies what np.empty returned when it is to grow
         gaps, position = Gaps(with_gaps), {name: number for number, name in enumerate(number_names)}
+        of_vectors = {name: at for name, at in position.items() if self._stored_in[name] in self._widths}
         with self._telling():
-            spread = [name for name in number_names if self._stored_in[name] in self._widths]
-            for frame in self._frames([name for name in names if name not in set(spread)], plain):
+            for frame in self._frames([name for name in names if name not in of_vectors], plain):
                 gaps.add(frame)
                 for name in frame.columns if not gaps.missing.counts else ():
                     if name in position:
                         numbers[:, position[name]] = frame[name]
                     else:
                         others[name] = values(self.path, frame[name], name not in plain)
-            for start, frame in self._vectors(spread):
+            for start, frame in self._vectors(list(of_vectors)):
                 gaps.add(frame, start)
                 if not gaps.missing.counts:
-                    numbers[start : start + len(frame), [position[name] for name in spread]] = frame
+                    numbers[start : start + len(frame), list(of_vectors.values())] = frame
         gaps.refuse(self.path, self.place)
         labels = {name: others.pop(name) for name in as_they_are}
         return Columns(self, numbers, number_names, others, labels)
