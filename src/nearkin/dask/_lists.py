@@ -106,7 +106,8 @@ def _found(
         i = asking[block]
         theirs = np.where(here[i], probes[i] - first, -1).astype(np.int64)
         r = min(int(wanted[i].max()), len(Y))
-        squares, at = index.search_preassigned(catalogue.projected(queries.X[i]), r, theirs, None)
+        unused = np.zeros(theirs.shape, np.float32)  # faiss 1.9 wants an array
+        squares, at = index.search_preassigned(catalogue.projected(queries.X[i]), r, theirs, unused)
         yield i, at, np.sqrt(squares) * (1 - ROUNDING)  # in fewer dimensions rows are nearer, never farther
 
 
