@@ -74,7 +74,7 @@ class ParquetFile:
         numbers, others = np.empty((0, 0)), {}
         numbers.resize((n_rows, len(number_names)))  # Linux copies what np.empty returned when it is to grow
         gaps, position = Gaps(with_gaps), {name: number for number, name in enumerate(number_names)}
-        of_vectors = {name: at for name, at in position.items() if self._stored_in[name] in self._widths}
+        of_vectors = {name: at for name, at in position.items() if self._is_of_vector(name)}
         with self._telling():
             for frame in self._frames([name for name in names if name not in of_vectors], plain):
                 gaps.add(frame)
@@ -96,15 +96,15 @@ class ParquetFile:
         import pandas as pd
         import pyarrow as pa
 
-        alone = [name for name in names if self._stored_in[name] not in self._widths]
+        alone = [name for name in names if not self._is_of_vector(name)]
         few = max(1, CELLS_PER_BLOCK // self.n_rows)
         for start in range(0, len(alone), few):
             part = alone[start : start + few]
-            self._progress(start + len(part), len(self.names))
+            self._progress(start + len(part), len(names))
             schema = pa.schema([(name, _read_as(self._kinds[name], name not in plain)) for name in part])
             # asked for "a", pyarrow also returns "a.b"
             yield self._file.read(columns=part).select(part).cast(schema).to_pandas(ignore_metadata=True)
-        for name in (name for name in names if self._stored_in[name] in self._widths):
+        for name in filter(self._is_of_vector, names):
             parts = [
                 batch.column(0).to_numpy(zero_copy_only=False) for _, batch in self.batches([name], 0, self.n_rows)
             ]
@@ -118,6 +118,9 @@ class ParquetFile:
             self._progress(len(names) * (start + len(batch)) // self.n_rows, len(names))
             columns = np.array([column.to_numpy(zero_copy_only=False) for column in batch.columns])
             yield start, pd.DataFrame(columns.T, columns=list(names))
+
+    def _is_of_vector(self, name: str) -> bool:
+        return self._stored_in[name] in self._widths
 
     @property
     def n_rows(self) -> int:

@@ -27,7 +27,7 @@ from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
 TOGETHER = 512  # rows of such a class, or of a list, that look at once
-LISTS, PROBES = 8, 64  # for queries of their own: lists, times sqrt(n), and how many of them are looked through
+LISTS, PROBES = 8, 64  # for rows that look by themselves: lists, times sqrt(n), and how many of them are looked through
 LISTS_TOGETHER, PROBES_TOGETHER = 2, 128  # for the rows of a list together: the longer, the fewer are brought together
 PROJECTED_FROM = 96
 PROJECTED_TO = 48
@@ -44,10 +44,10 @@ class ApproximateSearch(BaseEstimator):
     n_lists : "auto" or int, default="auto"
         Lists into which the rows are cut, by k-means: a class of more than 64 rows has lists of its own, at least one,
         smaller ones share. "auto" takes 2 sqrt(n) for the rows of a table among themselves, where those of a list look
-        together, and 8 sqrt(n) for new rows.
+        together, and 8 sqrt(n) for new rows and for Dask arrays.
     n_probes : "auto" or int, default="auto"
         Lists that are looked through: the nearest ones. "auto" takes 128 for the rows of a table among themselves, and
-        64 for every new row. More find more, and take longer.
+        64 for every new row and every row of a Dask array. More find more, and take longer.
     n_components : "auto", int or None, default="auto"
         Leading principal components in which the lists are made and looked through; None takes the features
         themselves. "auto" takes 48 where there are more than 96 features.
