@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.manifold import SpectralEmbedding
 
 from nearkin import LaplacianEigenmaps
-from nearkin.graphs import binary, either, normalized_laplacian
+from nearkin.graphs import binary, normalized_laplacian, union
 from nearkin.neighbors import nearest
 
 
@@ -28,7 +28,7 @@ def main(n: int, m: int) -> None:
         print("skipped: NEARKIN_DATA does not hold mnist.npz")
         return
     X = np.load(path)["X"][:n] / 255
-    W = either(binary(nearest(X, 20)))
+    W = union(binary(nearest(X, 20)))
     roots, L = np.sqrt(W.sum(axis=1)), normalized_laplacian(W)
 
     def judged(Z: np.ndarray) -> tuple[np.ndarray, float]:

@@ -25,8 +25,8 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
 from nearkin import NCA
-from nearkin.objectives.matches import Classes
 from nearkin.objectives.nca import expected_accuracy
+from nearkin.objectives.pair_weights import SameClass
 
 
 def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
@@ -66,7 +66,7 @@ def evaluation() -> None:
     n, p, m = 10_000, 100, 32
     X, y, A = rng.standard_normal((n, p)), rng.integers(0, 8, n), rng.standard_normal((m, p)) / 20
     theirs = their_evaluation(A, X, y)
-    single, matches = (A.astype(np.float32), X.astype(np.float32)), Classes(y)
+    single, matches = (A.astype(np.float32), X.astype(np.float32)), SameClass(y)
     ours, (value, _) = timed(lambda: expected_accuracy(*single, matches), 5)
     exact = expected_accuracy(A, X, matches)[0]
     print(
@@ -103,7 +103,7 @@ def report(X: np.ndarray, y: np.ndarray, their_seconds: float, reached: float | 
 
 def exact_objective(A: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
     X = (X - X.mean(axis=0)).astype(np.float32)
-    return expected_accuracy(A.astype(np.float32), X, Classes(np.unique(y, return_inverse=True)[1]))[0] / len(X)
+    return expected_accuracy(A.astype(np.float32), X, SameClass(np.unique(y, return_inverse=True)[1]))[0] / len(X)
 
 
 def peak_memory() -> float:

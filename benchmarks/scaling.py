@@ -25,12 +25,11 @@ from scipy.optimize import nnls
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import DNE
-from nearkin._threads import n_threads
+from nearkin._parallel import n_threads
 from nearkin.estimators.dne import discriminant_adjacency
 from nearkin.graphs import laplacian
 from nearkin.neighbors import ApproximateSearch, nearest_other_class, nearest_same_class, searcher
-from nearkin.neighbors.filing import ONE_ROUND
-from nearkin.neighbors.inverted import (
+from nearkin.neighbors.ivf import (
     BRUTE_CLASS,
     LISTS_TOGETHER,
     PROBES_TOGETHER,
@@ -38,6 +37,7 @@ from nearkin.neighbors.inverted import (
     TOGETHER,
     n_ranked,
 )
+from nearkin.neighbors.quantizer import ONE_ROUND
 from nearkin.scatter import scatter
 from nearkin.spectral import trace_difference
 

@@ -15,13 +15,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from nearkin import NCA
 from nearkin.evaluation import held_out_accuracy
-from nearkin.graphs import binary, either
+from nearkin.graphs import binary, union
 from nearkin.neighbors import nearest
 
 
 def clusters(Z: np.ndarray, n_clusters: int) -> dict[str, np.ndarray]:
     """Return the cluster of every row, by k-means and from the graph of nearest neighbours."""
-    affinity = either(binary(nearest(Z, 10)))
+    affinity = union(binary(nearest(Z, 10)))
     spectral = SpectralClustering(n_clusters, affinity="precomputed", assign_labels="cluster_qr", random_state=0)
     return {
         "k-means": KMeans(n_clusters, n_init=10, random_state=0).fit_predict(Z),

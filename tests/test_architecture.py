@@ -12,7 +12,7 @@ import nearkin
 ROOT = Path(nearkin.__file__).parent
 # From the roof to the ground: a module imports only from storeys below its own, solvers never see data, graphs never
 # see solvers.
-LEAVES = {"_array", "_callbacks", "_memory", "_threads", "_warn"}
+LEAVES = {"_blocks", "_callbacks", "_labels", "_memory", "_parallel", "_validation", "_warn"}
 ALLOWED = {
     **{leaf: set() for leaf in LEAVES},
     "neighbors": LEAVES,

@@ -13,7 +13,7 @@ def G():
 
 def test_either_and_mutual(G):
     A = graphs.binary(G).toarray() > 0
-    np.testing.assert_array_equal(graphs.either(graphs.binary(G)).toarray(), A | A.T)
+    np.testing.assert_array_equal(graphs.union(graphs.binary(G)).toarray(), A | A.T)
     np.testing.assert_array_equal(graphs.mutual(graphs.binary(G)).toarray(), A & A.T)
 
 
@@ -42,7 +42,7 @@ def test_kth_distance_of_short_lists():
 
 
 def test_laplacian_is_the_energy_of_the_edges(G):
-    pull, push = graphs.either(graphs.heat_kernel(G)), graphs.mutual(graphs.binary(G))
+    pull, push = graphs.union(graphs.heat_kernel(G)), graphs.mutual(graphs.binary(G))
     for W in (pull, graphs.signed(pull, push)):
         L, f, w = graphs.laplacian(W), np.random.default_rng(1).normal(size=40), W.toarray()
         np.testing.assert_allclose(f @ (L @ f), 0.5 * np.sum(w * (f[:, None] - f) ** 2))
@@ -52,7 +52,7 @@ def test_laplacian_is_the_energy_of_the_edges(G):
 
 def test_connected_components_and_the_null_space_of_the_laplacian():
     X = np.concatenate([np.random.default_rng(0).normal(size=(15, 2)) + 100 * c for c in range(3)])
-    W = graphs.either(graphs.heat_kernel(nearest(X, 4)))
+    W = graphs.union(graphs.heat_kernel(nearest(X, 4)))
     labels = graphs.connected_components(W)
     np.testing.assert_array_equal(labels, np.repeat([0, 1, 2], 15))
     indicators = (labels[:, None] == np.arange(3)).astype(float)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from nearkin import DNE, LDE, LPP, MFA, NCA, NMMP
-from nearkin.neighbors import inverted
+from nearkin.neighbors import ivf
 
 METHODS = [
     DNE(4, search="approximate"),
@@ -52,10 +52,10 @@ class TestLarge:
         if isinstance(method, NCA):
             pytest.skip("a start is found on 10,000 rows, which are copied: see test_nca_sgd.py")
         X, y = np.repeat(rows[0], 6, axis=1), rows[1]
-        for module in ("scatter", "_array", "neighbors.inverted", "estimators._minibatches"):
+        for module in ("scatter", "_array", "neighbors.ivf", "estimators._minibatches"):
             blocks = __import__(f"nearkin.{module}", fromlist=["row_blocks"])
             monkeypatch.setattr(blocks, "row_blocks", lambda n, width, entries=2**18: small(n, width, entries))
-        monkeypatch.setattr(inverted, "SAMPLE", 2000)
+        monkeypatch.setattr(ivf, "SAMPLE", 2000)
         clone(method).fit(X[:500], y[:500])  # what is imported and kept once
         tracemalloc.start()
         clone(method).fit(X, y)

@@ -4,7 +4,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 
 from nearkin import scatter as module
-from nearkin.graphs import either, heat_kernel, laplacian
+from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest, nearest_same_class
 from nearkin.scatter import (
     RowSpace,
@@ -36,7 +36,7 @@ def X():
 def test_scatter_is_the_sum_over_edges(X, container, block, monkeypatch):
     rows = module.row_blocks
     monkeypatch.setattr(module, "row_blocks", lambda n, p: rows(n, p, block))
-    W = either(heat_kernel(nearest(X, 3)))
+    W = union(heat_kernel(nearest(X, 3)))
     S = scatter(container(X), laplacian(W))
     np.testing.assert_allclose(S, by_definition(X, W))
     np.testing.assert_array_equal(S, S.T)
@@ -44,14 +44,14 @@ def test_scatter_is_the_sum_over_edges(X, container, block, monkeypatch):
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_operator_is_the_matrix(X, container):
-    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    L = laplacian(union(heat_kernel(nearest(X, 3))))
     A = scatter_operator(container(X), L)
     np.testing.assert_allclose(A @ np.eye(4), scatter(X, L))
     np.testing.assert_allclose(A @ np.ones(4), scatter(X, L) @ np.ones(4))
 
 
 def test_a_large_common_offset_cancels_nothing(X):
-    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    L = laplacian(union(heat_kernel(nearest(X, 3))))
     far = X + 1e8
     np.testing.assert_allclose(scatter(far, L), scatter(far - 1e8, L), rtol=1e-7)
     np.testing.assert_allclose(total_scatter(far), total_scatter(far - 1e8), rtol=1e-7)
@@ -61,7 +61,7 @@ def test_a_large_common_offset_cancels_nothing(X):
 def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
     X = np.random.default_rng(0).normal(size=(60, 30)) * (np.random.default_rng(1).random((60, 30)) < 0.03)
     X[:, 0] = np.random.default_rng(2).normal(size=60)
-    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    L = laplacian(union(heat_kernel(nearest(X, 3))))
     far = X.copy()
     far[:, 0] += 1e6
     np.testing.assert_allclose(scatter(container(far), L), scatter(X, L), atol=1e-7)
@@ -71,13 +71,13 @@ def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
 def test_a_distance_between_components_cancels_nothing(X):
     """Kin of far classes: the graph sees no edge between them."""
     y = np.arange(30) % 3
-    L = laplacian(either(heat_kernel(nearest_same_class(X, y, 3))))
+    L = laplacian(union(heat_kernel(nearest_same_class(X, y, 3))))
     far = X + 1e8 * np.outer(y, np.ones(4))
     np.testing.assert_allclose(scatter(far, L), scatter(X, L), rtol=1e-6)
 
 
 def test_a_feature_that_varies_along_no_edge_is_exactly_zero(X):
-    W = either(heat_kernel(nearest(X[1:], 3))).tocoo()
+    W = union(heat_kernel(nearest(X[1:], 3))).tocoo()
     W = csr_array((W.data, (W.row + 1, W.col + 1)), shape=(30, 30))  # row 0 is loose
     rare = np.hstack([X, np.eye(30)[:, :1] * 1e3, np.full((30, 1), 0.1)])
     S = scatter(rare, laplacian(W))
@@ -93,7 +93,7 @@ def test_signed_ties_that_cancel_in_a_feature_leave_its_products_with_others():
 
 
 def test_float32_rows_are_accumulated_in_float64(X):
-    L = laplacian(either(heat_kernel(nearest(X, 3))))
+    L = laplacian(union(heat_kernel(nearest(X, 3))))
     single = X.astype(np.float32)
     np.testing.assert_allclose(scatter(single, L), scatter(single.astype(np.float64), L), rtol=1e-12)
 
@@ -172,8 +172,8 @@ class TestRowSpace:
 
     def test_lift_fixes_signs(self):
         V = np.array([[0.6, -0.8], [-0.8, -0.6]])
-        np.testing.assert_array_equal(RowSpace(np.eye(2), None).lift(V), [[-0.6, 0.8], [0.8, 0.6]])
-        pairs = RowSpace(np.eye(2), None).lift_pairs(V, np.array([[1.0, 2.0], [3.0, 0.0], [0.0, -4.0]]))
+        np.testing.assert_array_equal(RowSpace(np.eye(2), None).back_project(V), [[-0.6, 0.8], [0.8, 0.6]])
+        pairs = RowSpace(np.eye(2), None).back_project_pairs(V, np.array([[1.0, 2.0], [3.0, 0.0], [0.0, -4.0]]))
         np.testing.assert_array_equal(pairs[1], [[-1, -3, 0], [-2, 0, 4]])
 
     def test_outside_is_orthonormal_and_sees_nothing(self):

@@ -29,9 +29,9 @@ from nearkin import (
     LaplacianEigenmaps,
     TDLClassifier,
 )
-from nearkin.neighbors import choose_search, inverted, nearest, nearest_other_class, nearest_same_class, searcher
-from nearkin.neighbors.filing import Filed, Filing
-from nearkin.neighbors.products import nearest_candidates
+from nearkin.neighbors import choose_search, ivf, nearest, nearest_other_class, nearest_same_class, searcher
+from nearkin.neighbors.quantizer import CoarseQuantizer, InvertedLists
+from nearkin.neighbors.tiles import nearest_candidates
 
 QUESTIONS = {
     "any": lambda X, y, k, search: nearest(X, k, search),
@@ -59,13 +59,13 @@ def same_lists(G, H):
 @pytest.mark.parametrize("question", QUESTIONS)
 class TestApproximate:
     def test_all_lists_probed_is_exact(self, labelled, question, monkeypatch):
-        monkeypatch.setattr(inverted, "BRUTE_CLASS", 100)
+        monkeypatch.setattr(ivf, "BRUTE_CLASS", 100)
         X, y = labelled
         search = searcher(ApproximateSearch(n_lists=20, n_probes=1000), len(X))
         same_lists(QUESTIONS[question](X, y, 4, search), QUESTIONS[question](X, y, 4, searcher("exact", len(X))))
 
     def test_fewer_dimensions_ranked_again_is_exact(self, labelled, question, monkeypatch):
-        monkeypatch.setattr(inverted, "BRUTE_CLASS", 100)
+        monkeypatch.setattr(ivf, "BRUTE_CLASS", 100)
         X, y = labelled
         search = searcher(ApproximateSearch(n_lists=5, n_probes=1000, n_components=2, n_rerank=600), len(X))
         same_lists(QUESTIONS[question](X, y, 4, search), QUESTIONS[question](X, y, 4, searcher("exact", len(X))))
@@ -143,7 +143,7 @@ class TestProducts:
     def test_near_lists_hold_as_many_rows_as_are_wanted(self):
         """However few lists are asked for."""
         Z = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
-        filed = Filed(Z, Filing.of(Z, [np.arange(100), np.arange(100, 300)], 30))
+        filed = InvertedLists(Z, CoarseQuantizer.of(Z, [np.arange(100), np.arange(100, 300)], 30))
         for n_lists, n_rows in ((1, 0), (1, 150), (4, 1), (100, 1)):
             tiles = list(filed.near(0, lambda: filed.filing.lists_but(0), n_lists, n_rows))
             rows, Y = (np.concatenate(parts) for parts in zip(*tiles, strict=True))
@@ -156,7 +156,7 @@ class TestProducts:
 class TestHardTables:
     def test_many_equal_rows(self, question, monkeypatch):
         """They share one list, however many lists there should be; it is looked through in parts."""
-        monkeypatch.setattr(inverted, "BRUTE_CLASS", 100)
+        monkeypatch.setattr(ivf, "BRUTE_CLASS", 100)
         X = np.random.default_rng(0).normal(size=(8000, 3))
         X[:3000] = 7.0
         y = np.arange(8000) % 2
@@ -203,7 +203,7 @@ def test_a_query_out_of_reach_is_answered():
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_some_rows_ask(labelled, question, monkeypatch):
     """Rows that want no neighbours have none, and the lists of the others are those of a fit in which all ask."""
-    monkeypatch.setattr(inverted, "BRUTE_CLASS", 100)
+    monkeypatch.setattr(ivf, "BRUTE_CLASS", 100)
     X, y = labelled
     probing = ApproximateSearch(n_lists=20, n_probes=3)
     everybody, some = (QUESTIONS[question](X, y, k, searcher(probing, 600)) for k in (3, 3 * (np.arange(600) % 5 == 0)))

@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from nearkin.graphs import (
     connected_components,
     coupled_rows,
-    either,
     heat_kernel,
     indicators,
     laplacian,
     normalized_laplacian,
+    union,
 )
 from nearkin.neighbors import nearest
 from nearkin.spectral import Status, smallest, smallest_eigenpairs
@@ -22,7 +22,7 @@ from nearkin.spectral import Status, smallest, smallest_eigenpairs
 def graph(n, n_parts=1, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 5)) + 30.0 * (np.arange(n) % n_parts)[:, None]
-    return either(heat_kernel(nearest(X, 8)))
+    return union(heat_kernel(nearest(X, 8)))
 
 
 def signed_cost(n, seed=0):
@@ -128,7 +128,7 @@ def test_a_start_changes_nothing_but_time(monkeypatch):
 def outliers(seed, n, p, df):
     """Heavy tails: some rows are tied by weights of rounding size, which count as null vectors, not as components."""
     X = np.random.default_rng(seed).standard_t(df, (n, p))
-    return either(heat_kernel(nearest(X, 10), cut=0.0))
+    return union(heat_kernel(nearest(X, 10), cut=0.0))
 
 
 def uneven(n, decades):

@@ -10,13 +10,13 @@ from nearkin import spectral
 from nearkin.spectral import (
     Status,
     choose_solver,
-    largest_shares,
-    longest_spread_first,
+    generalized_eigh,
+    largest_scatter_first,
     range_basis,
     ratio_trace,
     trace_difference,
     trace_ratio,
-    with_unit_pull,
+    unit_within_scatter,
 )
 
 
@@ -142,7 +142,7 @@ def in_a_plane(d, first, second):
 class TestLargestShares:
     def test_optimality(self):
         push, pull = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
-        result = largest_shares(push, pull, 5)
+        result = generalized_eigh(push, pull, 5)
         V, quotient = result.vectors, result.values / (1 - result.values)
         np.testing.assert_allclose(V.T @ (push + pull) @ V, np.eye(5), atol=1e-10)
         np.testing.assert_allclose(push @ V, pull @ V * quotient, atol=1e-8)
@@ -152,7 +152,7 @@ class TestLargestShares:
 
     def test_no_other_directions_have_more(self):
         push, pull = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
-        best = largest_shares(push, pull, 3)
+        best = generalized_eigh(push, pull, 3)
         rng = np.random.default_rng(0)
         for step in (1e-3, 1.0):
             V = best.vectors + step * np.abs(best.vectors).mean() * rng.normal(size=(12, 3))
@@ -160,7 +160,7 @@ class TestLargestShares:
 
     def test_where_pull_vanishes_comes_first_and_where_both_do_is_left_out(self):
         Q, push, pull = in_a_plane(5, [2.0, 9.0, 4.0, 0.0, 0.0], [0.0, 0.0, 1.0, 3.0, 0.0])
-        result = largest_shares(push, pull)
+        result = generalized_eigh(push, pull)
         np.testing.assert_allclose(result.values, [1, 1, 0.8, 0], atol=1e-12)
         found = np.abs(Q.T @ result.vectors)
         np.testing.assert_allclose(found[:, :3], np.eye(5)[:, [1, 0, 2]] / np.sqrt([9, 2, 5]), atol=1e-10)
@@ -168,7 +168,7 @@ class TestLargestShares:
 
     def test_unit_pull(self):
         _, push, pull = in_a_plane(4, [2.0, 9.0, 4.0, 5.0], [0.0, 1e-9, 1.0, 3.0])
-        result = with_unit_pull(largest_shares(push, pull))
+        result = unit_within_scatter(generalized_eigh(push, pull))
         V = result.vectors
         np.testing.assert_allclose(np.diag(V.T @ pull @ V)[2:], 1)
         np.testing.assert_allclose(np.diag(V.T @ (push + pull) @ V)[:2], 1e4)
@@ -176,18 +176,18 @@ class TestLargestShares:
     def test_the_limit_of_no_pull_is_continuous(self):
         lengths = []
         for pull in (1.0001e-4, 1e-4, 0.9999e-4):
-            result = with_unit_pull(largest_shares(np.eye(1) * (1 - pull), np.eye(1) * pull))
+            result = unit_within_scatter(generalized_eigh(np.eye(1) * (1 - pull), np.eye(1) * pull))
             lengths.append(abs(result.vectors[0, 0]))
         np.testing.assert_allclose(lengths, 100, rtol=1e-4)
 
     def test_what_there_is_to_say(self):
         T = np.random.default_rng(2).normal(size=(4, 9))
         push, pull = T.T @ symmetric(4, 0, rank=4) @ T, T.T @ symmetric(4, 1, rank=4) @ T
-        result = largest_shares(push, pull, 6)
+        result = generalized_eigh(push, pull, 6)
         assert (result.status, result.vectors.shape, result.asked) == (Status.RANK_DEFICIENT, (9, 4), 6)
-        assert largest_shares(np.zeros((9, 9)), pull, 2).status is Status.FLAT
+        assert generalized_eigh(np.zeros((9, 9)), pull, 2).status is Status.FLAT
         with pytest.raises(ValueError, match="tie no two rows that differ: use more neighbours"):
-            largest_shares(np.zeros((3, 3)), np.zeros((3, 3)))
+            generalized_eigh(np.zeros((3, 3)), np.zeros((3, 3)))
 
     def test_of_equal_values_the_longest_spread_comes_first_however_they_were_mixed(self):
         rng = np.random.default_rng(0)
@@ -195,7 +195,7 @@ class TestLargestShares:
         values = np.array([0.0, 0.0, 0.0, 1.0])
         mixed = V.copy()
         mixed[:, :3] = V[:, :3] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
-        np.testing.assert_allclose(np.abs(longest_spread_first(mixed, values)), V[:, [1, 0, 2, 3]], atol=1e-12)
+        np.testing.assert_allclose(np.abs(largest_scatter_first(mixed, values)), V[:, [1, 0, 2, 3]], atol=1e-12)
 
 
 class TestTraceRatio:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from nearkin import tangent
-from nearkin.graphs import binary, either
+from nearkin.graphs import binary, union
 from nearkin.neighbors import nearest
 from nearkin.tangent import tangent_distances, tangent_graph
 
@@ -158,7 +158,7 @@ class TestGraph:
         assert tangent_graph(X[:1], SHAPE, 1).nnz == 0
 
     def test_an_affinity_of_it_is_symmetric(self):
-        W = either(binary(tangent_graph(blobs(50), SHAPE, 4)))
+        W = union(binary(tangent_graph(blobs(50), SHAPE, 4)))
         assert (W != W.T).nnz == 0
 
     def test_memory_is_refused_with_a_remedy(self, monkeypatch):

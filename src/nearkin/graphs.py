@@ -62,7 +62,7 @@ def kth_distance(G: csr_array, k: int) -> np.ndarray:
     return distances
 
 
-def either(W: csr_array) -> csr_array:
+def union(W: csr_array) -> csr_array:
     """Tie i and j if one lists the other (OR): `max(w_ij, w_ji)`."""
     return csr_array(W.maximum(W.T))
 

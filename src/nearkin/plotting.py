@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted
 
-from ._array import known_labels
+from ._labels import known_labels
 from .evaluation import CLASSIFICATION, RAW, Comparison, Task, held_out_map, named_task
 
 # Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight

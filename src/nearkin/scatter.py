@@ -22,9 +22,9 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from ._array import centre, dense_float64, densified, row_blocks
+from ._blocks import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
-from ._threads import Value, in_threads
+from ._parallel import Value, in_threads
 from .graphs import connected_components, scaled_weights
 
 RANK_TOLERANCE = 1e-10
@@ -241,11 +241,11 @@ class RowSpace:
         assert self.to_features is not None
         return self.to_features(np.eye(self.coordinates.shape[1])).T
 
-    def lift(self, V: np.ndarray) -> np.ndarray:
+    def back_project(self, V: np.ndarray) -> np.ndarray:
         """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive."""
-        return self.lift_pairs(V, V[:0])[0]
+        return self.back_project_pairs(V, V[:0])[0]
 
-    def lift_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return `lift(V)` and, as rows of the same signs, the columns of G (c, m) that belong to those of V."""
         components = V.T if self.to_features is None else self.to_features(V).T
         largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)

@@ -34,8 +34,9 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import cdist
 
-from ._array import as_rows, check_integer, check_n_neighbors, row_blocks
+from ._blocks import row_blocks
 from ._memory import require_memory
+from ._validation import as_rows, check_integer, check_n_neighbors
 from .neighbors import nearest
 
 SIGMA = 0.75  # pixels; on USPS and MNIST, widths from 0.5 to 1 give 1-NN about the same error

@@ -12,8 +12,8 @@ from sklearn.metrics import euclidean_distances
 
 from nearkin import DNE, LPP
 from nearkin.dask import DaskDNE, DaskLPP
-from nearkin.dask._filing import in_first_places
 from nearkin.dask._neighbors import block_searcher, nearest, searchable
+from nearkin.dask._shared_index import in_first_places
 from nearkin.dask._table import labelled_table
 from nearkin.dask._work import Work
 from nearkin.neighbors import ApproximateSearch

@@ -13,7 +13,7 @@ from nearkin.dask._work import Work
 from nearkin.dask.nca import TERMS, Problem
 from nearkin.estimators._criterion import OBJECTIVES, Criterion
 from nearkin.estimators._descending import UnitRows
-from nearkin.objectives.matches import Classes
+from nearkin.objectives.pair_weights import SameClass
 
 from .conftest import blocks
 
@@ -25,7 +25,7 @@ UNEVEN = (70, 0, 330, 1, 199)
 def test_value_and_gradient(objective, shape, client, data):
     A = np.random.default_rng(0).standard_normal(shape)
     unit = UnitRows.of(data[0], within_span=True)
-    value, gradient = OBJECTIVES[objective](A, unit.X, Classes(data[1]))
+    value, gradient = OBJECTIVES[objective](A, unit.X, SameClass(data[1]))
     with Work(client) as work:
         table = labelled_table(work, "DaskNCA", *blocks(*data, UNEVEN))
         problem = Problem.of(work, table, Criterion(objective, "full", 0.15, None))

@@ -8,7 +8,7 @@ from dask.sizeof import sizeof
 from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
-from nearkin.dask import _filing, _graphs, _neighbors, _scatter, _search
+from nearkin.dask import _graphs, _neighbors, _scatter, _search, _shared_index
 from nearkin.dask._minibatches import Together
 from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
@@ -68,7 +68,7 @@ def test_lists_are_the_exact_ones(rows, kind, small, monkeypatch):
 def test_graph_is_symmetric_and_the_same(rows, both):
     blocks, X, y = rows
     G = neighbors.nearest_same_class(X, y, 5)
-    expected = (graphs.mutual if both else graphs.either)(graphs.binary(G)).toarray()
+    expected = (graphs.mutual if both else graphs.union)(graphs.binary(G)).toarray()
     edges = symmetric(blocks, lists(blocks, "kin", 5), both)
     W = as_matrix(blocks, [_graphs.binary(e) for e in edges], len(X))
     np.testing.assert_array_equal(W, expected)
@@ -85,7 +85,7 @@ def test_heat_kernel_is_the_local_one(rows):
     W = as_matrix(
         blocks, [_graphs.heat_kernel(e, bandwidth=total / count) for e in symmetric(blocks, found, False)], 120
     )
-    expected = graphs.either(graphs.heat_kernel(neighbors.nearest_same_class(X, y, 5))).toarray()
+    expected = graphs.union(graphs.heat_kernel(neighbors.nearest_same_class(X, y, 5))).toarray()
     np.testing.assert_allclose(W, expected, rtol=1e-12)
 
 
@@ -103,7 +103,7 @@ def test_scatter_of_a_signed_graph(rows):
             S = _scatter.with_differences(S, block, others, its)
         parts.append(S)
     L = graphs.laplacian(graphs.signed(*(
-        graphs.either(graphs.binary(search(X, y, 4)))
+        graphs.union(graphs.binary(search(X, y, 4)))
         for search in (neighbors.nearest_same_class, neighbors.nearest_other_class)
     )))  # fmt: skip
     np.testing.assert_allclose(added(parts), scatter.scatter(X, L), rtol=1e-10, atol=1e-10)
@@ -134,20 +134,20 @@ def test_dask_sees_the_size_of_a_block(rows):
 def test_lists_are_learned_from_few_rows_of_every_class():
     """However many blocks have rows of a class, its share is drawn; and one row where nothing is."""
     blocks = [Rows(np.ones((200, 2)), np.arange(200), start) for start in range(0, 20_000, 200)]
-    of_each = {"group_of": _filing.groups_of(np.full(200, 100))}
-    firsts = _filing.least([_filing.first_rows(block, **of_each) for block in blocks])
+    of_each = {"group_of": _shared_index.groups_of(np.full(200, 100))}
+    firsts = _shared_index.least([_shared_index.first_rows(block, **of_each) for block in blocks])
     np.testing.assert_array_equal(firsts, np.arange(200))
     for share, most in [(0.02, 800), (0.0, 200)]:
-        drawn = [_filing.sampled(block, firsts, share=share, projection=None, **of_each)[1] for block in blocks]
+        drawn = [_shared_index.sampled(block, firsts, share=share, projection=None, **of_each)[1] for block in blocks]
         assert len(np.unique(np.concatenate(drawn))) == 200
         assert 200 <= sum(map(len, drawn)) <= most
 
 
 def test_a_block_that_came_out_otherwise_again():
-    block = _filing.FiledRows(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
-    assert _filing.numbered(block, 5, 8).start == 5
+    block = _shared_index.FiledRows(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
+    assert _shared_index.numbered(block, 5, 8).start == 5
     with pytest.raises(RuntimeError, match=r"Computed again, a block has 3 rows instead of 4.*equal CPUs"):
-        _filing.numbered(block, 5, 9)
+        _shared_index.numbered(block, 5, 9)
 
 
 def test_a_feature_that_differs_along_no_edge_is_exactly_zero():

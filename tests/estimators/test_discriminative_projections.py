@@ -14,7 +14,7 @@ from nearkin import (
     DiscriminativeProjectionsRegressor,
 )
 from nearkin.estimators import discriminative_projections as module
-from nearkin.graphs import connected_components, either, heat_kernel
+from nearkin.graphs import connected_components, heat_kernel, union
 from nearkin.neighbors import nearest
 
 
@@ -37,7 +37,7 @@ def values(n_targets=1, seed=0):
 
 
 def graph(X, k=10):
-    W = either(heat_kernel(nearest(X, k))).toarray()
+    W = union(heat_kernel(nearest(X, k))).toarray()
     return W, np.diag(W.sum(axis=1)) - W
 
 
@@ -169,7 +169,7 @@ class TestClasses:
     def test_much_weight_on_the_graph(self):
         """A connected graph then lets no row differ: the labels alone are left. It is not LPP."""
         X, _, y = wine()
-        assert connected_components(either(heat_kernel(nearest(X, 10)))).max() == 0
+        assert connected_components(union(heat_kernel(nearest(X, 10)))).max() == 0
         model = DiscriminativeProjections(8, mu=1e7).fit(X, y)
         np.testing.assert_allclose(model.eigenvalues_[:3], [5 / 25, 8 / 25, 12 / 25], atol=1e-5)
         np.testing.assert_allclose(model.eigenvalues_[3:], 1, atol=1e-5)

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import TDL, LaplacianEigenmaps
 from nearkin.estimators._graph_prior import RowGraph
-from nearkin.graphs import either, heat_kernel, laplacian
+from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
 from nearkin.scatter import scatter, total_scatter
 from nearkin.spectral import ratio_trace, smallest
@@ -21,7 +21,7 @@ def rows(n=120, p=4, seed=0):
 
 def test_definition():
     X = rows()
-    W = either(heat_kernel(nearest(X, 10)))
+    W = union(heat_kernel(nearest(X, 10)))
     L, D = laplacian(W).toarray(), np.diag(W.sum(axis=1))
     normalized = LaplacianEigenmaps(5).fit(X)
     Z = normalized.embedding_
@@ -41,7 +41,7 @@ def test_definition():
 @pytest.mark.parametrize("few_are_dense", [2000, 50])
 def test_is_spectral_embedding(few_are_dense, monkeypatch):
     monkeypatch.setattr(smallest, "DENSE", few_are_dense)
-    W = either(heat_kernel(nearest(rows(200), 10)))
+    W = union(heat_kernel(nearest(rows(200), 10)))
     ours = LaplacianEigenmaps(4).fit(rows(200), affinity=W)
     theirs = SpectralEmbedding(4, affinity="precomputed", random_state=0, eigen_solver="arpack").fit(W.toarray())
     angle = np.abs(np.sum(ours.embedding_ * theirs.embedding_, axis=0)) / (
@@ -54,7 +54,7 @@ def test_is_spectral_embedding(few_are_dense, monkeypatch):
 def test_is_lpp_of_the_identity():
     """LPP's problem with X = I, whose linear maps are all maps, for the graph of other rows."""
     X = rows(60)
-    W = either(heat_kernel(nearest(X, 10)))
+    W = union(heat_kernel(nearest(X, 10)))
     ours = LaplacianEigenmaps(3).fit(X, affinity=W)
     one = np.eye(60)
     lpp = ratio_trace(scatter(one, laplacian(W)), total_scatter(one, weights=W.sum(axis=1)), 3)
@@ -161,7 +161,7 @@ def test_more_components_than_rows_and_two_rows():
 
 def test_new_rows_of_a_given_graph_need_their_ties():
     X = rows()
-    le = LaplacianEigenmaps().fit(X, affinity=either(heat_kernel(nearest(X, 5))))
+    le = LaplacianEigenmaps().fit(X, affinity=union(heat_kernel(nearest(X, 5))))
     with pytest.raises(ValueError, match="pass transform"):
         le.transform(X)
     with pytest.raises(ValueError, match="shape"):

@@ -5,7 +5,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from nearkin import LPP
-from nearkin.graphs import either, heat_kernel
+from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
 
 
@@ -15,7 +15,7 @@ def wine():
 
 
 def graph(X, k):
-    W = either(heat_kernel(nearest(X, k))).toarray()
+    W = union(heat_kernel(nearest(X, k))).toarray()
     d = W.sum(axis=1)
     return W, np.diag(d), np.diag(d) - W, d
 

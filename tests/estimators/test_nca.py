@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler, scale
 from nearkin import NCA, SoftNeighborsRegressor
 from nearkin.estimators import _descending, _starts
 from nearkin.estimators.nca import OBJECTIVES
-from nearkin.objectives.matches import Classes
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
+from nearkin.objectives.pair_weights import SameClass
 
 
 def wine():
@@ -30,7 +30,7 @@ class TestTheFit:
         nca = NCA(2, objective=objective, alpha=1.0, tol=1e-12, max_iter=2000).fit(X, y)
         function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
         n, u, A = len(X), _starts.unit_distance(X), nca.components_
-        value, gradient = function(A, X, Classes(y))
+        value, gradient = function(A, X, SameClass(y))
         assert nca.objective_ == pytest.approx(value / n, rel=1e-8)
         penalty = 1.0 / np.sqrt(n) * u**2
         assert nca.loss_curve_[-1] == pytest.approx(-value / n + penalty * np.sum(A**2), rel=1e-8)
@@ -45,7 +45,7 @@ class TestTheFit:
         A = _starts.scaled(PCA(2).fit(X).components_, X)
         theirs = NeighborhoodComponentsAnalysis(2, init=A, max_iter=300, tol=1e-8).fit(X, y).components_
         ours = NCA(2, init=A, alpha=0.0, max_iter=600, tol=1e-8).fit(X, y)
-        assert ours.objective_ >= expected_accuracy(theirs, X, Classes(y))[0] / len(y) - 1e-3
+        assert ours.objective_ >= expected_accuracy(theirs, X, SameClass(y))[0] / len(y) - 1e-3
 
     @pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
     @pytest.mark.parametrize("X", [load_wine().data * 10, load_breast_cancer().data], ids=["wine x 10", "raw wdbc"])
@@ -157,7 +157,7 @@ class TestStarts:
         A = np.random.default_rng(0).normal(size=(3, 13)) / 3
         with pytest.warns(ConvergenceWarning):
             nca = NCA(3, init=A, alpha=0.0, max_iter=1).fit(X, y)
-        assert -nca.loss_curve_[0] == pytest.approx(expected_accuracy(A, X, Classes(y))[0] / len(y), rel=1e-10)
+        assert -nca.loss_curve_[0] == pytest.approx(expected_accuracy(A, X, SameClass(y))[0] / len(y), rel=1e-10)
 
     def test_an_array_for_more_features_than_rows(self):
         rng = np.random.default_rng(0)
@@ -165,7 +165,7 @@ class TestStarts:
         y = np.arange(20) % 2
         with pytest.warns(ConvergenceWarning):
             nca = NCA(2, init=A, alpha=0.0, max_iter=1).fit(X, y)
-        expected = expected_accuracy(A, X - X.mean(axis=0), Classes(y))[0] / 20
+        expected = expected_accuracy(A, X - X.mean(axis=0), SameClass(y))[0] / 20
         assert -nca.loss_curve_[0] == pytest.approx(expected, rel=1e-10)
 
 
@@ -218,11 +218,11 @@ class TestCandidates:
 
         def exact_loss(nca):
             penalty = 0.15 / np.sqrt(1500) * u**2 * np.sum(nca.components_**2)
-            return penalty - function(nca.components_, X, Classes(y))[0] / 1500
+            return penalty - function(nca.components_, X, SameClass(y))[0] / 1500
 
         start = exact.loss_curve_[0]
         assert exact_loss(few) - exact_loss(exact) < 0.1 * (start - exact_loss(exact))
-        assert few.objective_ == pytest.approx(function(few.components_, X, Classes(y))[0] / 1500, abs=0.03)
+        assert few.objective_ == pytest.approx(function(few.components_, X, SameClass(y))[0] / 1500, abs=0.03)
 
     def test_a_penalty_cannot_be_had_for_nothing(self):
         """Rows that are not listed must count: a map that shrinks listens to them, too."""

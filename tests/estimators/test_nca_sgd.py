@@ -17,8 +17,8 @@ from nearkin.estimators._candidates import near_rows, near_rows_of
 from nearkin.estimators._criterion import OBJECTIVES, Criterion
 from nearkin.estimators._descending import UnitRows, penalized
 from nearkin.estimators._minibatches import Minibatches, RowsInPlace
-from nearkin.objectives.matches import Classes
 from nearkin.objectives.nca import expected_accuracy
+from nearkin.objectives.pair_weights import SameClass
 
 
 def wine():
@@ -55,9 +55,9 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(objecti
     rng = np.random.default_rng(0)
     B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
     for rows in (RowsInPlace.of_units(whole), RowsInPlace.of(X, whole.unit)):
-        batches = Minibatches(rows, Classes(y), criterion, 200, size, 7, rng)
+        batches = Minibatches(rows, SameClass(y), criterion, 200, size, 7, rng)
         table = batches.look_up(B)
-        value, gradient = criterion.loss(whole, Classes(y))(B, table)
+        value, gradient = criterion.loss(whole, SameClass(y))(B, table)
         parts = [batches.loss(B, anchors, table) for anchors in np.split(rng.permutation(200), 200 // size)]
         assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
         mean = np.mean([part[1] for part in parts], axis=0)
@@ -102,7 +102,7 @@ class TestTheFit:
         few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
 
         def value(model):
-            return expected_accuracy(model.components_, X - X.mean(axis=0), Classes(y))[0] / len(X)
+            return expected_accuracy(model.components_, X - X.mean(axis=0), SameClass(y))[0] / len(X)
 
         assert value(few) > value(exact) - 0.01
         assert few.objective_ == pytest.approx(value(few), abs=0.005)
@@ -207,7 +207,7 @@ class TestManyRows:
         X, y = clusters()
         model = sgd(3, init=init).fit(kind(X), y)
         exact = NCA(3).fit(X, y)
-        value = expected_accuracy(model.components_, X - X.mean(axis=0), Classes(y))[0] / len(X)
+        value = expected_accuracy(model.components_, X - X.mean(axis=0), SameClass(y))[0] / len(X)
         assert value > exact.objective_ - 0.03
         assert 0 < model.objective_error_ < 0.05
         assert abs(model.objective_ - value) < 4 * model.objective_error_ + 0.005
@@ -221,7 +221,12 @@ class TestManyRows:
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
         rows, _ = _minibatches.in_place(
-            X, Classes(y), Criterion("expected_accuracy", "full", 0.0, 5), 2, np.random.RandomState(0), within_span=True
+            X,
+            SameClass(y),
+            Criterion("expected_accuracy", "full", 0.0, 5),
+            2,
+            np.random.RandomState(0),
+            within_span=True,
         )
         np.testing.assert_allclose(rows.embedded(rows.coordinates_of(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
 
@@ -391,8 +396,8 @@ def test_the_penalty_counts_all_rows():
     model = sgd(2).partial_fit(X, y).partial_fit(X, y)
     assert model._underway.n_counted == 2 * len(X)
     B, rows = model._underway.B, RowsInPlace.of(X, model._underway.unit)
-    batches = Minibatches(rows, Classes(y), model._criterion(len(X)), 2 * len(X), 50, 15, np.random.default_rng(0))
-    value = expected_accuracy(model.components_, X, Classes(y))[0] / len(X)
+    batches = Minibatches(rows, SameClass(y), model._criterion(len(X)), 2 * len(X), 50, 15, np.random.default_rng(0))
+    value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
     assert batches.judged(B)[0] == pytest.approx(penalized(-value, B, B, 0.15, 2 * len(X))[0], rel=1e-6)
 
 
@@ -428,4 +433,4 @@ def test_defaults_are_what_the_documentation_says():
 def minibatches_of(n):
     rows = RowsInPlace.of(np.zeros((n, 1)), 1.0)
     criterion = Criterion("expected_accuracy", "full", 0.0, "auto")
-    return Minibatches.of(rows, Classes(np.zeros(n, int)), criterion, n, "auto", np.random.RandomState(0))
+    return Minibatches.of(rows, SameClass(np.zeros(n, int)), criterion, n, "auto", np.random.RandomState(0))

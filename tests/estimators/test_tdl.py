@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from nearkin import TDL, LaplacianEigenmaps
 from nearkin.estimators._kernel_prior import KernelPrior
 from nearkin.estimators._label_cost import label_cost
-from nearkin.graphs import either, heat_kernel, laplacian
+from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
 from nearkin.spectral import smallest
 
@@ -64,7 +64,7 @@ def test_proposition_3():
 def test_definition(which, few_are_dense, monkeypatch):
     monkeypatch.setattr(smallest, "DENSE", few_are_dense)
     X, few = problem(300)
-    W = either(heat_kernel(nearest(X, 20)))
+    W = union(heat_kernel(nearest(X, 20)))
     tdl = TDL(5, reg=0.3, laplacian=which).fit(X, few)
     d = W.sum(axis=1)
     P = laplacian(W).toarray()
@@ -110,7 +110,7 @@ class TestKernels:
         tdl = TDL(3, reg=0.5, laplacian=M, kernel=kernel).fit(X, few)
         P = pinv(H @ kernel(X, X) @ H)
         if M is not None:
-            W = either(heat_kernel(nearest(X, 20)))
+            W = union(heat_kernel(nearest(X, 20)))
             L, d = laplacian(W).toarray(), W.sum(axis=1)
             P += H @ (L / np.sqrt(np.outer(d, d)) if M == "normalized" else L) @ H
         S = H @ (2 * laplacian(label_cost(X, few, 20)).toarray() + 0.5 * P) @ H
@@ -166,7 +166,7 @@ class TestNewRows:
 
     def test_the_ties_of_training_rows(self):
         X, few = problem()
-        W = either(heat_kernel(nearest(X, 20)))
+        W = union(heat_kernel(nearest(X, 20)))
         for which in ("normalized", "unnormalized"):
             tdl = TDL(2, laplacian=which).fit(X, few, affinity=W)
             hidden = few < 0  # labelled rows are pulled by their cost, too
@@ -289,7 +289,7 @@ def test_moons():
 
 def test_what_cannot_be_meant_is_refused():
     X, few = problem()
-    W = either(heat_kernel(nearest(X, 5)))
+    W = union(heat_kernel(nearest(X, 5)))
     with pytest.raises(ValueError, match="reg='auto' hides labels from their cost"):
         TDL(reg="auto").fit(X, few, cost=label_cost(X, few, 5))
     with pytest.raises(ValueError, match="laplacian=None leaves the graph out"):

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils import shuffle
 
 from nearkin import TDLClassifier
-from nearkin.graphs import either, heat_kernel
+from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
 
 X, Y = shuffle(*load_digits(return_X_y=True), random_state=0)
@@ -38,7 +38,7 @@ def test_names_of_classes_change_nothing():
 
 
 def test_a_graph_of_the_user():
-    W = either(heat_kernel(nearest(X, 20)))
+    W = union(heat_kernel(nearest(X, 20)))
     tdl = TDLClassifier().fit(X, FEW, affinity=W)
     own = TDLClassifier().fit(X, FEW)
     assert np.mean(tdl.transduction_ == own.transduction_) > 0.95

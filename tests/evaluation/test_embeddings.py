@@ -174,26 +174,26 @@ class TestHeldOutAccuracy:
             held_out_accuracy(X, y, labelled, k)
 
 
-@pytest.mark.parametrize("judge", [lambda Z, y, used: same_class_among(Z, y, 2, labelled=used), held_out_accuracy])
+@pytest.mark.parametrize("evaluate", [lambda Z, y, used: same_class_among(Z, y, 2, labelled=used), held_out_accuracy])
 class TestLabels:
-    def test_labels_of_the_training_are_refused(self, judge):
+    def test_labels_of_the_training_are_refused(self, evaluate):
         X, _, labelled = data()
         y = np.where(labelled, np.arange(80) % 3, -1)
         with pytest.raises(ValueError, match=r"y is -1 in all \d+ rows whose labels were not used: give their true"):
-            judge(X, y, labelled)
+            evaluate(X, y, labelled)
 
-    def test_minus_one_may_be_a_class(self, judge):
+    def test_minus_one_may_be_a_class(self, evaluate):
         X, _, labelled = data()
-        judge(X, np.where(np.arange(80) % 2, -1, 1), labelled)
+        evaluate(X, np.where(np.arange(80) % 2, -1, 1), labelled)
 
-    def test_missing_labels(self, judge):
+    def test_missing_labels(self, evaluate):
         X, y, labelled = data()
         with pytest.raises(ValueError, match="y has no label in 1 rows"):
-            judge(X, [None, *y[1:].tolist()], labelled)
+            evaluate(X, [None, *y[1:].tolist()], labelled)
 
-    def test_the_mask(self, judge):
+    def test_the_mask(self, evaluate):
         X, y, labelled = data()
         with pytest.raises(TypeError, match=r"labelled must be a boolean array.* got int64.* y != -1"):
-            judge(X, y, np.flatnonzero(labelled))
+            evaluate(X, y, np.flatnonzero(labelled))
         with pytest.raises(ValueError, match=r"y has 80 labels and labelled the shape \(79,\) for the 80 rows of Z"):
-            judge(X, y, labelled[1:])
+            evaluate(X, y, labelled[1:])

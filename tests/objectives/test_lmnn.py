@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from nearkin import _threads
+from nearkin import _parallel
 from nearkin.estimators.lmnn import target_neighbors
 from nearkin.graphs import laplacian
 from nearkin.objectives import lmnn
@@ -144,8 +144,8 @@ class TestAgainstTheDefinition:
         A = rng.normal(size=shape) / 2
         value, gradient = large_margin(A, X, targets, strangers(codes))
         monkeypatch.setattr(lmnn, "PAIR_ENTRIES", 30)
-        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
+        monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_parallel, "n_threads", lambda: 3)
         again, gradient_again = large_margin(A, X, targets, strangers(codes))
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -227,8 +227,8 @@ class TestTheSearch:
     @pytest.mark.parametrize("height", [1, 7, 256])
     def test_finds_all_within_the_distance(self, codes, dtype, height, monkeypatch):
         monkeypatch.setattr(lmnn, "TILE_ROWS", height)
-        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_threads, "n_threads", lambda: 2)
+        monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_parallel, "n_threads", lambda: 2)
         Z, d = self.rows(dtype)
         radii = np.random.default_rng(2).uniform(-1, 8, 60).astype(dtype)
         found = sets(impostors_within(Z, codes, radii, 60))

@@ -5,10 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from nearkin import _threads
+from nearkin import _parallel
 from nearkin.objectives import stochastic
-from nearkin.objectives.matches import Classes, SoftMatches
 from nearkin.objectives.nca import expected_accuracy, log_likelihood, pair_cost
+from nearkin.objectives.pair_weights import SameClass, TargetKernel
 from nearkin.objectives.stochastic import Candidates
 
 
@@ -39,12 +39,12 @@ def rows(n=40, p=5, seed=0):
 def classes():
     codes = np.random.default_rng(1).integers(0, 4, 40)
     codes[7] = 4  # alone in its class
-    return Classes(codes), (codes[:, None] == codes) * 1.0
+    return SameClass(codes), (codes[:, None] == codes) * 1.0
 
 
 def targets():
     y = np.random.default_rng(2).normal(size=40)
-    return SoftMatches(y, 0.4), np.exp(-((y[:, None] - y) ** 2) / (2 * 0.4**2))
+    return TargetKernel(y, 0.4), np.exp(-((y[:, None] - y) ** 2) / (2 * 0.4**2))
 
 
 every_objective = pytest.mark.parametrize("objective", [expected_accuracy, log_likelihood])
@@ -115,8 +115,8 @@ class TestAgainstTheDefinition:
         A, (matches, _) = rng.normal(size=shape), target()
         value, gradient = objective(A, X, matches)
         monkeypatch.setattr(stochastic, "TILE_ROWS", 3)
-        monkeypatch.setattr(_threads, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_threads, "n_threads", lambda: 3)
+        monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_parallel, "n_threads", lambda: 3)
         again, gradient_again = objective(A, X, matches)
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -180,9 +180,9 @@ class TestAgainstTheDefinition:
         assert objective(A, X + 100.0, matches)[0] == pytest.approx(value, rel=1e-9)
         order = rng.permutation(40)
         permuted = (
-            Classes(matches.codes[order])
+            SameClass(matches.codes[order])
             if target is classes
-            else SoftMatches(matches.targets[order], matches.bandwidth)
+            else TargetKernel(matches.targets[order], matches.bandwidth)
         )
         again, gradient_again = objective(A, X[order], permuted)
         assert again == pytest.approx(value, rel=1e-12)
@@ -213,7 +213,7 @@ def test_no_weights_near_the_smallest_number_there_is(objective, scale):
     needed, candidates = Candidates(near, np.arange(0, 40, 3)).of(np.arange(7))
     Z = X[needed] @ A.T
     terms = stochastic.expected_matches if objective is expected_accuracy else stochastic.log_matches
-    gradient = stochastic.among_candidates(Z, candidates, Classes(codes[needed]), terms)[1]
+    gradient = stochastic.among_candidates(Z, candidates, SameClass(codes[needed]), terms)[1]
     assert not ((gradient != 0) & (np.abs(gradient) < np.finfo(np.float32).tiny)).any()
 
 
@@ -230,7 +230,7 @@ def test_nothing_under_or_overflows(objective, scale):
 def test_a_far_row_still_pulls_in_g():
     """Its kin is so far that p underflows: f has given it up, g has not."""
     X = np.array([[0.0], [1.0], [100.0], [101.0]])
-    matches = Classes(np.array([0, 1, 0, 1]))
+    matches = SameClass(np.array([0, 1, 0, 1]))
     _, gradient_f = expected_accuracy(np.eye(1), X - X.mean(), matches)
     value, gradient_g = log_likelihood(np.eye(1), X - X.mean(), matches)
     assert abs(gradient_f[0, 0]) < 1e-30
@@ -241,7 +241,7 @@ def test_a_far_row_still_pulls_in_g():
 def test_rows_alone_in_their_class_count_nothing():
     X, rng = rows()
     A = rng.normal(size=(2, 5))
-    nobody = Classes(np.arange(40))
+    nobody = SameClass(np.arange(40))
     for objective in (expected_accuracy, log_likelihood):
         value, gradient = objective(A, X, nobody)
         assert value == 0
@@ -252,7 +252,7 @@ def test_rows_alone_in_their_class_count_nothing():
 @pytest.mark.parametrize("height", [1, 7, 64, 1000])
 def test_tiles_cover_every_row_once_with_all_its_kin(sizes, height):
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    matches = Classes(codes)
+    matches = SameClass(codes)
     ordered = codes[matches.order]
     seen = np.concatenate([np.arange(rows.start, rows.stop) for rows, _ in matches.tiles(height)])
     np.testing.assert_array_equal(seen, np.arange(len(codes)))
@@ -294,7 +294,7 @@ def test_memory_is_that_of_a_tile():
     """3,000 rows: all distances would be 72 MB, scikit-learn's four arrays 250."""
     tracemalloc = pytest.importorskip("tracemalloc")
     X, rng = rows(3000, 10)
-    A, matches = rng.normal(size=(5, 10)), Classes(rng.integers(0, 3, 3000))
+    A, matches = rng.normal(size=(5, 10)), SameClass(rng.integers(0, 3, 3000))
     tracemalloc.start()
     expected_accuracy(A, X, matches)
     peak = tracemalloc.get_traced_memory()[1]

@@ -19,7 +19,7 @@ from .columns import Progress
 from .model import MAX_NEIGHBORS, Model, embed, learned_model
 from .model import predict as predict_rows
 from .model_file import load_model, save_model
-from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, claim, whole, write_columns
+from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, check_writable, whole, write_columns
 from .report import write_report
 from .tables import Table, TableError, read_rows, read_table
 
@@ -40,9 +40,9 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
             unlabelled=options.unlabelled,
         ),
     )
-    picture = claim(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
-    report = options.report and claim(options.report, [".html", ".htm"], "--report")
-    save = options.save and claim(options.save, [".skops"], "--save")
+    picture = check_writable(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
+    report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
+    save = options.save and check_writable(options.save, [".skops"], "--save")
     if save and options.neighbors > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     if not options.quiet:
@@ -87,7 +87,7 @@ def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Show what a model does to the features."""
     model, remarks = load_model(Path(options.model))
-    picture = claim(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
+    picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
     console.remark(remarks, quiet=options.quiet)
     console.print_quietly(lambda: console.describe(model, Path(options.model)))
     with whole(picture) as part:
@@ -131,7 +131,7 @@ def _what_was_saved(model: Model) -> str:
 
 def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these; the verb is for what is said of it."""
-    output = None if options.output == STANDARD_OUTPUT else claim(options.output, TABLE_SUFFIXES, "-o")
+    output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
     model, remarks = load_model(Path(options.model))
     done = verb(model)
     X, notes = _reading(options, lambda progress: read_rows(options.table, model.encoder, progress))

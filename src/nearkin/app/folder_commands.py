@@ -15,7 +15,7 @@ from .mapped_folder import map_folder
 from .model import MAX_NEIGHBORS
 from .model_file import load_model, save_model
 from .one_split import n_held_out
-from .output import STANDARD_OUTPUT, claim, claim_folder, whole, whole_folder
+from .output import STANDARD_OUTPUT, check_writable, claim_folder, whole, whole_folder
 from .parquet_folder import Folder, find_target, open_folder, require_numbers
 from .table import TableError, note, quoted
 
@@ -30,8 +30,8 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     target = find_target(folder, options.target)
     features, notes = folder.features(target)
     _check_size(folder, options)
-    picture = claim(options.picture or f"{folder.name}-nearkin.png", [".png"], "--picture")
-    save = options.save and claim(options.save, [".skops"], "--save")
+    picture = check_writable(options.picture or f"{folder.name}-nearkin.png", [".png"], "--picture")
+    save = options.save and check_writable(options.save, [".skops"], "--save")
     if save and options.neighbors > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     with cluster(options.dask) as client, console.Progress("rows", quiet=options.quiet) as progress:

@@ -15,7 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
-from .._array import row_blocks
+from .._blocks import row_blocks
 from ..estimators import DNE, LDE, LFDA, LMNN, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..neighbors import searcher

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from .._array import row_blocks
+from .._blocks import row_blocks
 from .._memory import require_memory
 from .encoder import numbers_only
 from .table import (

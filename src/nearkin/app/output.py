@@ -20,7 +20,7 @@ TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 ATTEMPTS = 20
 
 
-def claim(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
+def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
     """Return the path, or refuse a place that cannot be written to, before any work is done."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:

@@ -16,7 +16,7 @@ from .. import __version__
 from ..papers import EXPERIMENTS, Data, Experiment, MissingDataError, Run
 from ..papers.document import heading, renewed
 from . import console
-from .output import claim, whole
+from .output import check_writable, whole
 from .table import TableError
 
 EVERYTHING = "all"
@@ -29,7 +29,7 @@ def papers(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         _list()
         return 0
     experiments = _chosen(options.experiments)
-    document = claim(options.document, [".md"], "--document") if options.document else None
+    document = check_writable(options.document, [".md"], "--document") if options.document else None
     figures = _folder(Path(options.figures), "--figures")
     link = os.path.relpath(figures, document.parent if document else ".")
     data = Data(_data_folder(options.data), options.download)

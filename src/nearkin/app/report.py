@@ -21,7 +21,7 @@ import scipy
 import sklearn
 
 from .. import __version__
-from .._array import known_labels
+from .._labels import known_labels
 from ..evaluation import (
     CLASSIFICATION,
     RAW,

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._array import is_missing, known_labels, row_blocks
+from .._blocks import row_blocks
+from .._labels import is_missing, known_labels
 from ..evaluation import CLASSIFICATION, REGRESSION
 
 if TYPE_CHECKING:

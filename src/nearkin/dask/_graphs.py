@@ -34,7 +34,7 @@ class Edges(NamedTuple):
     w: np.ndarray
 
 
-def either(work: Work, table: Table, lists: list[Future]) -> list[Future]:
+def union(work: Work, table: Table, lists: list[Future]) -> list[Future]:
     """Tie rows if one lists the other (OR), at the distance listed."""
     return _joined(work, table, lists, both=False)
 

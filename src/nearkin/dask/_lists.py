@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from distributed import Future
 
-from .._array import row_blocks
-from ..neighbors.filing import import_faiss
-from ..neighbors.inverted import n_ranked
+from .._blocks import row_blocks
+from ..neighbors.ivf import n_ranked
+from ..neighbors.quantizer import import_faiss
 from ..neighbors.search import SMALL_CLASS
-from ._filing import Catalogue, FiledRows, FiledTable
 from ._search import Found, Lists, among_kin, members_by_class, per_row, with_found
+from ._shared_index import FiledRows, FiledTable, SharedIndex
 from ._work import Work
 
 ROUNDING = 1e-3  # relative, of a distance in few dimensions
@@ -45,7 +45,7 @@ def nearest_in_lists(work: Work, table: FiledTable, kind: str, k: Any) -> list[F
 # Tasks.
 
 
-def probed(rows: FiledRows, catalogue: Catalogue, *, kind: str, k: Any) -> np.ndarray:
+def probed(rows: FiledRows, catalogue: SharedIndex, *, kind: str, k: Any) -> np.ndarray:
     """Return the numbers of the lists that every row looks through, -1 for no more; shape (b, at least n_probes)."""
     Z, wanted = catalogue.projected(rows.X), _n_found(rows, catalogue, kind, per_row(k, rows))
     parts: list[tuple[np.ndarray, np.ndarray]] = []
@@ -59,7 +59,7 @@ def probed(rows: FiledRows, catalogue: Catalogue, *, kind: str, k: Any) -> np.nd
     return probes
 
 
-def met(rows: FiledRows, probes: np.ndarray, catalogue: Catalogue, *, kind: str, spans: np.ndarray) -> np.ndarray:
+def met(rows: FiledRows, probes: np.ndarray, catalogue: SharedIndex, *, kind: str, spans: np.ndarray) -> np.ndarray:
     """Say for every block whether some rows look for neighbours there; in their own they do."""
     wanted = np.zeros(len(catalogue.sizes) + 1, dtype=bool)
     wanted[probes] = True
@@ -74,7 +74,7 @@ def with_listed(
     queries: FiledRows,
     probes: np.ndarray,
     candidates: FiledRows,
-    catalogue: Catalogue,
+    catalogue: SharedIndex,
     *,
     kind: str,
     k: Any,
@@ -86,7 +86,7 @@ def with_listed(
 
 
 def _found(
-    queries: FiledRows, probes: np.ndarray, candidates: FiledRows, catalogue: Catalogue, kind: str, k: np.ndarray
+    queries: FiledRows, probes: np.ndarray, candidates: FiledRows, catalogue: SharedIndex, kind: str, k: np.ndarray
 ) -> Iterator[Found]:
     if kind == "kin":  # rows of a small class are compared with all their kin: lists that it shares may hold none
         yield from among_kin(queries, candidates, k, np.unique(queries.codes[_is_small(queries, catalogue)]))
@@ -111,7 +111,7 @@ def _found(
         yield i, at, np.sqrt(squares) * (1 - ROUNDING)  # in fewer dimensions rows are nearer, never farther
 
 
-def _n_found(rows: FiledRows, catalogue: Catalogue, kind: str, k: np.ndarray) -> np.ndarray:
+def _n_found(rows: FiledRows, catalogue: SharedIndex, kind: str, k: np.ndarray) -> np.ndarray:
     """Return how many rows every row has to find: k, or more to rank them again, and those that may not count."""
     again, kin = n_ranked(catalogue.n_rerank, k), catalogue.class_sizes[rows.codes]
     # itself; or its kin, where these are in the lists that it looks through
@@ -119,11 +119,11 @@ def _n_found(rows: FiledRows, catalogue: Catalogue, kind: str, k: np.ndarray) ->
     return np.minimum(again + others, kin if kind == "kin" else catalogue.class_sizes.sum())
 
 
-def _is_small(rows: FiledRows, catalogue: Catalogue) -> np.ndarray:
+def _is_small(rows: FiledRows, catalogue: SharedIndex) -> np.ndarray:
     return catalogue.class_sizes[rows.codes] <= SMALL_CLASS
 
 
-def _lists_for(group: int, kind: str, catalogue: Catalogue) -> np.ndarray:
+def _lists_for(group: int, kind: str, catalogue: SharedIndex) -> np.ndarray:
     """Return the numbers of the lists among which the rows of a group choose."""
     everything, own, small = np.arange(len(catalogue.sizes)), catalogue.lists_of(group), group == catalogue.shared_group
     if kind == "kin":
@@ -132,7 +132,7 @@ def _lists_for(group: int, kind: str, catalogue: Catalogue) -> np.ndarray:
 
 
 def _nearest_lists(
-    Z: np.ndarray, asking: np.ndarray, wanted: np.ndarray, lists: np.ndarray, catalogue: Catalogue
+    Z: np.ndarray, asking: np.ndarray, wanted: np.ndarray, lists: np.ndarray, catalogue: SharedIndex
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield queries, and the nearest of some lists to each: n_probes, or more where these hold too few rows."""
     coarse = import_faiss().IndexFlatL2(Z.shape[1])

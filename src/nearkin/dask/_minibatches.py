@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from distributed import Future
 
-from .._threads import Value
+from .._parallel import Value
 from ..estimators._criterion import Criterion
 from ..estimators._descending import penalized
 from ..estimators._minibatches import FAR, GROUPS, JUDGED_FAR, JUDGED_NEAR, JUDGES, Minibatches
-from ..objectives.matches import Classes
+from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import Candidates
 from ._search import Lists, everywhere, nearest_first, with_found
 from ._table import AskedRows, Rows
@@ -211,7 +211,7 @@ def value_of_batch(together: Together, step: int, *, A: np.ndarray, criterion: C
     anchors, near, far = together.steps[step]
     chosen, candidates = Candidates.listed(anchors, near, far, len(together.rows.X))
     X, codes = together.rows.X[chosen], together.rows.codes[chosen]
-    return criterion.value(A, X, Classes(codes), replace(candidates, n_rows=n_rows))
+    return criterion.value(A, X, SameClass(codes), replace(candidates, n_rows=n_rows))
 
 
 def rows_of(rows: Rows, *, anchors: np.ndarray) -> tuple[np.ndarray, Rows]:

@@ -11,10 +11,10 @@ from typing import Any
 from distributed import Future
 
 from ..neighbors import EXACT, Searcher, searcher
-from ..neighbors.inverted import Inverted
-from ._filing import FiledTable, filed
+from ..neighbors.ivf import IVFSearch
 from ._lists import nearest_in_lists
 from ._search import Lists, everywhere, per_row, with_found
+from ._shared_index import FiledTable, filed
 from ._table import Rows, Table
 from ._work import Work
 
@@ -46,13 +46,13 @@ def nearest(work: Work, table: Table, kind: str, k: Any) -> list[Future]:
 
 def searchable(search: Searcher, work: Work, table: Table) -> Table:
     """Return the rows in the order in which a search finds their neighbours: as they are, or in lists."""
-    return filed(search, work, table) if isinstance(search, Inverted) else table
+    return filed(search, work, table) if isinstance(search, IVFSearch) else table
 
 
 def block_searcher(search: Any, n: int) -> Searcher:
     """Return the local searcher that tells how blocks are searched: exactly, or by lists that they share."""
     found = searcher(search, n)
-    if found is not EXACT and not isinstance(found, Inverted):
+    if found is not EXACT and not isinstance(found, IVFSearch):
         raise ValueError(
             f"search must be 'exact', 'approximate', 'auto' or an ApproximateSearch for Dask arrays, got {search!r}."
         )

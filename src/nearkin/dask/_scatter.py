@@ -8,7 +8,7 @@ import numpy as np
 from distributed import Future
 from scipy.sparse import csr_array
 
-from .._array import row_blocks
+from .._blocks import row_blocks
 from ._graphs import Edges
 from ._table import Rows, Table
 from ._work import Sums, Work

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
-from .._array import row_blocks
+from .._blocks import row_blocks
 from ..neighbors.search import SMALL_CLASS, members_of
 from ._table import Rows
 

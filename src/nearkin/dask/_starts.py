@@ -46,7 +46,7 @@ def directions(work: Work, table: Table, init: str, m: int, rng: Any) -> np.ndar
     return np.linalg.qr(rng.standard_normal((p, m)))[0].T
 
 
-def sensible(work: Work, table: Table, m: int) -> list[str]:
+def default_inits(work: Work, table: Table, m: int) -> list[str]:
     """Return the names of the starts that "auto" chooses from."""
     if m == table.shape[1]:
         return ["identity"]

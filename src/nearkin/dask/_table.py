@@ -10,8 +10,9 @@ import numpy as np
 from dask import delayed
 from distributed import Future
 
-from .._array import check_spread, encode_labels, is_missing
+from .._labels import encode_labels, is_missing
 from .._memory import require_memory
+from .._validation import check_spread
 from ._work import Sized, Work
 
 MOST_BLOCKS = 300  # each meets each: 90,000 tasks

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._array import check_n_neighbors
+from .._validation import check_n_neighbors
 from ..estimators.dne import DNE, check_dimension
 from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ..spectral import trace_difference
 from ._base import DaskTransformer
-from ._graphs import either, signed
+from ._graphs import signed, union
 from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import scatter
 from ._table import labelled_table
@@ -79,8 +79,8 @@ class DaskDNE(DaskTransformer):
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
             rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
-            kin = either(work, rows, nearest(work, rows, "kin", k))
-            strangers = either(work, rows, nearest(work, rows, "strangers", k))
+            kin = union(work, rows, nearest(work, rows, "kin", k))
+            strangers = union(work, rows, nearest(work, rows, "strangers", k))
             S = scatter(work, rows, work.map(signed, kin, strangers))
         result = trace_difference(S, wanted if isinstance(wanted, int) else None)
         dne._keep(result, RowSpace(None, None), wanted, rows.dtype)

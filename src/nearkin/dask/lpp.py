@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._array import check_integer, check_n_neighbors
+from .._validation import check_integer, check_n_neighbors
 from ..estimators.lpp import LPP
 from ..neighbors import EXACT
 from ..scatter import RowSpace
 from ..spectral import ratio_trace
 from ._base import DaskTransformer
-from ._graphs import either, heat_kernel, mean_squared_length
+from ._graphs import heat_kernel, mean_squared_length, union
 from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import degrees, scatter, total_scatter
 from ._table import table
@@ -77,7 +77,7 @@ class DaskLPP(DaskTransformer):
             rows = searchable(search, work, table(work, type(self).__name__, X, exact=search is EXACT))
             lists = nearest(work, rows, "kin", k)  # without labels all are kin
             t = mean_squared_length(work, lists)
-            W = work.map(heat_kernel, either(work, rows, lists), bandwidth=t)
+            W = work.map(heat_kernel, union(work, rows, lists), bandwidth=t)
             S, S_d = scatter(work, rows, W), total_scatter(work, rows, work.map(degrees, rows.rows, W))
         result = ratio_trace(S, S_d, m)
         result.warn()

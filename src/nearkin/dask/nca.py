@@ -11,23 +11,23 @@ import numpy as np
 from distributed import Future
 from sklearn.utils import check_random_state
 
-from .._array import check_kin
-from .._threads import Value
+from .._labels import check_shared_labels
+from .._parallel import Value
 from ..estimators import _descending
 from ..estimators._criterion import EXACT_ROWS, FAR, NEAR, Criterion
 from ..estimators._descending import Scale, penalized
-from ..estimators._starts import evenly_by, perplexity, sane_unit, squared_norms
+from ..estimators._starts import evenly_by, perplexity, perplexity_bandwidth, squared_norms
 from ..estimators.nca import MAX_ITER, NCA
 from ..neighbors import EXACT
-from ..objectives.matches import Classes
+from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import Candidates, Terms, among_all, among_candidates, expected_matches, log_matches
 from ..scatter import RowSpace
 from ._base import DaskTransformer
-from ._filing import FiledTable, in_first_places
 from ._minibatches import SpreadMinibatches, near_numbers, of_one_class
 from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import first_moments
-from ._starts import directions, near_squares, sensible
+from ._shared_index import FiledTable, in_first_places
+from ._starts import default_inits, directions, near_squares
 from ._table import Rows, Table, labelled_table
 from ._work import Sums, Work
 
@@ -120,7 +120,7 @@ class DaskNCA(DaskTransformer):
         with Work(client) as work:
             all_pairs = search is EXACT or self.n_candidates is None
             table = labelled_table(work, type(self).__name__, X, y, exact=all_pairs)
-            check_kin(np.repeat(np.arange(len(table.sizes)), table.sizes))
+            check_shared_labels(np.repeat(np.arange(len(table.sizes)), table.sizes))
             rows = Problem.of(work, table, replace(nca._criterion(n), search=search))
             del table
             one, loss = self._by_minibatches(rows, rng) if self.solver == "sgd" else self._by_lbfgs(rows)
@@ -191,7 +191,7 @@ class Problem:
         n, moment = work.total(work.map(first_moments, table.rows, [None] * len(table.rows)))
         dtype = np.float64 if n <= _descending.EXACT_PRECISION else np.float32
         rows = work.map(rescaled, table.rows, mean=moment / n, dtype=dtype)
-        unit = sane_unit(near_squares(work, work.map(of_rows, rows), table.starts))
+        unit = perplexity_bandwidth(near_squares(work, work.map(of_rows, rows), table.starts))
         codes = work.submit(np.concatenate, work.map(codes_of, rows))
         in_units = replace(table, rows=work.map(rescaled, rows, unit=unit))
         return cls(work, in_units, codes, Scale(unit, RowSpace(None, None)), criterion)
@@ -260,7 +260,7 @@ class Problem:
     ) -> np.ndarray:
         """Return the start of a name, in a sane scale; for "auto" the one with the lowest loss."""
         if name == "auto" and self.criterion.structure == "full":
-            names = sensible(self.work, self.table, m)
+            names = default_inits(self.work, self.table, m)
             starts = [self.start(each, m=m, rng=rng, loss=loss) for each in names]
             return starts[0] if len(starts) == 1 else min(starts, key=loss)
         n, p = self.table.shape
@@ -268,8 +268,8 @@ class Problem:
             V = np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)
         else:
             V = directions(self.work, self.table, name, m, rng)
-        V = V / sane_unit(near_squares(self.work, self.embedding(V), self.table.starts))
-        return _descending.affordable(V, self.criterion.alpha, n)
+        V = V / perplexity_bandwidth(near_squares(self.work, self.embedding(V), self.table.starts))
+        return _descending.cap_penalty(V, self.criterion.alpha, n)
 
 
 # Tasks.
@@ -299,7 +299,7 @@ def embedded(rows: Rows, *, A: np.ndarray) -> np.ndarray:
 
 def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms) -> Sums:
     """Return one share of the value and of the gradient with respect to Z, of all pairs."""
-    return Sums(among_all(Z, Classes(codes), terms, share))
+    return Sums(among_all(Z, SameClass(codes), terms, share))
 
 
 def among_listed(
@@ -307,7 +307,7 @@ def among_listed(
 ) -> Sums:
     """Return what the rows of a block, from `start` on, add to value and gradient, estimated from their candidates."""
     rows, candidates = Candidates.listed(np.arange(start, start + len(near)), near, far, len(Z))
-    value, gradient = among_candidates(Z[rows], candidates, Classes(codes[rows]), terms)
+    value, gradient = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
     of_all = np.zeros(Z.shape)
     of_all[rows] = gradient
     return Sums((value, of_all))

@@ -94,7 +94,7 @@ class DaskNMMP(DaskTransformer):
             strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))
             S_b = scatter(work, rows, work.map(binary, strangers))
             W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows), len(rows.sizes))
-        nmmp._keep(RowSpace(None, None).lift(W), rows.dtype)
+        nmmp._keep(RowSpace(None, None).back_project(W), rows.dtype)
         nmmp.search_, nmmp.search_recall_ = search.name, None
         return self._take_over(nmmp)
 

@@ -10,7 +10,7 @@ from dask import delayed
 from scipy.linalg import eigh
 from sklearn.decomposition import PCA
 
-from .._array import check_integer
+from .._validation import check_integer
 from ._base import DaskTransformer
 from ._table import check_rows_and_features, checked_blocks, kept_dtype
 from ._work import Sums, Work

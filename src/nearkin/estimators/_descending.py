@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 
-from .._array import densified
+from .._blocks import densified
 from .._callbacks import FitTask
 from .._warn import warn_user
 from ..descent import DescentResult, Status, lbfgs
@@ -43,7 +43,7 @@ class Scale:
     def components(self, B: np.ndarray, dtype: Any) -> np.ndarray:
         """Return a map of these rows as a map of the features, shape (m, p); a vector is the diagonal of one."""
         B = np.diag(B) if B.ndim == 1 else B
-        return self.space.lift(B.T / self.unit).astype(dtype, copy=False)
+        return self.space.back_project(B.T / self.unit).astype(dtype, copy=False)
 
     def coordinates_of(self, A: np.ndarray) -> np.ndarray:
         """Return a map (m, p) of the features as a map of these rows."""
@@ -125,8 +125,8 @@ def descend(
         n_iter = left if neighbors is None else min(REFRESH, left)
         found = one(_among(neighbors, loss), best.x, max_iter=n_iter)
         if neighbors is not None and found.status not in (Status.STOPPED, Status.INTERRUPTED):
-            found, neighbors = _on_one_footing(loss, look_up, best, found, REFRESH * tol, unit, exact)
-        best = followed(best, found)
+            found, neighbors = _accept_round(loss, look_up, best, found, REFRESH * tol, unit, exact)
+        best = chain(best, found)
     return best
 
 
@@ -134,7 +134,7 @@ def _among(neighbors: Any, loss: Loss) -> Callable[[np.ndarray], tuple[float, np
     return lambda B: loss(B, neighbors)
 
 
-def _on_one_footing(
+def _accept_round(
     loss: Loss, look_up: Any, best: DescentResult, found: DescentResult, tol: float, unit: float, exact: bool
 ) -> tuple[DescentResult, Any]:
     """Return what a round has found, or undo it; MAX_ITER if another may follow, and the neighbours for that."""
@@ -149,7 +149,7 @@ def _on_one_footing(
     return replace(found, value=value, status=Status.CONVERGED if converged else Status.MAX_ITER), neighbors
 
 
-def followed(first: DescentResult, then: DescentResult) -> DescentResult:
+def chain(first: DescentResult, then: DescentResult) -> DescentResult:
     """Return where the second descent, which set out from the end of the first, has ended, and what both have taken."""
     n_iter, n_evaluations = first.n_iter + then.n_iter, first.n_evaluations + then.n_evaluations
     return replace(then, n_iter=n_iter, n_evaluations=n_evaluations, curve=first.curve + then.curve)
@@ -177,7 +177,7 @@ def penalized(value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n
     return value + weight * float(np.sum(B * B)), gradient + 2 * weight * B
 
 
-def affordable(B: np.ndarray, alpha: float, n: int) -> np.ndarray:
+def cap_penalty(B: np.ndarray, alpha: float, n: int) -> np.ndarray:
     """Return a start, drawn in until its penalty is at most 1, the range of f.
 
     From where the penalty is all that counts a descent leaps to the map 0, and stays there.

@@ -16,10 +16,11 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.neighbors import NearestNeighbors
 
-from .._array import row_blocks, validate_affinity, validate_ties
+from .._blocks import row_blocks
 from .._memory import require_memory
+from .._validation import validate_affinity, validate_edges
 from .._warn import warn_user
-from ..graphs import coupled_rows, either, heat_kernel, indicators, laplacian, normalized_laplacian
+from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
 from ..neighbors import EXACT, Searcher, nearest
 from ..spectral import SpectralResult, smallest_eigenpairs
 
@@ -66,7 +67,7 @@ class RowGraph:
         origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         rows = X.copy() if origin is None else about(X, origin)  # the user's rows may change
         graph = cls(rows, origin, n if full else n_neighbors, float(bandwidth))
-        W = either(heat_kernel(G, graph.bandwidth, cut=0.0))
+        W = union(heat_kernel(G, graph.bandwidth, cut=0.0))
         if W.count_nonzero() == 0:
             raise ValueError(f"bandwidth={bandwidth:.3g} leaves no two rows tied, as all weights are 0: raise it.")
         return graph, W
@@ -212,7 +213,7 @@ class GraphRule:
     def place(self, X: Any, graph: RowGraph | None, affinity: Any) -> np.ndarray:
         """Return the coordinates of rows X by blocks, tied as the graph says, or by `affinity` of shape (n_new, n)."""
         if affinity is not None:
-            return self(validate_ties(affinity, X.shape[0], self.sources.shape[0]))
+            return self(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
         if graph is None:
             raise ValueError(
                 "A map that was fitted with an affinity does not know how new rows are tied: pass transform(X, "

@@ -12,7 +12,7 @@ from scipy.linalg import eigh, svd
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from .._array import row_blocks
+from .._blocks import row_blocks
 from .._memory import require_memory
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_of_dense

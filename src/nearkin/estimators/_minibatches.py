@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._array import row_blocks
-from .._threads import in_threads
+from .._blocks import row_blocks
+from .._parallel import in_threads
 from ..descent import DescentResult, Momentum, adam
-from ..objectives.matches import Matches, SoftMatches
 from ..objectives.nca import embed
+from ..objectives.pair_weights import PairWeights, TargetKernel
 from ..objectives.stochastic import Candidates
 from ..scatter import RowSpace, row_space
 from . import _starts
 from ._candidates import near_rows, near_rows_of
 from ._criterion import Criterion
-from ._descending import EXACT_PRECISION, Scale, UnitRows, affordable, penalized
+from ._descending import EXACT_PRECISION, Scale, UnitRows, cap_penalty, penalized
 
 BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
 STEPS = 500  # of a fit by default, at least
@@ -118,7 +118,7 @@ class Minibatches:
     """
 
     rows: RowsInPlace
-    matches: Matches
+    matches: PairWeights
     criterion: Criterion
     n_counted: int
     size: int
@@ -127,7 +127,7 @@ class Minibatches:
 
     @classmethod
     def of(
-        cls, rows: RowsInPlace, matches: Matches, criterion: Criterion, n_counted: int, size: int | str, rng: Any
+        cls, rows: RowsInPlace, matches: PairWeights, criterion: Criterion, n_counted: int, size: int | str, rng: Any
     ) -> Minibatches:
         """Return the minibatches of some rows, with "auto" replaced by what it means."""
         k = criterion.n_candidates
@@ -258,7 +258,7 @@ def _isometry(B: np.ndarray) -> float:
 
 
 def in_place(
-    X: Any, matches: Matches, criterion: Criterion, m: int, rng: np.random.RandomState, *, within_span: bool
+    X: Any, matches: PairWeights, criterion: Criterion, m: int, rng: np.random.RandomState, *, within_span: bool
 ) -> tuple[RowsInPlace, Callable[[str], np.ndarray]]:
     """Return rows as minibatches take them, and the function that finds a start by its name: on at most 10,000 rows.
 
@@ -275,13 +275,13 @@ def in_place(
     def start(name: str) -> np.ndarray:
         B = of_few(name)
         B = B if B.ndim == 1 else rows.coordinates_of(few.components(B, np.float64))
-        return affordable(B / _starts.unit_distance(rows.embedded(B)), criterion.alpha, n)
+        return cap_penalty(B / _starts.unit_distance(rows.embedded(B)), criterion.alpha, n)
 
     return rows, start
 
 
 @dataclass(frozen=True, eq=False)
-class Underway:
+class SGDState:
     """A stochastic descent that may go on with other rows.
 
     Attributes
@@ -304,12 +304,12 @@ class Underway:
     bandwidth: float | None
 
     @classmethod
-    def begun(cls, B: np.ndarray, rows: RowsInPlace, matches: Matches) -> Underway:
+    def begun(cls, B: np.ndarray, rows: RowsInPlace, matches: PairWeights) -> SGDState:
         """Return a descent that has its start, but has not taken a step."""
-        return cls(B, None, rows.unit, 0, matches.bandwidth if isinstance(matches, SoftMatches) else None)
+        return cls(B, None, rows.unit, 0, matches.bandwidth if isinstance(matches, TargetKernel) else None)
 
     @classmethod
-    def after(cls, found: DescentResult, rows: RowsInPlace, matches: Matches, n_counted: int) -> Underway:
+    def after(cls, found: DescentResult, rows: RowsInPlace, matches: PairWeights, n_counted: int) -> SGDState:
         """Return where a descent has led, in the features."""
 
         def lifted(B: np.ndarray) -> np.ndarray:
@@ -319,6 +319,6 @@ class Underway:
         memory = replace(found.memory, mean=lifted(found.memory.mean))
         return replace(cls.begun(lifted(found.x), rows, matches), memory=memory, n_counted=n_counted)
 
-    def measured(self, matches: Any) -> Matches:
+    def measured(self, matches: Any) -> PairWeights:
         """Return the matches of other rows, by the same measure."""
         return matches if self.bandwidth is None else replace(matches, bandwidth=self.bandwidth)

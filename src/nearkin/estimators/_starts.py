@@ -32,10 +32,10 @@ def unit_distance(X: Any, count: int = SAMPLE) -> float:
     Of more than `count` rows, so many are asked, drawn evenly by their distance from the centre, and each looks at its
     100 nearest.
     """
-    return sane_unit(near_squares(X, count))
+    return perplexity_bandwidth(near_squares(X, count))
 
 
-def sane_unit(squares: np.ndarray) -> float:
+def perplexity_bandwidth(squares: np.ndarray) -> float:
     """Return u from the squared distances of some rows to their nearest, ascending.
 
     The mean perplexity is then 10 rows; half of all rows where these are fewer than 20, and twice the duplicates that a
@@ -111,7 +111,7 @@ def _lda(X: Any, m: int, codes: np.ndarray | None) -> np.ndarray:
     return V
 
 
-def sensible(X: Any, m: int, codes: np.ndarray | None) -> list[str]:
+def default_inits(X: Any, m: int, codes: np.ndarray | None) -> list[str]:
     """Return the names of the starts that "auto" chooses from."""
     if m == X.shape[1]:
         return ["identity"]

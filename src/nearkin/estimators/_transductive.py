@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import validate_rows
 from .._callbacks import CallbackSupportMixin
+from .._validation import validate_rows
 from ..spectral import SpectralResult
 from ._graph_prior import GraphRule, RowGraph
 from ._kernel_prior import KernelRule

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._array import refuse_foreign, validate_rows
 from .._callbacks import CallbackSupportMixin
+from .._validation import refuse_foreign, validate_rows
 from ..scatter import RowSpace
 from ..spectral import SpectralResult
 
@@ -29,7 +29,7 @@ class LinearEmbedding(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _keep_directions(self, result: SpectralResult, rows: RowSpace, dtype: Any) -> None:
         """Set what a ratio trace has found, in the features."""
-        self.components_ = rows.lift(result.vectors).astype(dtype, copy=False)
+        self.components_ = rows.back_project(result.vectors).astype(dtype, copy=False)
         self.eigenvalues_ = result.values
         self.n_components_ = self.components_.shape[0]
         self.objective_ = result.objective

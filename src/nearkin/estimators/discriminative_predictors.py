@@ -11,8 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import dense_float64, encode_partial_labels, has_target, validate_partial_target_rows, validate_rows
+from .._blocks import dense_float64
+from .._labels import encode_partial_labels, has_target
 from .._memory import require_memory
+from .._validation import validate_partial_target_rows, validate_rows
 from ..spectral import ZERO
 from .discriminative_projections import DiscriminativeProjections
 

@@ -7,22 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import block_diag, svd
 
-from .._array import (
-    centre,
+from .._blocks import centre, dense_float64
+from .._callbacks import FitTask, with_callbacks
+from .._labels import encode_partial_labels, has_target, require_two_classes
+from .._memory import require_memory
+from .._validation import (
     check_integer,
     check_n_neighbors,
     check_number,
-    dense_float64,
-    encode_partial_labels,
-    has_target,
-    require_two_classes,
     validate_affinity,
     validate_labelled_rows,
     validate_partial_target_rows,
 )
-from .._callbacks import FitTask, with_callbacks
-from .._memory import require_memory
-from ..graphs import either, heat_kernel, laplacian
+from ..graphs import heat_kernel, laplacian, union
 from ..neighbors import nearest, searcher
 from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
 from ..spectral import ratio_trace
@@ -195,7 +192,7 @@ class DiscriminativeProjections(LinearEmbedding):
         rows = row_space(X, centred=discrete)
         Z = rows.coordinates
         with task.step("graph"):
-            W = either(heat_kernel(nearest(Z, k, search))) if W is None else W
+            W = union(heat_kernel(nearest(Z, k, search))) if W is None else W
             labelled = y >= 0 if discrete else has_target(y)
             mu = _weight_of_graph(W, SHARE[self.target] * labelled.sum()) if mu is None else mu
         with task.step("scatter"):
@@ -206,7 +203,7 @@ class DiscriminativeProjections(LinearEmbedding):
         result.warn()
 
         f, h = np.split(result.vectors, [Z.shape[1]])
-        components, g = rows.lift_pairs(f, pencil.labels @ h)
+        components, g = rows.back_project_pairs(f, pencil.labels @ h)
         if discrete:  # so far relative to the mean of the labelled rows
             g += components @ np.asarray(X[labelled].mean(axis=0, dtype=np.float64))[:, None]
             self.classes_, self.label_prototypes_ = classes, g.T.astype(X.dtype, copy=False)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
+from .._validation import check_integer, check_n_neighbors, validate_labelled_rows
 from .._warn import warn_user
-from ..graphs import binary, either, laplacian, signed
+from ..graphs import binary, laplacian, signed, union
 from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class, searcher
 from ..scatter import RowSpace, row_space, scatter, scatter_operator
 from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
@@ -156,8 +156,8 @@ class DNE(LinearEmbedding):
 
 def discriminant_adjacency(X: Any, y: Any, n_neighbors: int, search: Searcher = EXACT) -> csr_array:
     """Return F (n, n) of eq. 1: +1 between near kin, -1 between near strangers, tied if either lists the other."""
-    kin = either(binary(nearest_same_class(X, y, n_neighbors, search)))
-    strangers = either(binary(nearest_other_class(X, y, n_neighbors, search)))
+    kin = union(binary(nearest_same_class(X, y, n_neighbors, search)))
+    strangers = union(binary(nearest_other_class(X, y, n_neighbors, search)))
     return signed(kin, strangers)
 
 
@@ -187,7 +187,7 @@ def _with_unseen_directions(rows: RowSpace, result: SpectralResult, m: int) -> t
     For p > n the directions outside the span of the rows have eigenvalue 0: they stand between the negative and the
     positive ones, and are made up only as far as m reaches them.
     """
-    components, eigenvalues = rows.lift(result.vectors), result.values
+    components, eigenvalues = rows.back_project(result.vectors), result.values
     d = _n_negative(eigenvalues)
     if rows.to_features is None or m <= d:
         return components, eigenvalues

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._array import check_integer, check_n_neighbors, validate_rows
 from .._callbacks import FitTask, with_callbacks
+from .._validation import check_integer, check_n_neighbors, validate_rows
 from ..graphs import coupled_rows, indicators
 from ..neighbors import searcher
 from ..spectral import smallest_eigenpairs

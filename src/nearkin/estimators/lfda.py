@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
+from .._validation import check_integer, check_n_neighbors, validate_labelled_rows
 from ..graphs import kth_distance
 from ..neighbors import nearest_same_class, searcher
 from ..scatter import between_scatter, locally_scaled_scatters, row_space, within_scatter
-from ..spectral import largest_shares, with_unit_pull
+from ..spectral import generalized_eigh, unit_within_scatter
 from .base import LinearEmbedding
 
 
@@ -144,7 +144,7 @@ class LFDA(LinearEmbedding):
         with task.step("scatter"):
             S_w, S_b = _local_scatters(Z, codes, s)
         with task.step("eigenproblem"):
-            result = with_unit_pull(largest_shares(S_b, S_w, m))
+            result = unit_within_scatter(generalized_eigh(S_b, S_w, m))
         result.warn()
 
         self._keep_directions(result, rows, X.dtype)

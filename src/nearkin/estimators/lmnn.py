@@ -10,14 +10,15 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics import euclidean_distances
 
-from .._array import check_integer, check_kin, check_n_neighbors, check_number, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
+from .._labels import check_shared_labels
+from .._validation import check_integer, check_n_neighbors, check_number, validate_labelled_rows
 from ..descent import DescentResult, Status
 from ..neighbors import nearest_same_class
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
 from ..objectives.nca import embed
 from . import _starts
-from ._descending import UnitRows, descend, followed, keep, report, telling
+from ._descending import UnitRows, chain, descend, keep, report, telling
 from .base import LinearEmbedding
 
 EXACT_ROWS = 4000  # up to here to look for impostors at every step costs little
@@ -156,7 +157,7 @@ class LMNN(LinearEmbedding):
         """
         task = FitTask(self, X, y, n_steps=self._check_parameters())
         X, codes = validate_labelled_rows(self, X, y)
-        check_kin(codes)
+        check_shared_labels(codes)
         p = X.shape[1]
         m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
@@ -171,7 +172,7 @@ class LMNN(LinearEmbedding):
             if number:
                 targets = target_neighbors(embed(best.x, rows.X), codes, self.n_neighbors)
             loss, look_up = _problem(rows.X, codes, targets)
-            best = followed(best, one(loss, best.x, look_up=look_up))
+            best = chain(best, one(loss, best.x, look_up=look_up))
             keep(self, best, rows, X.dtype)
             self.objective_ = best.value
             if best.status in (Status.STOPPED, Status.INTERRUPTED):
@@ -203,7 +204,7 @@ def target_neighbors(Z: Any, codes: np.ndarray, k: int) -> np.ndarray:
 
 def _start(X: Any, m: int, codes: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return the identity, or PCA for fewer dimensions, in the scale that has the lowest loss."""
-    (name,) = _starts.sensible(X, m, None)
+    (name,) = _starts.default_inits(X, m, None)
     V = _starts.directions(name, X, m, None, None)
     margin = balanced_margin(embed(V, X), codes, targets)
     return _starts.scaled(V, X) if margin is None else V / margin**0.5

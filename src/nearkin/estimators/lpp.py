@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._array import check_integer, check_n_neighbors, validate_rows
 from .._callbacks import FitTask, with_callbacks
-from ..graphs import either, heat_kernel, laplacian
+from .._validation import check_integer, check_n_neighbors, validate_rows
+from ..graphs import heat_kernel, laplacian, union
 from ..neighbors import nearest, searcher
 from ..scatter import row_space, scatter, total_scatter
 from ..spectral import ratio_trace
@@ -121,7 +121,7 @@ class LPP(LinearEmbedding):
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("graph"):
-            W = either(heat_kernel(nearest(Z, k, search)))
+            W = union(heat_kernel(nearest(Z, k, search)))
         with task.step("scatter"):
             S, S_d = scatter(Z, laplacian(W)), total_scatter(Z, weights=W.sum(axis=1))
         with task.step("eigenproblem"):

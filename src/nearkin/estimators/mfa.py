@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
-from ..graphs import binary, either, laplacian
+from .._validation import check_integer, check_n_neighbors, validate_labelled_rows
+from ..graphs import binary, laplacian, union
 from ..neighbors import closest_pairs, nearest_same_class, searcher
 from ..scatter import row_space, scatter
-from ..spectral import largest_shares, with_unit_pull
+from ..spectral import generalized_eigh, unit_within_scatter
 from .base import LinearEmbedding
 
 
@@ -136,11 +136,11 @@ class MFA(LinearEmbedding):
         rows = row_space(X)
         Z = rows.coordinates
         with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(either(binary(nearest_same_class(Z, codes, k_1, search)))))
+            S_w = scatter(Z, laplacian(union(binary(nearest_same_class(Z, codes, k_1, search)))))
         with task.step("between scatter"):
-            S_b = scatter(Z, laplacian(either(binary(closest_pairs(Z, codes, k_2, search)))))
+            S_b = scatter(Z, laplacian(union(binary(closest_pairs(Z, codes, k_2, search)))))
         with task.step("eigenproblem"):
-            result = with_unit_pull(largest_shares(S_b, S_w, m))
+            result = unit_within_scatter(generalized_eigh(S_b, S_w, m))
         result.warn()
 
         self._keep_directions(result, rows, X.dtype)

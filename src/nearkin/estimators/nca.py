@@ -13,12 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from .._array import check_integer, check_kin, check_number, validate_labelled_rows, validate_target_rows
 from .._callbacks import FitTask, with_callbacks
+from .._labels import check_shared_labels
 from .._memory import require_memory
+from .._validation import check_integer, check_number, validate_labelled_rows, validate_target_rows
 from ..descent import DescentResult, Status
 from ..neighbors import searcher
-from ..objectives.matches import Classes, Matches, SoftMatches
+from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel
 from . import _starts
 from ._criterion import OBJECTIVES, Criterion
 from ._descending import (
@@ -33,7 +34,7 @@ from ._descending import (
     report_unmoved,
     telling,
 )
-from ._minibatches import Minibatches, RowsInPlace, Underway, in_place
+from ._minibatches import Minibatches, RowsInPlace, SGDState, in_place
 from .base import LinearEmbedding
 
 MAX_ITER = 200  # of L-BFGS
@@ -176,7 +177,7 @@ class NCA(LinearEmbedding):
     True
     """
 
-    _underway: Underway | None = None
+    _underway: SGDState | None = None
 
     def __init__(
         self,
@@ -255,7 +256,7 @@ class NCA(LinearEmbedding):
         return self
 
     def _by_lbfgs(
-        self, X: Any, matches: Matches, criterion: Criterion, m: int, task: FitTask
+        self, X: Any, matches: PairWeights, criterion: Criterion, m: int, task: FitTask
     ) -> tuple[DescentResult, Status, UnitRows]:
         rows = UnitRows.of(X, within_span=self._within_span(X, m))
         loss, look_up = criterion.loss(rows, matches), criterion.look_up(rows, matches)
@@ -268,7 +269,7 @@ class NCA(LinearEmbedding):
         return *best_descent(self._starts(rows, start, go_on=self.warm_start), one), rows
 
     def _by_minibatches(
-        self, X: Any, matches: Matches, criterion: Criterion, m: int, task: FitTask
+        self, X: Any, matches: PairWeights, criterion: Criterion, m: int, task: FitTask
     ) -> tuple[DescentResult, Status, RowsInPlace]:
         rng = check_random_state(self.random_state)
         rows, start = in_place(X, matches, criterion, m, rng, within_span=self._within_span(X, m))
@@ -276,7 +277,7 @@ class NCA(LinearEmbedding):
         told = telling(task, rows, X.dtype)
         one = partial(batches.descend, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
         best, last = best_descent(self._starts(rows, start, go_on=self.warm_start), one)
-        self._underway = Underway.after(best, rows, matches, X.shape[0])
+        self._underway = SGDState.after(best, rows, matches, X.shape[0])
         return best, last, rows
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
@@ -318,11 +319,11 @@ class NCA(LinearEmbedding):
         if before is None:
             m = self._n_directions(min(X.shape)) if first else len(self.components_)
             rows, start = in_place(X, matches, criterion, m, rng, within_span=False)
-            before = Underway.begun(next(self._starts(rows, start, go_on=True)), rows, matches)
+            before = SGDState.begun(next(self._starts(rows, start, go_on=True)), rows, matches)
         rows, n_counted = RowsInPlace.of(X, before.unit), before.n_counted + X.shape[0]
         batches = Minibatches.of(rows, before.measured(matches), criterion, n_counted, self.batch_size, rng)
         found = batches.go_on(before.B, before.memory, telling(task, rows, X.dtype))
-        self._underway = Underway.after(found, rows, batches.matches, n_counted)
+        self._underway = SGDState.after(found, rows, batches.matches, n_counted)
         if not first:
             curve = [*self.loss_curve_, *found.curve[1:]]
             found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
@@ -373,13 +374,13 @@ class NCA(LinearEmbedding):
         search = searcher(self.search, n)
         return Criterion(self.objective, self.structure, self.alpha, self.n_candidates, search)
 
-    def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Matches]:
+    def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
         if self.target == "classes":
             X, codes = validate_labelled_rows(self, X, y, reset=reset)
-            check_kin(codes)
-            return X, Classes(codes)
+            check_shared_labels(codes)
+            return X, SameClass(codes)
         X, targets = validate_target_rows(self, X, y, reset=reset)
-        return X, SoftMatches(targets, bandwidth=targets.std() / 4)
+        return X, TargetKernel(targets, bandwidth=targets.std() / 4)
 
     def _check_parameters(self) -> int | None:
         """Raise an error that names what is wrong; return the number of iterations allowed, None if n decides."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._array import check_integer, check_n_neighbors, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
 from .._memory import require_memory
+from .._validation import check_integer, check_n_neighbors, validate_labelled_rows
 from ..graphs import binary, laplacian, mutual
 from ..neighbors import nearest_other_class, nearest_same_class, searcher
 from ..scatter import row_space, scatter, total_scatter
-from ..spectral import Status, largest_shares, range_basis, trace_ratio
+from ..spectral import Status, generalized_eigh, range_basis, trace_ratio
 from .base import LinearEmbedding
 
 # Measured peak of search, symmetrization and Laplacian, for one listed neighbour.
@@ -172,7 +172,7 @@ class NMMP(LinearEmbedding):
             S_b = scatter(Z, laplacian(mutual(binary(nearest_other_class(Z, codes, k_b, search)))))
         with task.step("eigenproblem"):
             W = self._maximize(S_b, S_w, lambda: total_scatter(Z), len(sizes))
-        self._keep(rows.lift(W), X.dtype)
+        self._keep(rows.back_project(W), X.dtype)
         self.search_, self.search_recall_ = search.name, search.recall
         task.end()
         return self
@@ -203,7 +203,7 @@ class NMMP(LinearEmbedding):
         return T @ result.vectors
 
     def _maximize_ratio_trace(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> np.ndarray:
-        result = largest_shares(S_b, S_w, self.n_components)
+        result = generalized_eigh(S_b, S_w, self.n_components)
         result.warn()
         kept = slice(self.n_components or 3 * n_classes)
         self.rank_, self.n_iter_ = result.rank, result.n_iter

@@ -11,13 +11,13 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from .._array import check_integer, check_number, refuse_foreign, validate_rows
 from .._callbacks import FitTask, with_callbacks
+from .._validation import check_integer, check_number, refuse_foreign, validate_rows
 from ..descent import DescentResult
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
 from . import _starts
-from ._descending import UnitRows, affordable, best_descent, descend, keep, penalized, report, report_unmoved, telling
+from ._descending import UnitRows, best_descent, cap_penalty, descend, keep, penalized, report, report_unmoved, telling
 from .base import LinearEmbedding
 
 
@@ -197,7 +197,7 @@ class PairNCA(LinearEmbedding):
         first = {"auto": "identity" if m == X.shape[1] else "pca"}.get(self.init, self.init)
         for name in [first] + ["random"] * (self.n_init - 1):
             V = _steady_directions(X, pairs, weights, m) if steady else _starts.directions(name, X, m, None, rng)
-            yield affordable(_starts.scaled(V, X), self.alpha, X.shape[0])
+            yield cap_penalty(_starts.scaled(V, X), self.alpha, X.shape[0])
             steady = False
 
     def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:

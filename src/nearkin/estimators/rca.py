@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._array import check_integer, encode_labels, encode_partial_labels, validate_labelled_rows
 from .._callbacks import FitTask, with_callbacks
+from .._labels import encode_labels, encode_partial_labels
+from .._validation import check_integer, validate_labelled_rows
 from .._warn import warn_user
 from ..scatter import RANK_TOLERANCE, row_space, total_scatter, within_scatter
-from ..spectral import longest_spread_first, ratio_trace
+from ..spectral import largest_scatter_first, ratio_trace
 from .base import LinearEmbedding
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
@@ -136,8 +137,8 @@ class RCA(LinearEmbedding):
         self.n_components_ = self._n_kept(m)
         self.eigenvalues_ = -result.values[: self.n_components_]
         self.objective_ = float(self.eigenvalues_.sum())
-        V = longest_spread_first(result.vectors, -result.values)[:, : self.n_components_]
-        self.components_ = (np.sqrt(n) * rows.lift(V)).astype(X.dtype, copy=False)
+        V = largest_scatter_first(result.vectors, -result.values)[:, : self.n_components_]
+        self.components_ = (np.sqrt(n) * rows.back_project(V)).astype(X.dtype, copy=False)
         task.end()
         return self
 

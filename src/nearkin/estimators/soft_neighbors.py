@@ -10,16 +10,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._array import (
-    as_rows,
-    check_integer,
-    check_number,
-    encode_labels,
-    refuse_foreign,
-    row_blocks,
-    validate_labelled_rows,
-    validate_rows,
-)
+from .._blocks import row_blocks
+from .._labels import encode_labels
+from .._validation import as_rows, check_integer, check_number, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
 from ._starts import unit_distance
 

@@ -8,16 +8,16 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-from .._array import (
+from .._callbacks import FitTask, with_callbacks
+from .._labels import encode_partial_labels
+from .._validation import (
     check_integer,
     check_n_neighbors,
     check_number,
-    encode_partial_labels,
     validate_affinity,
     validate_labelled_rows,
     validate_rows,
 )
-from .._callbacks import FitTask, with_callbacks
 from .._warn import warn_user
 from ..graphs import laplacian
 from ..neighbors import Searcher, searcher

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import encode_partial_labels, require_two_classes, validate_labelled_rows, validate_rows
+from .._labels import encode_partial_labels, require_two_classes
+from .._validation import validate_labelled_rows, validate_rows
 from ._label_cost import voters
 from .tdl import TDL
 

@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._array import as_rows, check_integer, check_n_neighbors, check_spread, is_missing
+from .._labels import is_missing
 from .._memory import available_memory
+from .._validation import as_rows, check_integer, check_n_neighbors, check_spread
 from .methods import RAW, Method, raw_features
-from .protocol import Budget, Protocol, Skipped, judge
+from .protocol import Budget, Protocol, Skipped, status_of
 from .results import Comparison, Fold, MethodResult, best_result, ranked
 from .task import CLASSIFICATION, Task, named_task
 
@@ -136,7 +137,7 @@ def _contest(
 ) -> None:
     """Add what a method does to `finished`, or the reason why it was given up to `notes`."""
     try:
-        finished.append(judge(method, protocol, folds, budget, notes, progress))
+        finished.append(status_of(method, protocol, folds, budget, notes, progress))
     except Skipped as reason:
         notes.append(f"{method.name} skipped: {reason}")
 

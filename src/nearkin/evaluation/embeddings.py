@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._array import as_rows, check_integer, encode_labels, row_blocks
+from .._blocks import row_blocks
+from .._labels import encode_labels
+from .._validation import as_rows, check_integer
 from ..neighbors import nearest
 from .task import CLASSIFICATION
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from .._array import is_missing, known_labels
+from .._labels import is_missing, known_labels
 from .._memory import human_bytes
 from .methods import DIMENSIONS, RAW, Method, Params
 from .results import Fold, MethodResult
@@ -190,7 +190,7 @@ def taken(X: Any, rows: np.ndarray) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def judge(
+def status_of(
     method: Method,
     protocol: Protocol,
     folds: list[Fold],

@@ -18,7 +18,7 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold, KFold, Strat
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils.validation import column_or_1d
 
-from .._array import encode_labels, is_missing, known_labels
+from .._labels import encode_labels, is_missing, known_labels
 from .methods import Method, default_methods, regression_methods, semi_supervised_methods
 
 PILOT_ROWS = 1000
@@ -58,7 +58,7 @@ class Task(ABC):
     unit: str
     prefix: str
     points: str
-    claim: str
+    check_writable: str
     rows: str
     praise: str
     title: str
@@ -134,7 +134,7 @@ class Task(ABC):
 
     def said(self, score: float) -> str:
         """Return what is said of a vote with this score, e.g. "right in 95.4%"."""
-        return self.claim.format(self.figure(score))
+        return self.check_writable.format(self.figure(score))
 
 
 class Classification(Task):
@@ -145,7 +145,7 @@ class Classification(Task):
     headings = ("accuracy %", "balanced %")
     factor, decimals, unit = 100, 1, "%"
     prefix, points = "", " points"
-    claim, rows = "right in {}", "of"
+    check_writable, rows = "right in {}", "of"
     praise = "makes nearest neighbours right more often"
     title, axis = "Accuracy", "held-out rows right (%)"
 
@@ -240,7 +240,7 @@ class Regression(Task):
     headings = ("R²", "MAE")
     factor, decimals, unit = 1, 3, ""
     prefix, points = "R² ", ""
-    claim, rows = "at R² {}", "on"
+    check_writable, rows = "at R² {}", "on"
     praise = "lets nearest neighbours predict better"
     title, axis = "R²", "R² on held-out rows"
 

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
-from .._array import as_rows, known_labels
+from .._labels import known_labels
+from .._validation import as_rows
 from .methods import DIMENSIONS, RAW, Params
 from .protocol import FAILURES, NO_ROWS, Protocol, fit_partly, taken
 from .results import Comparison, Fold, MethodResult

@@ -13,7 +13,7 @@ deterministic), with a neighbours transformer or from distances that are given; 
 
 from .choice import choose_search as choose_search
 from .choice import searcher as searcher
-from .inverted import ApproximateSearch as ApproximateSearch
+from .ivf import ApproximateSearch as ApproximateSearch
 from .lists import BYTES_PER_PAIR as BYTES_PER_PAIR
 from .lists import closest_pairs as closest_pairs
 from .lists import nearest as nearest

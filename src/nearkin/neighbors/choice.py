@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .inverted import ApproximateSearch, Inverted
+from .ivf import ApproximateSearch, IVFSearch
 from .search import EXACT, Indexed, Listed, Searcher, transformed, validate_distances
 
 APPROXIMATE_ROWS = 100_000
@@ -45,9 +45,9 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     if isinstance(search, str) and search == "exact":
         return EXACT
     if isinstance(search, str) and search == "approximate":
-        return Inverted(ApproximateSearch())
+        return IVFSearch(ApproximateSearch())
     if isinstance(search, ApproximateSearch):
-        return Inverted(search)
+        return IVFSearch(search)
     if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
         return Indexed(transformed(search), type(search).__name__)
     raise ValueError(

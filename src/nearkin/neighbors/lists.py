@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._array import as_rows, densified, encode_labels
+from .._blocks import densified
+from .._labels import encode_labels
 from .._memory import require_memory
+from .._validation import as_rows
 from .search import EXACT, Relation, Searcher
 
 BYTES_PER_PAIR = 45  # measured peak of `closest_pairs`, for one listed neighbour
@@ -62,7 +64,7 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXAC
     The exact search compares sum_c n_c^2 pairs.
     """
     X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
-    return search.lists(X, codes, np.minimum(k, sizes[codes] - 1), Relation.KIN)
+    return search.lists(X, codes, np.minimum(k, sizes[codes] - 1), Relation.SAME)
 
 
 def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -81,7 +83,7 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
     The exact search compares at most n^2 pairs.
     """
     X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
-    return search.lists(X, codes, np.minimum(k, len(codes) - sizes[codes]), Relation.STRANGERS)
+    return search.lists(X, codes, np.minimum(k, len(codes) - sizes[codes]), Relation.OTHER)
 
 
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:

@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
 from threadpoolctl import threadpool_limits
 
-from .._array import near_origin, row_blocks
+from .._blocks import near_origin, row_blocks
 from .._warn import warn_user
 
 # A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
@@ -27,12 +27,12 @@ class Relation(enum.Enum):
     """Which rows may be listed."""
 
     ANY = "all"
-    KIN = "same class"
-    STRANGERS = "other classes"
+    SAME = "same class"
+    OTHER = "other classes"
 
     def holds(self, codes: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Say for pairs of rows whether j may be in the list of i."""
-        if self is Relation.STRANGERS:
+        if self is Relation.OTHER:
             return codes[i] != codes[j]
         return (i != j) & (codes[i] == codes[j])
 
@@ -107,9 +107,7 @@ class Indexed:
         """Return G as `nearest` does; dense X is moved near its mean, far from which distances would cancel."""
         X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
-        {Relation.ANY: self._any, Relation.KIN: self._kin, Relation.STRANGERS: self._strangers}[relation](
-            lists, X, codes
-        )
+        {Relation.ANY: self._any, Relation.SAME: self._kin, Relation.OTHER: self._strangers}[relation](lists, X, codes)
         return lists.to_csr()
 
     def _any(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
@@ -121,10 +119,10 @@ class Indexed:
         with threadpool_limits(1):  # to wake threads for a handful of rows costs more than the search
             for members in classes:
                 if len(members) <= SMALL_CLASS:
-                    self._fill(lists, X, codes, Relation.KIN, members, members, lists.lengths[members].max() + 1)
+                    self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)
         for members in classes:
             if len(members) > SMALL_CLASS:
-                self._fill(lists, X, codes, Relation.KIN, members, members, lists.lengths[members].max() + 1)
+                self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)
 
     def _strangers(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
         sizes = np.bincount(codes)
@@ -133,10 +131,10 @@ class Indexed:
         if small.any():
             # Among the k + n_c nearest at most n_c are kin, so at least k are strangers.
             n_found = (lists.lengths + sizes[codes])[small].max()
-            self._fill(lists, X, codes, Relation.STRANGERS, everybody[small], everybody, n_found)
+            self._fill(lists, X, codes, Relation.OTHER, everybody[small], everybody, n_found)
         for c in np.flatnonzero(sizes > SMALL_CLASS):
             members, others = everybody[codes == c], everybody[codes != c]
-            self._fill(lists, X, codes, Relation.STRANGERS, members, others, lists.lengths[members].max())
+            self._fill(lists, X, codes, Relation.OTHER, members, others, lists.lengths[members].max())
 
     def _fill(
         self,

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._threads import Value, in_threads
-from .matches import Classes
+from .._parallel import Value, in_threads
 from .nca import through
+from .pair_weights import SameClass
 from .stochastic import TILE_ENTRIES, TILE_ROWS, factors
 
 PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache of a core
@@ -152,7 +152,7 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
     O(n^2 m) time, O(n m + q) memory for q listed rows and a tile for every thread.
     """
     n = len(Z)
-    classes = Classes(codes)
+    classes = SameClass(codes)
     order = classes.order.astype(np.int32)
     Z, codes = Z[order], codes[order]
     with_ones, operand = factors(Z)

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._array import namespace, row_blocks
-from .._threads import Value, in_threads
+from .._blocks import namespace, row_blocks
+from .._parallel import Value, in_threads
 from . import stochastic
-from .matches import Matches
+from .pair_weights import PairWeights
 from .stochastic import Candidates, Terms, among_all, among_candidates
 
 
-def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: Candidates | None = None) -> Value:
+def expected_accuracy(A: Any, X: Any, matches: PairWeights, candidates: Candidates | None = None) -> Value:
     """Return f(A), the expected number of rows that a stochastic neighbour labels right, and its gradient (eq. 3, 5).
 
     Parameters
@@ -49,7 +49,7 @@ def expected_accuracy(A: Any, X: Any, matches: Matches, candidates: Candidates |
     return _objective(A, X, matches, candidates, stochastic.expected_matches)
 
 
-def log_likelihood(A: Any, X: Any, matches: Matches, candidates: Candidates | None = None) -> Value:
+def log_likelihood(A: Any, X: Any, matches: PairWeights, candidates: Candidates | None = None) -> Value:
     """Return g(A), the log-probability that all rows are labelled right, and its gradient (eq. 6, 7).
 
     A row without any match, alone in its class, is left out. Otherwise as `expected_accuracy`.
@@ -117,7 +117,7 @@ def _sum_of_products(G: np.ndarray, X: np.ndarray) -> np.ndarray:
     return in_threads(part, row_blocks(len(X), X.shape[1]), X.size)[1]
 
 
-def _objective(A: Any, X: Any, matches: Matches, candidates: Candidates | None, terms: Terms) -> Value:
+def _objective(A: Any, X: Any, matches: PairWeights, candidates: Candidates | None, terms: Terms) -> Value:
     if candidates is None:
         return through(A, X, lambda Z: among_all(Z, matches, terms))
     return through(A, X, lambda Z: among_candidates(Z, candidates, matches, terms))

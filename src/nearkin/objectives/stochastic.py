@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._array import namespace, row_blocks
-from .._threads import Value, in_threads
-from .matches import Matches
+from .._blocks import namespace, row_blocks
+from .._parallel import Value, in_threads
+from .pair_weights import PairWeights
 
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
@@ -52,7 +52,7 @@ def log_matches(log_q: Any) -> tuple[Any, Any]:
 Terms = Callable[[Any], tuple[Any, Any]]
 
 
-def among_all(Z: Any, matches: Matches, terms: Terms, share: slice = slice(None)) -> Value:
+def among_all(Z: Any, matches: PairWeights, terms: Terms, share: slice = slice(None)) -> Value:
     """Return the objective, and its gradient with respect to Z, where every other row is a possible neighbour.
 
     Parameters
@@ -91,7 +91,7 @@ def among_all(Z: Any, matches: Matches, terms: Terms, share: slice = slice(None)
 
 
 def _sum_of_tiles(
-    Z: Any, order: np.ndarray, matches: Matches, terms: Terms, tiles: Sequence[tuple[slice, slice]]
+    Z: Any, order: np.ndarray, matches: PairWeights, terms: Terms, tiles: Sequence[tuple[slice, slice]]
 ) -> Value:
     """Return value and gradient of the rows of some tiles; Z is in the order of the tiles."""
     xp = namespace(Z)
@@ -196,7 +196,7 @@ class Candidates:
         return rows, cls(place[near], place[far], n_rows)
 
 
-def among_candidates(Z: np.ndarray, candidates: Candidates, matches: Matches, terms: Terms) -> Value:
+def among_candidates(Z: np.ndarray, candidates: Candidates, matches: PairWeights, terms: Terms) -> Value:
     """Return the objective and its gradient as `among_all` does, estimated from the candidates.
 
     Parameters

@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression
 
 from ..estimators import LPP, DiscriminativeProjections, DiscriminativeProjectionsClassifier
 from ..evaluation import Shares, neighborhood_preservation, same_class_among
-from ..graphs import either, heat_kernel
+from ..graphs import heat_kernel, union
 from ..neighbors import nearest
 from ..plotting import COLORS, MARKERS
 from .data import Data, MissingDataError
@@ -24,7 +24,7 @@ from .pictures import blank, legend, panels, scatter
 from .splits import codes_of, of_each_class
 
 SHOWN = (1, 2, 3, 5, 10)
-KIN = "one of the same class among K, % of rows"
+SAME = "one of the same class among K, % of rows"
 Maps = dict[str, np.ndarray]
 
 
@@ -42,7 +42,7 @@ def figures_2_5(run: Run) -> Iterator[str]:
     y = y.astype(int)
     few = some_of_each(y, 0.5)
     labelled = few >= 0
-    W = either(heat_kernel(nearest(X, 10)))
+    W = union(heat_kernel(nearest(X, 10)))
     dp = DiscriminativeProjections(50).fit(X, few, affinity=W)
     lda = LinearDiscriminantAnalysis().fit(X[labelled], y[labelled]).transform(X)
     Z, lpp = dp.transform(X), LPP(50).fit_transform(X)
@@ -50,7 +50,7 @@ def figures_2_5(run: Run) -> Iterator[str]:
     yield "Figure 3, one of the same class among K:"
     maps = {"DP, 50-D": Z, "DP, 9-D": Z[:, :9], "LDA, 9-D": lda, "LPP, 50-D": lpp, "LPP, 9-D": lpp[:, :9], "raw": X}
     kin = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
-    yield from _told(run, kin, "dp-figure3", KIN)
+    yield from _told(run, kin, "dp-figure3", SAME)
     yield "The paper's order: DP in 50 and in 9 dimensions and LDA alike, much better than LPP in both."
     yield from _figure_4(run, X, y, few)
     close = DiscriminativeProjections(2, mu=1e-10).fit(X, few, affinity=W)
@@ -113,7 +113,7 @@ def figures_6_7(run: Run) -> Iterator[str]:
     yield "The paper's order: DP and LPP in 100 dimensions alike, much better than all that has 3."
     yield "Figure 7, one of the same class among K:"
     kin = {name: same_class_among(Z, y, labelled=labelled) for name, Z in (maps | {"raw": turned}).items()}
-    yield from _told(run, kin, "dp-figure7", KIN)
+    yield from _told(run, kin, "dp-figure7", SAME)
     yield "The paper's order: DP in 100 dimensions slightly better than DP in 3 and LDA, these much better than LPP."
 
 
@@ -248,7 +248,7 @@ def _beyond_reach(data: str, scores: dict[str, list[float]], column: int) -> str
 
 def judged(run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int) -> dict[str, list[float]]:
     """Return the accuracies of every row of Table 1."""
-    W = either(heat_kernel(nearest(X, 10)))
+    W = union(heat_kernel(nearest(X, 10)))
     lpp = LPP(30).fit_transform(X)
     scores: dict[str, list[float]] = {name: [] for name in TABLE_1}
     for _, rng in run.repeat(data, n_splits):

@@ -19,7 +19,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
 from ..estimators import TDL, LaplacianEigenmaps
-from ..graphs import binary, either, heat_kernel
+from ..graphs import binary, heat_kernel, union
 from ..neighbors import nearest
 from ..tangent import tangent_graph
 from .data import MissingDataError
@@ -194,9 +194,9 @@ def _scores(
 
 
 GRAPHS: dict[str, Callable[[csr_array], csr_array]] = {
-    "either": lambda G: either(binary(G)),
+    "either": lambda G: union(binary(G)),
     "mean": lambda G: csr_array((binary(G) + binary(G).T) / 2),
-    "either, heat": lambda G: either(heat_kernel(G)),
+    "either, heat": lambda G: union(heat_kernel(G)),
 }
 PRINTED = {
     "Euclidean": (Printed(96.13, 0.07), Printed(95.91, 0.07)),

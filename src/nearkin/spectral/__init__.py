@@ -9,20 +9,20 @@ Nothing is regularized silently.
 """
 
 from .criteria import (
-    largest_shares,
-    longest_spread_first,
+    generalized_eigh,
+    largest_scatter_first,
     range_basis,
     ratio_trace,
     trace_difference,
     trace_ratio,
-    with_unit_pull,
+    unit_within_scatter,
 )
 from .lanczos import ZERO, choose_solver
 from .result import SpectralResult, Status
 from .smallest import smallest_eigenpairs, smallest_of_dense
 
 __all__ = [
-    "ZERO", "SpectralResult", "Status", "choose_solver", "largest_shares", "longest_spread_first", "range_basis",
+    "ZERO", "SpectralResult", "Status", "choose_solver", "generalized_eigh", "largest_scatter_first", "range_basis",
     "ratio_trace", "smallest_eigenpairs", "smallest_of_dense", "trace_difference", "trace_ratio",
-    "with_unit_pull",
+    "unit_within_scatter",
 ]  # fmt: skip

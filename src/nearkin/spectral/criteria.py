@@ -25,7 +25,7 @@ from scipy.linalg import eigh, norm, qr, svd
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .lanczos import ZERO, choose_solver, lanczos_largest
-from .result import SpectralResult, Status, backward_error, judge
+from .result import SpectralResult, Status, backward_error, status_of
 
 TIE = 1e-6  # relative: eigenvalues closer than this are equal
 LEAST_PULL = 1e-4  # of the scatter of a direction, to set its scale by
@@ -56,7 +56,7 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         values, V = eigh(A)
         V, size = V[:, :m], 0.0
     residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
-    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, judge(residual), m)
+    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, status_of(residual), m)
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
@@ -103,11 +103,11 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
     residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
-    status = Status.RANK_DEFICIENT if asked > rank else judge(residual)
+    status = Status.RANK_DEFICIENT if asked > rank else status_of(residual)
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, asked)
 
 
-def largest_shares(push: np.ndarray, pull: np.ndarray, n_components: int | None = None) -> SpectralResult:
+def generalized_eigh(push: np.ndarray, pull: np.ndarray, n_components: int | None = None) -> SpectralResult:
     """Maximize tr((V'(push + pull)V)^-1 V'push V): the directions in which most of the scatter is push.
 
     They are those of `push v = lambda pull v`, largest lambda first, with the share `lambda / (1 + lambda)` in its
@@ -137,13 +137,13 @@ def largest_shares(push: np.ndarray, pull: np.ndarray, n_components: int | None 
         raise ValueError("The graphs tie no two rows that differ: use more neighbours, or drop duplicated rows.")
     result = ratio_trace(pull, both)
     asked = n_components or result.rank
-    V = longest_spread_first(result.vectors, result.values)[:, :asked]
+    V = largest_scatter_first(result.vectors, result.values)[:, :asked]
     shares = np.clip(1 - result.values[:asked], 0, 1)
     status = Status.FLAT if shares[0] <= ZERO else Status.RANK_DEFICIENT if asked > result.rank else result.status
     return replace(result, vectors=V, values=shares, objective=float(shares.sum()), status=status, asked=asked)
 
 
-def with_unit_pull(result: SpectralResult) -> SpectralResult:
+def unit_within_scatter(result: SpectralResult) -> SpectralResult:
     """Scale the directions of `largest_shares` so that v'pull v = 1, with its limit where pull (nearly) vanishes.
 
     A direction in which pull is less than 1e-4 of the scatter counts as if it were: v'(push + pull)v = 10^4. It counts
@@ -152,7 +152,7 @@ def with_unit_pull(result: SpectralResult) -> SpectralResult:
     return replace(result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_PULL)))
 
 
-def longest_spread_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
+def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return V with the columns of equal values turned so that they are orthogonal, the shortest first.
 
     For V'BV = I: v'Bv is the same for all of them, so the shortest is the direction of most scatter for its length.

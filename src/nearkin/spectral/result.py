@@ -86,6 +86,6 @@ def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
     return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
 
 
-def judge(residual: float) -> Status:
+def status_of(residual: float) -> Status:
     """Say whether a backward error is that of a solution."""
     return Status.OPTIMAL if residual <= 1e-6 else Status.NOT_CONVERGED

@@ -22,7 +22,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from threadpoolctl import threadpool_limits
 
 from .._memory import require_memory
-from .result import SpectralResult, Status, backward_error, judge
+from .result import SpectralResult, Status, backward_error, status_of
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = 8000  # rows up to which it may solve, in a minute, what the iteration has left unsolved
@@ -116,7 +116,7 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
     m = min(n_pairs, len(H))
     values, B = eigh(H, subset_by_index=[0, m - 1])
     residual = backward_error(H @ B - B * values, B, np.sqrt(np.square(H).sum(axis=0).max()))
-    status = Status.RANK_DEFICIENT if n_pairs > m else judge(residual)
+    status = Status.RANK_DEFICIENT if n_pairs > m else status_of(residual)
     return SpectralResult(Q @ B, values, float(values.sum()), len(H), 1, residual, 0.0, status, n_pairs)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from .._array import row_blocks
+from .._blocks import row_blocks
 from .._warn import warn_user
-from .products import TILE, Tile
 from .search import members_of
+from .tiles import TILE, Tile
 
 ONE_ROUND = 256  # lists that one k-means makes
 PER_CENTRE = 40  # rows from which the centre of a list is learned
@@ -25,7 +25,7 @@ Clustering = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Filing:
+class CoarseQuantizer:
     """Which list every row is in; a list holds rows of one group.
 
     Attributes
@@ -43,7 +43,7 @@ class Filing:
     first: list[int]
 
     @classmethod
-    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> Filing:
+    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> CoarseQuantizer:
         """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share.
 
         No list is empty. Equal rows share one, so that there may be fewer.
@@ -51,7 +51,7 @@ class Filing:
         return cls._of(Z, groups, n_lists, _clustered)
 
     @classmethod
-    def _of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, cluster: Clustering) -> Filing:
+    def _of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, cluster: Clustering) -> CoarseQuantizer:
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
             share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
@@ -75,7 +75,7 @@ class Filing:
         return np.delete(self.all_lists, slice(self.first[group], self.first[group + 1]))
 
 
-class Filed:
+class InvertedLists:
     """Rows beside those of the same list in memory.
 
     Parameters
@@ -84,7 +84,7 @@ class Filed:
     filing : Filing
     """
 
-    def __init__(self, Z: np.ndarray, filing: Filing) -> None:
+    def __init__(self, Z: np.ndarray, filing: CoarseQuantizer) -> None:
         order = np.argsort(filing.list_of, kind="stable")
         self.filing = filing
         self.sizes = np.bincount(filing.list_of, minlength=len(filing.centres))
@@ -108,7 +108,7 @@ class Filed:
                 yield rows[part], Z[part]
 
 
-class InvertedFile:
+class IVFIndex:
     """Rows in lists of near ones, for queries that come one by one.
 
     Parameters
@@ -120,7 +120,7 @@ class InvertedFile:
     def __init__(self, Z: np.ndarray, n_lists: int) -> None:
         faiss = import_faiss()
         n, d = Z.shape
-        filing = Filing.of(Z, [np.arange(n)], n_lists)
+        filing = CoarseQuantizer.of(Z, [np.arange(n)], n_lists)
         self.n_lists = len(filing.centres)
         centres = faiss.IndexFlatL2(d)
         centres.add(filing.centres)
@@ -160,7 +160,7 @@ def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     def few(Z: np.ndarray, share: int) -> tuple[np.ndarray, np.ndarray]:
         return _k_means(Z, min(share, max(ONE_ROUND, 2 * n_parts)))  # a part of many equal rows has no use for more
 
-    filing = Filing._of(Z, members_of(part), n_lists, few)
+    filing = CoarseQuantizer._of(Z, members_of(part), n_lists, few)
     return filing.centres, filing.list_of
 
 

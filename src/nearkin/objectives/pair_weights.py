@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._array import namespace, row_blocks
+from .._blocks import namespace, row_blocks
 
 
-class Matches(Protocol):
+class PairWeights(Protocol):
     """What an objective must know about right neighbours.
 
     Attributes
@@ -35,12 +35,12 @@ class Matches(Protocol):
     def log_weights(self, i: Any, j: Any, like: Any) -> Any:
         """Return log w_ij for arrays of rows i and j that broadcast, in the library and type of `like`; None for 0."""
 
-    def among(self, rows: np.ndarray) -> Matches:
+    def among(self, rows: np.ndarray) -> PairWeights:
         """Return the matches of some rows, numbered in their order."""
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class SameClass:
     """Rows of the same class match: w_ij = 1, else 0.
 
     Parameters
@@ -75,13 +75,13 @@ class Classes:
             return None
         return namespace(like).asarray(np.where(a == b, 0.0, -np.inf), dtype=like.dtype, device=like.device)
 
-    def among(self, rows: np.ndarray) -> Classes:
+    def among(self, rows: np.ndarray) -> SameClass:
         """Return the classes of some rows."""
-        return Classes(self.codes[rows])
+        return SameClass(self.codes[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class SoftMatches:
+class TargetKernel:
     """Rows match as far as their real-valued targets agree: `w_ij = exp(-(y_i - y_j)^2 / (2 h^2))`.
 
     Parameters
@@ -112,6 +112,6 @@ class SoftMatches:
         difference *= difference
         return xp.negative(difference, out=difference)
 
-    def among(self, rows: np.ndarray) -> SoftMatches:
+    def among(self, rows: np.ndarray) -> TargetKernel:
         """Return the targets of some rows; what counts as near stays."""
-        return SoftMatches(self.targets[rows], self.bandwidth)
+        return TargetKernel(self.targets[rows], self.bandwidth)

@@ -19,11 +19,12 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.metrics import euclidean_distances
 
-from .._array import check_integer, near_origin, row_blocks
-from .._threads import Value, in_threads
-from .filing import Filed, Filing, InvertedFile, import_faiss
-from .products import TILE, Tile, nearest_candidates
+from .._blocks import near_origin, row_blocks
+from .._parallel import Value, in_threads
+from .._validation import check_integer
+from .quantizer import CoarseQuantizer, InvertedLists, IVFIndex, import_faiss
 from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
+from .tiles import TILE, Tile, nearest_candidates
 
 BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
 TOGETHER = 512  # rows of such a class, or of a list, that look at once
@@ -93,7 +94,7 @@ class ApproximateSearch(BaseEstimator):
         self.check_recall = check_recall
 
 
-class Inverted:
+class IVFSearch:
     """The searcher that an `ApproximateSearch` describes; it projects and files the same rows once."""
 
     name = "approximate"
@@ -106,7 +107,7 @@ class Inverted:
         self.n_rerank = _number(knobs.n_rerank, "n_rerank")
         self.recall: dict[str, float] | None = {} if knobs.check_recall else None
         self._projected: tuple[Any, np.ndarray] | None = None
-        self._filed: tuple[np.ndarray, np.ndarray, Filed] | None = None
+        self._filed: tuple[np.ndarray, np.ndarray, InvertedLists] | None = None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, or most of it."""
@@ -131,7 +132,7 @@ class Inverted:
         """Return an index over rows, for queries that are not among them."""
         n = X.shape[0]
         project = projection(X, self.n_components)
-        file = InvertedFile(project(X), self._n_lists(n, LISTS))
+        file = IVFIndex(project(X), self._n_lists(n, LISTS))
         r = int(self._ranked_again(np.array(min(n_found, n)), n))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -157,16 +158,16 @@ class Inverted:
             self._projected = (numbers, projection(X, self.n_components)(X))
         return self._projected[1]
 
-    def _filed_by(self, codes: np.ndarray, Z: np.ndarray) -> Filed:
+    def _filed_by(self, codes: np.ndarray, Z: np.ndarray) -> InvertedLists:
         """Return the rows of every class in lists of their own; those of the small classes share, in the last ones."""
         if self._filed is None or self._filed[0] is not Z or not np.array_equal(self._filed[1], codes):
             classes = members_of(codes)
             groups = [members for members in classes if len(members) > SMALL_CLASS]
             small = [members for members in classes if len(members) <= SMALL_CLASS]
-            filing = Filing.of(
+            filing = CoarseQuantizer.of(
                 Z, [*groups, *([np.concatenate(small)] if small else [])], self._n_lists(len(Z), LISTS_TOGETHER)
             )
-            self._filed = (Z, codes, Filed(Z, filing))
+            self._filed = (Z, codes, InvertedLists(Z, filing))
         return self._filed[2]
 
     def _searches(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, relation: Relation) -> Iterator[Search]:
@@ -174,7 +175,7 @@ class Inverted:
         sizes = np.bincount(codes)
         large = np.flatnonzero(sizes > SMALL_CLASS)  # the groups of the filing; behind them the small classes
         asking = wanted > 0
-        if relation is Relation.STRANGERS:
+        if relation is Relation.OTHER:
             filed = self._filed_by(codes, Z)
             for group in range(len(large)):
                 yield from self._by_lists(filed, group, partial(filed.filing.lists_but, group), asking, wanted)
@@ -191,7 +192,7 @@ class Inverted:
             yield from self._by_lists(filed, group, partial(filed.filing.lists_of, group), asking, wanted + 1)
 
     def _by_lists(
-        self, filed: Filed, group: int, lists: Callable[[], np.ndarray], asking: np.ndarray, enough: np.ndarray
+        self, filed: InvertedLists, group: int, lists: Callable[[], np.ndarray], asking: np.ndarray, enough: np.ndarray
     ) -> Iterator[Search]:
         """Yield the searches of a group: the rows of a list look through the lists nearest to it."""
         for number in filed.filing.lists_of(group):

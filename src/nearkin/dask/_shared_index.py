@@ -1,6 +1,6 @@
 """Rows change places: those that are near each other come together in lists, and lists side by side in one block.
 
-The lists are like those of one machine (`nearkin.neighbors.inverted`): each with rows of one class; the classes of at
+The lists are like those of one machine (`nearkin.neighbors.ivf`): each with rows of one class; the classes of at
 most 64 rows share lists. All blocks share them: their centres are learned from some rows of every block.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 from distributed import Future
 from scipy.linalg import eigh
 
-from ..neighbors.filing import Filing, import_faiss
-from ..neighbors.inverted import LISTS, PROBES, Inverted, n_dimensions
+from ..neighbors.ivf import LISTS, PROBES, IVFSearch, n_dimensions
+from ..neighbors.quantizer import CoarseQuantizer, import_faiss
 from ..neighbors.search import SMALL_CLASS, members_of
 from ._scatter import total_scatter
 from ._search import Lists, members_by_class
@@ -43,7 +43,7 @@ class FiledRows(Rows):
 
 
 @dataclass(frozen=True)
-class Catalogue(Sized):
+class SharedIndex(Sized):
     """The lists that all blocks share.
 
     Attributes
@@ -61,7 +61,7 @@ class Catalogue(Sized):
         How many rows found there are ranked again by their distances in all features; 0 for the usual number.
     """
 
-    filing: Filing
+    filing: CoarseQuantizer
     sizes: np.ndarray
     class_sizes: np.ndarray
     projection: np.ndarray | None
@@ -108,7 +108,7 @@ def groups_of(class_sizes: np.ndarray) -> np.ndarray:
     return np.where(large, np.cumsum(large) - 1, large.sum())
 
 
-def filed(search: Inverted, work: Work, table: Table) -> FiledTable:
+def filed(search: IVFSearch, work: Work, table: Table) -> FiledTable:
     """Return the rows of a table in lists of near ones, in about as many blocks as before, of equal sizes.
 
     The table is used up: a block of it goes as soon as its rows have gone. O(n L d) time for L lists in d dimensions;
@@ -199,15 +199,15 @@ def sampled(
     return _projected(rows.X[chosen], projection), rows.codes[chosen]
 
 
-def centred(samples: list[tuple[np.ndarray, np.ndarray]], *, n_lists: int, **how: Any) -> Catalogue:
+def centred(samples: list[tuple[np.ndarray, np.ndarray]], *, n_lists: int, **how: Any) -> SharedIndex:
     """Return the lists that some rows of all blocks make, yet without their sizes; who made them is forgotten."""
     Z, codes = (np.concatenate(parts) for parts in zip(*samples, strict=True))
-    empty = Catalogue(Filing(Z[:0], codes[:0], [0]), codes[:0], **how)
-    filing = Filing.of(Z, members_of(empty.group_of[codes]), n_lists)
+    empty = SharedIndex(CoarseQuantizer(Z[:0], codes[:0], [0]), codes[:0], **how)
+    filing = CoarseQuantizer.of(Z, members_of(empty.group_of[codes]), n_lists)
     return replace(empty, filing=replace(filing, list_of=filing.list_of[:0]))
 
 
-def nearest_lists(rows: Rows, catalogue: Catalogue) -> np.ndarray:
+def nearest_lists(rows: Rows, catalogue: SharedIndex) -> np.ndarray:
     """Return the number of every row's list, the nearest of its group."""
     Z, lists = catalogue.projected(rows.X), np.empty(len(rows.X), np.int32)
     for group, members in members_by_class(catalogue.group_of[rows.codes]):
@@ -218,12 +218,12 @@ def nearest_lists(rows: Rows, catalogue: Catalogue) -> np.ndarray:
     return lists
 
 
-def list_sizes(lists: np.ndarray, catalogue: Catalogue) -> np.ndarray:
+def list_sizes(lists: np.ndarray, catalogue: SharedIndex) -> np.ndarray:
     """Return how many rows of a block are in every list."""
     return np.bincount(lists, minlength=len(catalogue.filing.centres))
 
 
-def with_sizes(catalogue: Catalogue, sizes: np.ndarray) -> Catalogue:
+def with_sizes(catalogue: SharedIndex, sizes: np.ndarray) -> SharedIndex:
     """Return the catalogue with the sizes of its lists."""
     return replace(catalogue, sizes=sizes)
 

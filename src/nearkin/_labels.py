@@ -1,0 +1,82 @@
+"""How labels are read: their classes as numbers 0, 1, ..., and -1 where there is none. A leaf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+
+def has_target(y: np.ndarray) -> np.ndarray:
+    """Say for every row whether it has a target; of several targets, all."""
+    return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+
+
+def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes of `y` and, for every row, the position of its class.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing (None, NaN), mix strings and numbers, are real numbers, or form a single class.
+    """
+    y = column_or_1d(y, warn=True)
+    missing = is_missing(y)
+    if missing.any():
+        raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
+    classes, codes = _distinct(y)
+    require_two_classes(classes)
+    return classes, codes
+
+
+def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `encode_labels` does, with position -1 for rows without a label: the number -1, None or NaN.
+
+    The string "-1" is a class. A single class will do, or none at all.
+    """
+    y = column_or_1d(y, warn=True)
+    known = ~is_missing(y)
+    known[known] = y[known] != -1
+    classes, positions = _distinct(y[known])
+    codes = np.full(len(y), -1)
+    codes[known] = positions
+    return classes, codes
+
+
+def require_two_classes(classes: np.ndarray) -> None:
+    """Raise a ValueError when there is one class, or none."""
+    if len(classes) < 2:
+        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
+        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
+
+
+def check_shared_labels(codes: np.ndarray) -> None:
+    """Raise a ValueError when every class 0, 1, ... has a single row."""
+    if codes.max() + 1 == len(codes):
+        raise ValueError("y gives no two rows the same label: every class has a single row, nobody has kin.")
+
+
+def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the labels of rows that have one; of numbers or truth values kept as objects, for the gaps, plain ones."""
+    y = y[rows]
+    return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
+
+
+def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes of labels, none of them missing, and the position of each; refuse what is no class."""
+    if y.dtype == object:
+        if len({isinstance(label, str) for label in y}) > 1:
+            raise ValueError("y mixes strings with other labels: give all labels one type, e.g. y.astype(str).")
+        y = np.array(y.tolist())
+    with np.errstate(invalid="ignore"):  # infinite labels are refused; no word about their cast besides
+        check_classification_targets(y)
+    return np.unique(y, return_inverse=True)
+
+
+def is_missing(labels: np.ndarray) -> np.ndarray:
+    """Say for every label whether it is none: None, NaN, NaT or pandas' NA."""
+    if labels.dtype != object:
+        return labels != labels
+    return np.array([label is None or type(label).__name__ == "NAType" or label != label for label in labels])

@@ -1,0 +1,66 @@
+"""A parallel map over threads, each of which calls BLAS with one thread.
+
+BLAS with threads of its own does worse: its idle threads keep spinning for a while, on the cores that the tiles need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+FEW_ENTRIES = 2**18  # below, one thread is quicker than two
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work: int) -> list[Result]:
+    """Return `function` of every item, by as many threads as BLAS may use, which itself uses one meanwhile.
+
+    `work`, in array entries touched in all, decides whether threads are worth their while.
+    """
+    threads = 1 if work < FEW_ENTRIES else n_threads()
+    with _controller().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(threads) as executor:
+            return list(executor.map(function, items))
+
+
+def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """Cut items into one part a thread, each of which adds up what it computes."""
+    t = n_threads()
+    return [items[start::t] for start in range(min(t, len(items)))]
+
+
+def n_threads() -> int:
+    """Return how many threads BLAS may use here."""
+    return max([1, *(library["num_threads"] for library in _controller().select(user_api="blas").info())])
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return the libraries that have threads; to look for them takes milliseconds."""
+    return ThreadpoolController()
+
+
+Value = tuple[float, Any]
+
+
+def in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *, one: bool = False) -> Value:
+    """To be replaced by `parallel_map`: the sum of `part` over shares of the items."""
+    if one:
+        return part(items)
+    threads = 1 if work < FEW_ENTRIES or len(items) < 2 else n_threads()
+    with _controller().limit(limits=1, user_api="blas"):
+        if threads == 1:
+            return part(items)
+        with ThreadPoolExecutor(threads) as executor:
+            values, gradients = zip(
+                *executor.map(part, [items[start::threads] for start in range(threads)]), strict=True
+            )
+    return sum(values), sum(gradients)
