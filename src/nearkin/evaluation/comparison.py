@@ -15,7 +15,7 @@ from .._labels import is_missing
 from .._memory import available_memory
 from .._validation import as_rows, check_integer, check_n_neighbors, check_spread
 from .methods import RAW, Method, raw_features
-from .protocol import Budget, Protocol, Skipped, status_of
+from .protocol import Budget, Protocol, Skipped, evaluate
 from .results import Comparison, Fold, MethodResult, best_result, ranked
 from .task import CLASSIFICATION, Task, named_task
 
@@ -137,7 +137,7 @@ def _contest(
 ) -> None:
     """Add what a method does to `finished`, or the reason why it was given up to `notes`."""
     try:
-        finished.append(status_of(method, protocol, folds, budget, notes, progress))
+        finished.append(evaluate(method, protocol, folds, budget, notes, progress))
     except Skipped as reason:
         notes.append(f"{method.name} skipped: {reason}")
 

@@ -190,7 +190,7 @@ def taken(X: Any, rows: np.ndarray) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def status_of(
+def evaluate(
     method: Method,
     protocol: Protocol,
     folds: list[Fold],
