@@ -13,7 +13,7 @@ import time
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from nearkin.tangent import tangent_distances, tangent_graph
+from reproductions.tangent import tangent_distances, tangent_graph
 
 
 def stored(name):
@@ -56,6 +56,6 @@ if __name__ == "__main__":
     D = tangent_distances(X[rows], X, (28, 28))
     D[np.arange(200), rows] = np.inf
     true = np.argsort(D, axis=1)[:, :20]
-    print("\n| candidates | seconds | recall | ties within a class |\n| --- | --- | --- | --- |")
+    print("\n| candidates | seconds | recall | edges within a class |\n| --- | --- | --- | --- |")
     for n_candidates in (100, 200, 400, 800):
         graph(X, y, n_candidates, rows, true)

@@ -17,7 +17,6 @@ ALLOWED = {
     **{leaf: set() for leaf in LEAVES},
     "neighbors": LEAVES,
     "graphs": LEAVES,
-    "tangent": LEAVES | {"neighbors"},
     "scatter": LEAVES | {"graphs"},
     "spectral": LEAVES,
     "objectives": LEAVES,
@@ -26,8 +25,7 @@ ALLOWED = {
     "datasets": LEAVES,
     "evaluation": LEAVES | {"estimators", "neighbors"},
     "plotting": LEAVES | {"estimators", "evaluation"},
-    "papers": LEAVES | {"estimators", "evaluation", "plotting", "datasets", "neighbors", "graphs", "tangent"},
-    "app": LEAVES | {"neighbors", "estimators", "evaluation", "plotting", "datasets", "papers", "dask", "__init__"},
+    "app": LEAVES | {"neighbors", "estimators", "evaluation", "plotting", "datasets", "dask", "__init__"},
     "dask": LEAVES | {"estimators", "neighbors", "graphs", "scatter", "spectral", "objectives"},
     "__init__": {"estimators", "neighbors"},
 }

@@ -1,4 +1,4 @@
-"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`, `papers`.
+"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`.
 
 Results go to standard output, progress, remarks and errors to standard error. Exit codes: 0 done, 2 bad input (one line
 says what and how to mend it), 130 interrupted (what was finished is printed first).
@@ -62,18 +62,6 @@ examples:
   nearkin transform topics.skops embeddings/ -o short/ --dask
 """
 
-PAPERS_SAY = """\
-Print our numbers beside the printed ones, with what the paper leaves open. What needs
-data that are not at hand is skipped, with a line that says where to get them."""
-
-PAPERS = """\
-examples:
-  nearkin papers
-  nearkin papers nmmp-table4 --data folder
-  nearkin papers dne-figure1 nmmp-figure2 --figures pictures
-  nearkin papers all --quick
-"""
-
 INSPECT = """\
 examples:
   nearkin inspect scans.skops
@@ -88,14 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
-    from . import commands, console, folder_commands, papers
+    from . import commands, console, folder_commands
     from .model_file import ModelFileError
     from .table import TableError
 
     try:
         on = folder_commands if getattr(options, "dask", None) is not None else commands
-        run = papers.papers if options.command == "papers" else getattr(on, options.command)
-        return run(options, arguments)
+        return getattr(on, options.command)(options, arguments)
     except (TableError, ModelFileError, OSError, ImportError) as error:
         return _fail(console.printable(str(error)))
     except MemoryError as error:
@@ -115,7 +102,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
     _add_compare(commands)
     _add_model_commands(commands)
-    _add_papers(commands)
     return parser
 
 
@@ -222,18 +208,6 @@ def _add_dask(command: argparse.ArgumentParser) -> None:
         help="TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
         "has this address, or, without one, on all cores of this machine (needs nearkin[dask])",
     )
-
-
-def _add_papers(commands: argparse._SubParsersAction) -> None:
-    papers = _command(commands, "papers", "repeat the experiments of the papers, or list them", PAPERS, PAPERS_SAY)
-    add = papers.add_argument
-    add("experiments", nargs="*", metavar="EXPERIMENT", help="names, or all; none: list them")
-    add("--data", metavar="DIR", help="a folder of NPZ files (default: NEARKIN_DATA)")
-    add("--download", action="store_true", help="ask OpenML for what is not in the folder")
-    add("--splits", metavar="N", type=_at_least(2), help="random splits (default: as many as the paper has)")
-    add("--quick", action="store_true", help="few splits, and of large sets a part: all in 15 minutes")
-    add("--figures", metavar="DIR", default=".", help="where pictures go (default: here)")
-    add("--document", metavar="FILE", help="renew the sections of these experiments in a Markdown file")
 
 
 def _at_least(minimum: int) -> Callable[[str], int]:

@@ -1,4 +1,4 @@
-"""An experiment of a paper: what it is called, how it runs, and how its numbers are told.
+"""An experiment of a paper: what it is called, how it runs, and how its numbers are printed.
 
 An experiment yields pieces of Markdown as they are ready: tables, sentences, pictures. It computes what the paper
 shows and prints what the paper prints beside it. What the paper leaves open is said in `Experiment.settings`.
@@ -42,7 +42,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Run:
-    """What a user asked for, and where things are.
+    """What a user requested, and where things are.
 
     Attributes
     ----------

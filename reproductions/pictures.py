@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import COLORS, MARKERS
+from nearkin.plotting import COLORS, MARKERS
 
 
 def blank(width: float, height: float) -> Any:
@@ -36,7 +36,7 @@ def panels(planes: Mapping[str, np.ndarray], y: np.ndarray, *, labelled: np.ndar
 
 
 def legend(owner: Any, **options: Any) -> None:
-    """Draw the legend of dots, all large enough to be told apart."""
+    """Draw the legend of dots, all large enough to tell their colours."""
     for handle in owner.legend(frameon=False, **options).legend_handles:
         handle.set_sizes([36])
 

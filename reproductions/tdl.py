@@ -18,14 +18,15 @@ from sklearn.preprocessing import minmax_scale
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
-from ..estimators import TDL, LaplacianEigenmaps
-from ..graphs import binary, heat_kernel, union
-from ..neighbors import nearest
-from ..tangent import tangent_graph
+from nearkin.estimators import TDL, LaplacianEigenmaps
+from nearkin.graphs import binary, heat_kernel, union
+from nearkin.neighbors import nearest
+
 from .data import MissingDataError
 from .experiment import Experiment, Printed, Run, mean_std, paired, table, verdict
 from .pictures import panels
 from .splits import Split, codes_of, of_each_class, some_labels
+from .tangent import tangent_graph
 
 LAPLACIANS = ("unnormalized", "normalized")
 
@@ -133,7 +134,7 @@ def table_1(run: Run) -> Iterator[str]:
     """UCI's sets."""
     n_splits = run.splits(100)
     columns: dict[str, dict[str, list[float]]] = {}
-    loosest = []
+    smallest = []
     for problem in TABLE_1:
         try:
             X, y = run.data.rows(problem.file)
@@ -143,7 +144,7 @@ def table_1(run: Run) -> Iterator[str]:
         X = minmax_scale(X)
         W = rbf_kernel(X, gamma=1 / 0.25)
         columns[problem.name] = _scores(run, problem, X, codes_of(y), W, n_splits)
-        loosest.append(f"{problem.name} {np.min(W.sum(axis=0) - 1):.0e}")
+        smallest.append(f"{problem.name} {np.min(W.sum(axis=0) - 1):.0e}")
     there = [problem for problem in TABLE_1 if problem.name in columns]
     yield f"% of the rows without label that are right, {n_splits} splits: ours (paper; z)."
     yield table(
@@ -159,8 +160,8 @@ def table_1(run: Run) -> Iterator[str]:
         if row not in QUOTED
     )
     yield (
-        f"The row least tied to the others has ties of {', '.join(loosest)} in all. Where that is next to nothing, "
-        "each such row takes a coordinate of Laplacian Eigenmaps that are not normalized."
+        f"The smallest sum of a row's graph weights: {', '.join(smallest)}. Where it is next to nothing, each such row "
+        "takes a coordinate of Laplacian Eigenmaps that are not normalized."
     )
 
 
@@ -194,9 +195,9 @@ def _scores(
 
 
 GRAPHS: dict[str, Callable[[csr_array], csr_array]] = {
-    "either": lambda G: union(binary(G)),
+    "union": lambda G: union(binary(G)),
     "mean": lambda G: csr_array((binary(G) + binary(G).T) / 2),
-    "either, heat": lambda G: union(heat_kernel(G)),
+    "union, heat": lambda G: union(heat_kernel(G)),
 }
 PRINTED = {
     "Euclidean": (Printed(96.13, 0.07), Printed(95.91, 0.07)),
@@ -267,12 +268,12 @@ def table_2(run: Run) -> Iterator[str]:
     printed = None if run.quick else PRINTED["Euclidean"]
     yield f"{_protocol(run, X)}: ours (paper; z)." if printed else f"{_protocol(run, X)}."
     rows, z = [], {}
-    for ties in ("either", "mean"):
-        W = GRAPHS[ties](G)
+    for graph in ("union", "mean"):
+        W = GRAPHS[graph](G)
         for laplacian in LAPLACIANS:
-            pair = _pair(run, ties, X, y, W, laplacian)
-            rows.append([ties, laplacian, *pair.cells(printed)])
-            z[f"{ties}, {laplacian}"] = PRINTED["Euclidean"][0].z(pair.ours)
+            pair = _pair(run, graph, X, y, W, laplacian)
+            rows.append([graph, laplacian, *pair.cells(printed)])
+            z[f"{graph}, {laplacian}"] = PRINTED["Euclidean"][0].z(pair.ours)
     yield table(["graph", "Laplacian", *COLUMNS], rows)
     if printed:
         yield verdict("TDL", z)
@@ -286,16 +287,16 @@ def table_2(run: Run) -> Iterator[str]:
 def _past_the_paper(run: Run, X: np.ndarray, y: np.ndarray, G: csr_array) -> Iterator[str]:
     """Choose the graph and its Laplacian, for every split by its own labels."""
     yield (
-        "Past the paper: the graph (5, 10 or 20 neighbours; either, mean, or either with heat weights) and the "
+        "Past the paper: the graph (5, 10 or 20 neighbours; union, mean, or union with heat weights) and the "
         "Laplacian are those with which, after Laplacian Eigenmaps, two thirds of the labelled rows are best at the "
         "other third."
     )
     candidates = {}
     for k in (5, 10, 20):
-        for ties, graph in GRAPHS.items():
+        for name, graph in GRAPHS.items():
             W = graph(_first(G, k))
             for laplacian in LAPLACIANS:
-                candidates[k, ties, laplacian] = (W, _eigenmaps(X, W, laplacian).embedding_)
+                candidates[k, name, laplacian] = (W, _eigenmaps(X, W, laplacian).embedding_)
     taken, results = [], []
     for _, rng in run.repeat("chosen", run.splits(10)):
         few = some_labels(y, 0.05, rng)
@@ -335,7 +336,7 @@ def tangent(run: Run) -> Iterator[str]:
     rows = []
     for name, G in (("Euclidean", nearest(X, 20)), ("tangent", tangent_graph(X, (28, 28), 20))):
         for laplacian in LAPLACIANS:
-            pair = _pair(run, name, X, y, GRAPHS["either"](G), laplacian)
+            pair = _pair(run, name, X, y, GRAPHS["union"](G), laplacian)
             rows.append([name, laplacian, *pair.cells(None)])
     yield table(["distance", "Laplacian", *COLUMNS], rows)
 
@@ -356,13 +357,13 @@ def unseen(run: Run) -> Iterator[str]:
         seconds, Z = _timed(lambda: tdl.transform(X[n:]))  # noqa: B023
         outside = Split(tdl.embedding_[known], y[known], Z, y[n:]).accuracy(10)
         rows.append([laplacian, f"{inside:.2f}", f"{outside:.2f}", f"{seconds:.0f}"])
-    yield f"{len(X) - n:,} rows, judged by the 10-NN votes of {len(known):,} labelled rows of {n:,}, %:"
+    yield f"{len(X) - n:,} rows, % classified correctly by the 10-NN votes of {len(known):,} labelled rows of {n:,}:"
     yield table(["Laplacian", "in the fit", "new to it", "seconds for the new"], rows)
 
 
 MNIST = "The labelled 5 % are drawn from all rows; --quick takes the first 10,000."
-TIES = (
-    'The graph of the 20 nearest has weight 1 where either row lists the other ("either"), or 1/2 for each list that '
+LISTS = (
+    'The graph of the 20 nearest has weight 1 where either row lists the other ("union"), or 1/2 for each list that '
     'names the other ("mean").'
 )
 EXPERIMENTS = (
@@ -385,7 +386,7 @@ EXPERIMENTS = (
         ),
         table_1,
     ),
-    Experiment("tdl-table2", "TDL, Table 2: MNIST by Euclidean distance", (MNIST, TIES), table_2, threads=None),
+    Experiment("tdl-table2", "TDL, Table 2: MNIST by Euclidean distance", (MNIST, LISTS), table_2, threads=None),
     Experiment(
         "tdl-tangent",
         "TDL, section 5.3: what the prior metric is worth",

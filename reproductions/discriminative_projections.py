@@ -13,11 +13,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LinearRegression
 
-from ..estimators import LPP, DiscriminativeProjections, DiscriminativeProjectionsClassifier
-from ..evaluation import Shares, neighborhood_preservation, same_class_among
-from ..graphs import heat_kernel, union
-from ..neighbors import nearest
-from ..plotting import COLORS, MARKERS
+from nearkin.estimators import LPP, DiscriminativeProjections, DiscriminativeProjectionsClassifier
+from nearkin.evaluation import Shares, neighborhood_preservation, same_class_among
+from nearkin.graphs import heat_kernel, union
+from nearkin.neighbors import nearest
+from nearkin.plotting import COLORS, MARKERS
+
 from .data import Data, MissingDataError
 from .experiment import Experiment, Run, mean_std, table
 from .pictures import blank, legend, panels, scatter
@@ -49,8 +50,8 @@ def figures_2_5(run: Run) -> Iterator[str]:
     yield run.picture("dp-figure2", _solid_and_flat({"DP": Z, "LDA": lda, "LPP": lpp}, y), "Figure 2: all rows")
     yield "Figure 3, one of the same class among K:"
     maps = {"DP, 50-D": Z, "DP, 9-D": Z[:, :9], "LDA, 9-D": lda, "LPP, 50-D": lpp, "LPP, 9-D": lpp[:, :9], "raw": X}
-    kin = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
-    yield from _told(run, kin, "dp-figure3", SAME)
+    same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
+    yield from _curves(run, same, "dp-figure3", SAME)
     yield "The paper's order: DP in 50 and in 9 dimensions and LDA alike, much better than LPP in both."
     yield from _figure_4(run, X, y, few)
     close = DiscriminativeProjections(2, mu=1e-10).fit(X, few, affinity=W)
@@ -109,11 +110,11 @@ def figures_6_7(run: Run) -> Iterator[str]:
     yield f"{X.shape[0]:,} x {X.shape[1]:,}, DP fitted in {seconds:.0f} s."
     yield "Figure 6, the nearest neighbour is still among K:"
     kept = {name: _kept(turned, Z, labelled) for name, Z in maps.items()}
-    yield from _told(run, kept, "dp-figure6", "nearest neighbour still among K, % of rows")
+    yield from _curves(run, kept, "dp-figure6", "nearest neighbour still among K, % of rows")
     yield "The paper's order: DP and LPP in 100 dimensions alike, much better than all that has 3."
     yield "Figure 7, one of the same class among K:"
-    kin = {name: same_class_among(Z, y, labelled=labelled) for name, Z in (maps | {"raw": turned}).items()}
-    yield from _told(run, kin, "dp-figure7", SAME)
+    same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in (maps | {"raw": turned}).items()}
+    yield from _curves(run, same, "dp-figure7", SAME)
     yield "The paper's order: DP in 100 dimensions slightly better than DP in 3 and LDA, these much better than LPP."
 
 
@@ -131,7 +132,7 @@ def _kept(X: np.ndarray, Z: np.ndarray, labelled: np.ndarray) -> Shares:
     return Shares(used, unused, int(labelled.sum()), int((~labelled).sum()))
 
 
-def _told(run: Run, curves: dict[str, Shares], name: str, what: str) -> Iterator[str]:
+def _curves(run: Run, curves: dict[str, Shares], name: str, what: str) -> Iterator[str]:
     """Yield what a figure draws: as a table, as a picture, and as an order to be compared with the paper's."""
     rows = [
         [name, *(f"{100 * shares.used[k - 1]:.1f} / {100 * shares.unused[k - 1]:.1f}" for k in SHOWN)]
@@ -217,7 +218,7 @@ def table_1(run: Run) -> Iterator[str]:
     there, remarks = [], []
     for column, (data, rows) in enumerate(SETS.items()):
         try:
-            scores = judged(run, data, *rows(run.data), n_splits)
+            scores = accuracies(run, data, *rows(run.data), n_splits)
         except MissingDataError as missing:
             yield f"Skipped: {missing}."
             continue
@@ -246,7 +247,7 @@ def _beyond_reach(data: str, scores: dict[str, list[float]], column: int) -> str
     )
 
 
-def judged(run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int) -> dict[str, list[float]]:
+def accuracies(run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int) -> dict[str, list[float]]:
     """Return the accuracies of every row of Table 1."""
     W = union(heat_kernel(nearest(X, 10)))
     lpp = LPP(30).fit_transform(X)

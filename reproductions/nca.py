@@ -10,7 +10,8 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from ..estimators import NCA, RCA, SoftNeighborsClassifier
+from nearkin.estimators import NCA, RCA, SoftNeighborsClassifier
+
 from .data import MissingDataError
 from .experiment import Experiment, Run, gap, mean_std, paired, table
 from .pictures import blank, legend, scatter
@@ -80,8 +81,8 @@ def plane(n_classes: int) -> dict[str, Any]:
     }
 
 
-def judged(split: Split, model: Any, *, stochastic: bool = False) -> dict[str, float]:
-    """Return what a map makes of left-out training rows, and of test rows by several votes."""
+def accuracies(split: Split, model: Any, *, stochastic: bool = False) -> dict[str, float]:
+    """Return the accuracies on left-out training rows and, by several votes, on test rows after a map.""" ""
     mapped = split.mapped(model.fit(split.train, split.y_train).transform)
     votes = {"training": mapped.leave_one_out(1), "1-NN": mapped.accuracy(1), "3-NN": mapped.accuracy(3)}
     if stochastic:
@@ -92,7 +93,7 @@ def judged(split: Split, model: Any, *, stochastic: bool = False) -> dict[str, f
 
 def _of_all_maps(split: Split) -> dict[str, dict[str, float]]:
     maps = square() | plane(len(np.unique(split.y_train)))
-    return {name: judged(split, model, stochastic=name in ("NCA f", "NCA g")) for name, model in maps.items()}
+    return {name: accuracies(split, model, stochastic=name in ("NCA f", "NCA g")) for name, model in maps.items()}
 
 
 def figure_1(run: Run) -> Iterator[str]:
@@ -148,8 +149,8 @@ def _claim(results: dict[str, Results], ours: str, others: Sequence[str]) -> str
         difference, error = gap(_of(result, ours, "1-NN"), _of(result, best, "1-NN"))
         sign = 0 if abs(difference) <= 2 * error else int(np.sign(difference))
         found[("level with the best", "ahead of all", "behind")[sign]].append(f"{name} ({difference:+.1f} to {best})")
-    told = "; ".join(f"{what}: {', '.join(where)}" for what, where in found.items() if where)
-    return f"{ours} on test rows beside {', '.join(others)} (two standard errors count as a difference): {told}."
+    summary = "; ".join(f"{what}: {', '.join(where)}" for what, where in found.items() if where)
+    return f"{ours} on test rows beside {', '.join(others)} (two standard errors count as a difference): {summary}."
 
 
 def rings(rng: np.random.Generator, n: int = 500) -> Split:
@@ -186,7 +187,7 @@ def figure_2(run: Run) -> Iterator[str]:
             yield f"Skipped: {missing}."
             continue
         firsts[name] = several[0]
-        scores = [{way: judged(split, model)["1-NN"] for way, model in _ways().items()} for split in several]
+        scores = [{way: accuracies(split, model)["1-NN"] for way, model in _ways().items()} for split in several]
         rows.append([name, *(mean_std([score[way] for score in scores]) for way in _ways())])
     yield f"1-NN on test rows in the plane, {n_splits} splits:"
     yield table(["data", *_ways()], rows)

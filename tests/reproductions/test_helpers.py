@@ -6,10 +6,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import FunctionTransformer
 
 from nearkin.neighbors import nearest
-from nearkin.papers import discriminative_projections as dp
-from nearkin.papers import nca, tdl
-from nearkin.papers.pictures import blank, panels, scatter
-from nearkin.papers.splits import Split, codes_of, of_each_class, some_labels
+from reproductions import discriminative_projections as dp
+from reproductions import nca, tdl
+from reproductions.pictures import blank, panels, scatter
+from reproductions.splits import Split, codes_of, of_each_class, some_labels
 
 
 @pytest.fixture
@@ -68,12 +68,12 @@ class TestNCA:
         assert len(split.train) == 350
         assert len(split.test) == 150
         maps = nca.plane(5)
-        assert nca.judged(split, maps["PCA"])["1-NN"] < 60
-        assert nca.judged(split, maps["NCA"])["1-NN"] > 95
+        assert nca.accuracies(split, maps["PCA"])["1-NN"] < 60
+        assert nca.accuracies(split, maps["NCA"])["1-NN"] > 95
 
-    def test_judged_by_every_vote(self, rng):
+    def test_accuracies_of_every_vote(self, rng):
         split = nca.seventy_thirty(rng.normal(size=(90, 2)), np.repeat([0, 1, 2], 30), rng)
-        votes = nca.judged(split, FunctionTransformer(), stochastic=True)
+        votes = nca.accuracies(split, FunctionTransformer(), stochastic=True)
         assert votes["1-NN"] == split.accuracy(1)
         assert votes["training"] == split.leave_one_out(1)
         assert set(votes) == {"training", "1-NN", "3-NN", "stochastic"}
@@ -92,9 +92,9 @@ class TestNCA:
             "lost": result([70, 71, 72], [80, 81, 82.5]),
             "open": result([80, 90, 70], [81, 79, 80]),
         }
-        told = nca._claim(results, "A", ("B", "C"))
+        text = nca._claim(results, "A", ("B", "C"))
         assert (
-            "ahead of all: won (+9.8 to B); level with the best: open (+0.0 to B); behind: lost (-10.2 to B)." in told
+            "ahead of all: won (+9.8 to B); level with the best: open (+0.0 to B); behind: lost (-10.2 to B)." in text
         )
 
 
@@ -111,10 +111,10 @@ class TestDiscriminativeProjections:
 
     def test_table_1_counts_what_guessing_beats(self):
         scores = {name: [50.0, 60.0] for name in dp.TABLE_1} | {"largest class": [66.0, 66.0], "original": [99.0, 99.0]}
-        told = dp._beyond_reach("mushroom", scores, 1)
-        assert "guessing the largest class is right in 66.0 %, more than 4 of the paper's 6 figures" in told
-        assert "in 99.0 %, where the paper has 54.67" in told
-        assert "ours lie between 55.0 and 99.0" in told
+        text = dp._beyond_reach("mushroom", scores, 1)
+        assert "guessing the largest class is right in 66.0 %, more than 4 of the paper's 6 figures" in text
+        assert "in 99.0 %, where the paper has 54.67" in text
+        assert "ours lie between 55.0 and 99.0" in text
 
     def test_kept_neighbours_of_the_same_rows(self, rng):
         X = rng.normal(size=(40, 3))
@@ -159,7 +159,7 @@ class TestTDL:
             np.testing.assert_array_equal(W, W.T)
             np.testing.assert_array_equal(W > 0, listed | listed.T)
         np.testing.assert_array_equal(graphs["mean"], (listed.astype(float) + listed.T) / 2)
-        assert set(np.unique(graphs["either"])) == {0, 1}
+        assert set(np.unique(graphs["union"])) == {0, 1}
 
     def test_first_neighbours(self, rng):
         X = rng.normal(size=(30, 2))

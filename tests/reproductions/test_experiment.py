@@ -1,13 +1,13 @@
-"""How numbers are told, and how the document keeps what a run did not renew."""
+"""How numbers are printed, and how the document keeps what a run did not renew."""
 
 import re
 
 import numpy as np
 import pytest
 
-from nearkin.papers import EXPERIMENTS, Data, Run
-from nearkin.papers.document import heading, renewed
-from nearkin.papers.experiment import Printed, gap, mean_std, paired, table, verdict
+from reproductions import EXPERIMENTS, Data, Run
+from reproductions.document import heading, renewed
+from reproductions.experiment import Printed, gap, mean_std, paired, table, verdict
 
 
 def test_z_counts_the_papers_standard_deviations():
@@ -77,10 +77,10 @@ def test_number_of_splits(tmp_path):
     assert Run(Data(), tmp_path, n_splits=7, quick=True).splits(100) == 7
 
 
-def test_progress_is_told(tmp_path):
-    told = []
-    list(Run(Data(), tmp_path, progress=lambda *what: told.append(what)).repeat("draws", 2))
-    assert told == [("draws", 1, 2), ("draws", 2, 2)]
+def test_progress_is_reported(tmp_path):
+    calls = []
+    list(Run(Data(), tmp_path, progress=lambda *what: calls.append(what)).repeat("draws", 2))
+    assert calls == [("draws", 1, 2), ("draws", 2, 2)]
 
 
 NAMES = list(EXPERIMENTS)
@@ -103,7 +103,7 @@ class TestDocument:
 
     def test_heading_says_command_and_settings(self):
         experiment = EXPERIMENTS["tdl-figure1"]
-        text = heading(experiment, "nearkin papers tdl-figure1")
+        text = heading(experiment, "python -m reproductions tdl-figure1")
         assert text.startswith(f"## {experiment.title}\n")
-        assert "    nearkin papers tdl-figure1\n" in text
+        assert "    python -m reproductions tdl-figure1\n" in text
         assert all(f"- {setting}" in text for setting in experiment.settings)

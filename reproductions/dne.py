@@ -12,8 +12,9 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from ..estimators import DNE, LDE, LPP, NCA
-from ..plotting import COLORS
+from nearkin.estimators import DNE, LDE, LPP, NCA
+from nearkin.plotting import COLORS
+
 from .data import MissingDataError
 from .experiment import Experiment, Run, mean_std, paired, table
 from .pictures import blank, scatter
@@ -73,7 +74,7 @@ class Study:
 
 
 def shown(size: float) -> str:
-    """Return how a number of training rows is told."""
+    """Return how a number of training rows is printed."""
     return f"{size:.0%}" if size < 1 else f"{size} a person"
 
 

@@ -1,4 +1,4 @@
-"""The experiments of the five papers, repeated: our numbers beside the printed ones (`nearkin papers`)."""
+"""The experiments of the five papers, repeated: our numbers beside the printed ones (`python -m reproductions`)."""
 
 from .data import Data, MissingDataError
 from .experiment import Experiment, Run

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import _openml
 
-from nearkin.papers import Data, MissingDataError
-from nearkin.papers import data as module
-from nearkin.papers.data import SOURCES
+from reproductions import Data, MissingDataError
+from reproductions import data as module
+from reproductions.data import SOURCES
 
 ARFF = """\
 @RELATION wisc
@@ -118,12 +118,12 @@ def _answer(path: str, here: str) -> object:
 
 @pytest.fixture
 def openml(monkeypatch, tmp_path) -> Iterator[list[str]]:
-    """Answer what scikit-learn asks OpenML for; yield the paths it asked for."""
-    asked: list[str] = []
+    """Answer scikit-learn's requests to OpenML; yield their paths."""
+    requested: list[str] = []
 
     class StandIn(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
+            requested.append(self.path)
             answer = _answer(self.path, here)
             if answer is None:
                 self.send_error(412)
@@ -140,7 +140,7 @@ def openml(monkeypatch, tmp_path) -> Iterator[list[str]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
     here = f"http://127.0.0.1:{server.server_port}/"
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=[0.01])
     thread.start()
     # up to 1.6 one prefix for all addresses, later each address whole
     if hasattr(_openml, "_OPENML_PREFIX"):
@@ -150,7 +150,7 @@ def openml(monkeypatch, tmp_path) -> Iterator[list[str]]:
         monkeypatch.setattr(_openml, what, re.sub("^https://[^/]*/", here, address))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "kept"))
     monkeypatch.setenv("no_proxy", "*")
-    yield asked
+    yield requested
     server.shutdown()
     thread.join()
     server.server_close()
@@ -166,17 +166,17 @@ class TestOpenML:
         np.testing.assert_array_equal(X, [[5, 1], [4, 10], [1, 2]])  # without the row that has a gap
         assert X.dtype == np.float64
         assert y.tolist() == ["benign", "malignant", "benign"]
-        n_asked = len(openml)
-        assert n_asked == 4
+        n_requested = len(openml)
+        assert n_requested == 4
         np.testing.assert_array_equal(Data(download=True).rows(NAME)[0], X)
-        assert len(openml) == n_asked  # scikit-learn has kept it
+        assert len(openml) == n_requested  # scikit-learn has kept it
 
     def test_the_folder_comes_first(self, openml, tmp_path):
         np.savez(tmp_path / f"{NAME}.npz", X=np.ones((2, 1)), y=[0, 1])
         assert Data(tmp_path, download=True).rows(NAME)[0].shape == (2, 1)
         assert not openml
 
-    def test_nothing_is_asked_unbidden(self, openml):
+    def test_nothing_is_requested_unbidden(self, openml):
         with pytest.raises(MissingDataError, match="--download"):
             Data().rows(NAME)
         assert not openml

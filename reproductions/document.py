@@ -13,9 +13,9 @@ HEAD = """\
 # The papers, repeated
 
 Every table and figure of the five papers for which data can be had: our numbers, and the printed ones in brackets.
-Written by `nearkin papers`, section by section; nothing is typed by hand. z is the difference in standard deviations of
-the paper's splits. Accuracies are percentages, ± is the standard deviation over random splits. Seconds were taken on
-two cores, beside other work.
+Written by `python -m reproductions`, section by section; nothing is typed by hand. z is the difference in standard
+deviations of the paper's splits. Accuracies are percentages, ± is the standard deviation over random splits. Seconds
+were taken on two cores, beside other work.
 """
 
 

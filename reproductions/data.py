@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.datasets import fetch_openml
 
-from ..datasets import BUNDLED, load
+from nearkin.datasets import BUNDLED, load
 
 Archive = Mapping[str, np.ndarray]
 
@@ -83,7 +83,7 @@ class Data:
     folder : Path or None
         Holds NAME.npz with arrays X (n, p) and y (n,), or the parts of a sparse matrix for X.
     download : bool
-        Whether OpenML may be asked for what is not there; scikit-learn keeps it in its data folder.
+        Whether to fetch from OpenML what is not there; scikit-learn keeps it in its data folder.
     """
 
     folder: Path | None = None
@@ -117,7 +117,7 @@ class Data:
         if source.openml is not None and self.download:
             return _downloaded(name, source)
         place = "the folder of --data or NEARKIN_DATA" if self.folder is None else str(self.folder)
-        openml = "" if source.openml is None else f", or ask for --download (OpenML {source.openml})"
+        openml = "" if source.openml is None else f", or add --download (OpenML {source.openml})"
         raise MissingDataError(f"{name}: put {name}.npz into {place}: {source.what}, {_shape(source.shape)}{openml}")
 
 

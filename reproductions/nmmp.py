@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from ..datasets import make_concentric_classes
-from ..estimators import LMNN, NMMP
+from nearkin.datasets import make_concentric_classes
+from nearkin.estimators import LMNN, NMMP
+
 from .data import Data, MissingDataError
 from .experiment import Experiment, Printed, Run, mean_std, table, verdict
 from .pictures import panels

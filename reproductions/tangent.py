@@ -27,20 +27,20 @@ its square is below 1e-10 (float32: 1e-5). Nothing is regularized.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from sklearn.utils import check_array, gen_batches
 
-from ._blocks import row_blocks
-from ._memory import require_memory
-from ._validation import as_rows, check_integer, check_n_neighbors
-from .neighbors import nearest
+from nearkin.neighbors import nearest
 
 SIGMA = 0.75  # pixels; on USPS and MNIST, widths from 0.5 to 1 give 1-NN about the same error
 N_TANGENTS = 7
+BLOCK = 2**21  # entries of a temporary array
 NEGLIGIBLE = {np.float64: 1e-10, np.float32: 1e-5}
 
 
@@ -60,13 +60,6 @@ def tangent_distances(X: Any, Y: Any, shape: tuple[int, int]) -> np.ndarray:
     D : ndarray of shape (n_x, n_y)
         Distances in the unit of the pixels, not squared.
 
-    Raises
-    ------
-    TypeError
-        If X or Y is sparse, a Dask collection or a torch tensor.
-    ValueError
-        If rows do not have height * width pixels, or are not finite.
-
     Notes
     -----
     Cost: about 64 n_x n_y height * width multiplications; memory of the result, the images and a block of pairs.
@@ -76,9 +69,9 @@ def tangent_distances(X: Any, Y: Any, shape: tuple[int, int]) -> np.ndarray:
     X, Y = _smoothed(X, shape, dtype), _smoothed(Y, shape, dtype)
     origin = X.mean(axis=0)
     D = np.empty((len(X), len(Y)), dtype)
-    for rows in row_blocks(len(X), (1 + N_TANGENTS) * X.shape[1], 2**23):
+    for rows in _blocks(len(X), (1 + N_TANGENTS) * X.shape[1] // 4):
         planes = _planes(X[rows], origin, shape)
-        for columns in row_blocks(len(Y), (1 + N_TANGENTS) ** 2 * len(planes.frames)):
+        for columns in _blocks(len(Y), (1 + N_TANGENTS) ** 2 * len(planes.frames)):
             others = _planes(Y[columns], origin, shape)
             D[rows, columns] = _between(planes, others, cdist(X[rows], Y[columns], "sqeuclidean"))
     return D
@@ -96,43 +89,31 @@ def tangent_graph(X: Any, shape: tuple[int, int], n_neighbors: int, *, n_candida
     n_neighbors : int
         k, at least 1.
     n_candidates : int, default=200
-        How many Euclidean neighbours of the smoothed image are looked at, at least k; all n - 1 make the search exact.
+        How many Euclidean neighbours of the smoothed image are compared, at least k; all n - 1 make the search exact.
 
     Returns
     -------
     G : csr_array of shape (n, n)
-        Tangent distances to the neighbours, nearest first in each row, as `neighbors.nearest` gives Euclidean ones:
-        `graphs.either(graphs.binary(G))` is an affinity for the methods that take one.
-
-    Raises
-    ------
-    TypeError
-        If X is sparse, a Dask collection or a torch tensor.
-    ValueError
-        If rows do not have height * width pixels, or are not finite, or there are less candidates than neighbours.
-    MemoryError
-        If the images with their tangents, eight times X, do not fit.
+        Tangent distances to the neighbours, nearest first in each row, as `nearkin.neighbors.nearest` gives
+        Euclidean ones: `union(binary(G))` of `nearkin.graphs` is an affinity for the methods that take one.
 
     Notes
     -----
-    Cost: that of `neighbors.nearest`, and about 64 n n_candidates height * width multiplications. More rows need more
-    candidates: of the 20 nearest of 10,000 MNIST digits, 200 candidates held 0.95, 400 held 0.985
-    (`benchmarks/tangent.py`).
+    Cost: that of `nearkin.neighbors.nearest`, and about 64 n n_candidates height * width multiplications; memory of the
+    images with their tangents, eight times X. More rows need more candidates: of the 20 nearest of 10,000 MNIST
+    digits, 200 candidates held 0.95, 400 held 0.985 (`benchmarks/tangent.py`).
     """
     X = _images(X, shape, "X")
-    k, n_candidates = check_n_neighbors(n_neighbors), check_integer(n_candidates, "n_candidates", 1)
-    if n_candidates < k:
-        raise ValueError(f"n_candidates must be at least n_neighbors ({k}), got {n_candidates}.")
+    if not 1 <= n_neighbors <= n_candidates:
+        raise ValueError(f"n_neighbors must be from 1 to n_candidates ({n_candidates}), got {n_neighbors}.")
     n, p = X.shape
-    need = (1 + N_TANGENTS) * X.nbytes
-    require_memory(need, f"{n} images with their tangents", "pass X as float32, or fewer images")
     X = _smoothed(X, shape, X.dtype)
     G = nearest(X, n_candidates)
     candidates, euclidean = (values.reshape(n, -1) for values in (G.indices, G.data))
-    k = min(k, candidates.shape[1])
+    k = min(n_neighbors, candidates.shape[1])
     planes = _planes(X, X.mean(axis=0), shape)
     found, distances = np.empty((n, k), G.indices.dtype), np.empty((n, k), X.dtype)
-    for rows in row_blocks(n, (1 + N_TANGENTS) * p * max(1, candidates.shape[1])):
+    for rows in _blocks(n, (1 + N_TANGENTS) * p * max(1, candidates.shape[1])):
         listed = candidates[rows]
         own = planes.take(np.arange(n)[rows, None])
         D = _between(own, planes.take(listed), euclidean[rows, None] ** 2)[:, 0]
@@ -164,7 +145,7 @@ def _planes(X: np.ndarray, origin: np.ndarray, shape: tuple[int, int]) -> _Plane
     """Return the planes at smoothed images; by blocks, because the tangents are found in float64."""
     frames = np.empty((len(X), 1 + N_TANGENTS, X.shape[1]), X.dtype)
     frames[:, 0] = X - origin
-    for rows in row_blocks(len(X), N_TANGENTS * X.shape[1]):
+    for rows in _blocks(len(X), N_TANGENTS * X.shape[1]):
         frames[rows, 1:] = _orthonormal(_tangents(X[rows].astype(np.float64), shape))
     return _Planes(frames, np.matmul(frames[:, 1:], frames[:, 0, :, None])[..., 0])
 
@@ -226,18 +207,21 @@ def _left_of_last(S: np.ndarray, negligible: float) -> np.ndarray:
 
 def _images(X: Any, shape: tuple[int, int], name: str) -> np.ndarray:
     """Return images as rows of floats; refuse what has not that many pixels."""
-    X = as_rows(X)
-    if issparse(X):
-        raise TypeError(f"{name} is sparse: smoothed images are not, call .toarray() on it.")
-    if np.shape(shape) != (2,):
-        raise ValueError(f"shape must be (height, width), got {shape!r}.")
-    height, width = (check_integer(length, "height and width in shape", 2) for length in shape)
+    X = check_array(X, dtype=(np.float64, np.float32), input_name=name)
+    height, width = shape
+    if min(shape) < 2:
+        raise ValueError(f"height and width in shape must be at least 2, got {shape}.")
     if X.shape[1] != height * width:
         raise ValueError(
             f"shape {height} x {width} is {height * width} pixels, and the rows of {name} have {X.shape[1]}: give the "
             "(height, width) of the images, whose rows of pixels are laid one after another."
         )
     return X
+
+
+def _blocks(n: int, entries_per_row: int) -> Iterator[slice]:
+    """Cut n rows into slices for which a temporary array has about `BLOCK` entries."""
+    return gen_batches(n, max(1, BLOCK // entries_per_row))
 
 
 def _smoothed(X: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:

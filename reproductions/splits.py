@@ -1,4 +1,4 @@
-"""Random training and test rows, as the papers draw them, and the vote that judges a map."""
+"""Random training and test rows, as the papers draw them, and the k-NN vote that scores a map."""
 
 from __future__ import annotations
 
