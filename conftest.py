@@ -1,0 +1,47 @@
+"""How tests run: parallel workers of one BLAS thread each, and a limit on the fast tier's tests."""
+
+import os
+
+# Before NumPy is loaded, here and in the processes that tests start: with many small problems, threads only wait.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+import pytest
+from joblib import cpu_count
+from threadpoolctl import threadpool_limits
+
+FAST = 2.0  # seconds of processor time: a busy machine does not fail a test
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Return one worker a core for the whole suite, none for chosen files."""
+    return min(cpu_count(), 8) if config.args_source is config.ArgsSource.TESTPATHS else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Hand out whole files, and tests/dask as one: a single worker starts the cluster."""
+    from xdist.scheduler import LoadFileScheduling  # not there without workers
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "tests/dask" if nodeid.startswith("tests/dask/") else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a test of the fast tier that takes too long, the processes it waits for included."""
+    start = sum(os.times()[:4])
+    result = yield
+    seconds = sum(os.times()[:4]) - start
+    if seconds > FAST and item.get_closest_marker("slow") is None:
+        pytest.fail(f"took {seconds:.1f} s of processor time: shrink it below {FAST:.0f} s or mark it slow", False)
+    return result
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread():
+    with threadpool_limits(1):  # libraries that were loaded before the variables were set
+        yield
