@@ -26,8 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import DNE
 from nearkin._parallel import n_threads
-from nearkin.estimators.dne import discriminant_adjacency
-from nearkin.graphs import laplacian
+from nearkin.graphs import binary, laplacian, union
 from nearkin.neighbors import ApproximateSearch, nearest_other_class, nearest_same_class, searcher
 from nearkin.neighbors.ivf import (
     BRUTE_CLASS,
@@ -100,7 +99,7 @@ def measured(n: int, k: Iterable[int], longer: Iterable[int]) -> list[tuple[str,
         seconds, _ = timed(run)
         told[name] = (name, work, min(seconds, told.get(name, (name, work, seconds))[-1]))
 
-    L = laplacian(discriminant_adjacency(X[:, :8], y, 1, searcher("approximate", n)))
+    L = laplacian(union(binary(nearest_same_class(X[:, :8], y, 1, searcher("approximate", n)))))
     for _, times in product(range(2), longer):
         search = searcher(ApproximateSearch(int(n_lists(n)) // times, PROBES_TOGETHER // times), n)
         for each, (kin, question) in product(k, questions.items()):
@@ -165,7 +164,10 @@ def anchors(folder: Path) -> str:
         return 100 * vote.score(test @ V, y_test)
 
     def learned(X: np.ndarray, y: np.ndarray, k: Any, search: Any) -> tuple[np.ndarray, np.ndarray]:
-        S = scatter(X, laplacian(discriminant_adjacency(X, y, k, search)))
+        same, other = (
+            laplacian(union(binary(near(X, y, k, search)))) for near in (nearest_same_class, nearest_other_class)
+        )
+        S = scatter(X, same) - scatter(X, other)
         return S, trace_difference(S, DIRECTIONS).vectors
 
     seconds, (S, V) = timed(lambda: learned(X, y, 1, searcher("approximate", len(X))))

@@ -169,6 +169,9 @@ class TestClosestPairs:
     def test_what_would_not_fit_is_refused(self, monkeypatch):
         monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**4)
         X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
-        with pytest.raises(MemoryError, match=r"search for 30 closest pairs.*60 rows.*10 kB are free: lower n_pairs"):
+        with pytest.raises(
+            MemoryError,
+            match=r"up to 30 neighbours \(other classes\) of 60 rows.*10 kB are free",
+        ):
             closest_pairs(X, y, 30)
         closest_pairs(X, y, 2)

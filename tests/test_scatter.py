@@ -176,10 +176,10 @@ class TestRowSpace:
         pairs = RowSpace(np.eye(2), None).back_project_pairs(V, np.array([[1.0, 2.0], [3.0, 0.0], [0.0, -4.0]]))
         np.testing.assert_array_equal(pairs[1], [[-1, -3, 0], [-2, 0, 4]])
 
-    def test_outside_is_orthonormal_and_sees_nothing(self):
+    def test_complement_is_orthonormal_to_the_rows(self):
         X = np.random.default_rng(0).normal(size=(6, 20))
         rows = row_space(X)
-        outside = rows.outside(15)
+        outside = rows.complement(15)
         np.testing.assert_allclose(outside @ outside.T, np.eye(15), atol=1e-12)
         np.testing.assert_allclose((X - X.mean(axis=0)) @ outside.T, 0, atol=1e-12)
 

@@ -229,7 +229,7 @@ def test_given_distances_are_the_lists(labelled, question):
     exact = QUESTIONS[question](X, y, 4, searcher("exact", len(X)))
     same_lists(QUESTIONS[question](X, y, 4, searcher("exact", len(X), D)), exact)
     few = KNeighborsTransformer(n_neighbors=2).fit_transform(X)
-    with pytest.warns(UserWarning, match=r"fewer neighbours .* than asked for in \d+ rows"):
+    with pytest.warns(UserWarning, match=r"fewer neighbours .* than requested in \d+ rows"):
         G = QUESTIONS[question](X, y, 4, searcher("exact", len(X), few))
     assert np.diff(G.indptr).max() <= 2
 

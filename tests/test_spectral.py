@@ -115,7 +115,7 @@ class TestRatioTrace:
         assert (result.status, result.rank, result.vectors.shape) == (Status.RANK_DEFICIENT, 5, (12, 5))
         np.testing.assert_allclose(A @ result.vectors, B @ result.vectors * result.values, atol=1e-8)
         np.testing.assert_allclose(range_basis(B) @ range_basis(B).T @ result.vectors, result.vectors, atol=1e-10)
-        with pytest.warns(UserWarning, match="n_components=8 were asked for, but there are 5 directions"):
+        with pytest.warns(UserWarning, match="n_components=8 were requested, but only 5 directions"):
             result.warn()
 
     def test_what_a_does_where_b_vanishes_is_left_out_too(self):
@@ -148,7 +148,7 @@ class TestLargestShares:
         np.testing.assert_allclose(push @ V, pull @ V * quotient, atol=1e-8)
         np.testing.assert_allclose(quotient, eigh(push, pull, eigvals_only=True)[:-6:-1])
         assert result.objective == pytest.approx(result.values.sum())
-        assert (result.status, result.rank, result.asked) == (Status.OPTIMAL, 12, 5)
+        assert (result.status, result.rank, result.requested) == (Status.OPTIMAL, 12, 5)
 
     def test_no_other_directions_have_more(self):
         push, pull = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
@@ -184,9 +184,9 @@ class TestLargestShares:
         T = np.random.default_rng(2).normal(size=(4, 9))
         push, pull = T.T @ symmetric(4, 0, rank=4) @ T, T.T @ symmetric(4, 1, rank=4) @ T
         result = generalized_eigh(push, pull, 6)
-        assert (result.status, result.vectors.shape, result.asked) == (Status.RANK_DEFICIENT, (9, 4), 6)
+        assert (result.status, result.vectors.shape, result.requested) == (Status.RANK_DEFICIENT, (9, 4), 6)
         assert generalized_eigh(np.zeros((9, 9)), pull, 2).status is Status.FLAT
-        with pytest.raises(ValueError, match="tie no two rows that differ: use more neighbours"):
+        with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"):
             generalized_eigh(np.zeros((3, 3)), np.zeros((3, 3)))
 
     def test_of_equal_values_the_longest_spread_comes_first_however_they_were_mixed(self):

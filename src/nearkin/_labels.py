@@ -49,13 +49,13 @@ def require_two_classes(classes: np.ndarray) -> None:
     """Raise a ValueError when there is one class, or none."""
     if len(classes) < 2:
         held = f"one class ({classes[0]!r})" if len(classes) else "no label"
-        raise ValueError(f"y holds {held}: learning who is not kin needs at least two classes.")
+        raise ValueError(f"y holds {held}: at least two classes are needed.")
 
 
 def check_shared_labels(codes: np.ndarray) -> None:
     """Raise a ValueError when every class 0, 1, ... has a single row."""
     if codes.max() + 1 == len(codes):
-        raise ValueError("y gives no two rows the same label: every class has a single row, nobody has kin.")
+        raise ValueError("y gives no two rows the same label, every class has a single row: merge some classes.")
 
 
 def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: 
     W.eliminate_zeros()
     if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
         raise ValueError(
-            f"{name} must be symmetric: take nearkin.graphs.either({name}), or the mean with its transpose."
+            f"{name} must be symmetric: take nearkin.graphs.union({name}), or the mean with its transpose."
         )
     if not signed and W.min() < 0:
         raise ValueError(

@@ -1,9 +1,9 @@
-"""From neighbour lists to weighted graphs: who is tied to whom, and how strongly.
+"""Weighted graphs from neighbour lists.
 
-A neighbour list (`neighbors.py`) is directed and holds distances. A graph is a symmetric sparse `W (n, n)` of weights:
-first distances become weights (`binary`, `heat_kernel`, `local_scaling`), then the two directions are joined
-(`either`, `mutual`). Its Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much a function f on the rows
-changes along the edges, `f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`, which `scatter.py` turns into a matrix.
+A neighbour list (see `neighbors`) is directed and holds distances. A graph is a symmetric sparse `W (n, n)` of
+weights: distances become weights (`binary`, `heat_kernel`), then the two directions are joined (`union`, `mutual`). Its
+Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much a function f on the rows changes along the edges,
+`f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`, and `scatter.py` makes `X'LX` of it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LEAST_WEIGHT = 1e-10  # of a heat kernel whose largest weight is 1
 def heat_kernel(G: csr_array, bandwidth: float | None = None, *, cut: float = LEAST_WEIGHT) -> csr_array:
     """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2.
 
-    An infinite t gives weight 1. Weights below `cut` are 0: in scatters, rounding in the sums of larger ones would
-    drown them, and a row tied by nothing else would count as a direction of its own.
+    An infinite t gives weight 1. Weights below `cut` are 0: in scatters they are lost in the rounding of larger ones,
+    and a row with such edges only would count as a direction of its own.
     """
     squared = np.square(G.data, dtype=np.float64)
     t = squared.mean() if bandwidth is None and G.nnz else bandwidth
@@ -36,15 +36,6 @@ def mean_weights(G: csr_array) -> csr_array:
     """Return weight 1 / (number of listed neighbours) for every listed neighbour: rows sum to 1, or to 0 if empty."""
     lengths = np.diff(G.indptr)
     return _reweighted(G, np.repeat(1.0 / np.maximum(lengths, 1), lengths))
-
-
-def local_scaling(G: csr_array, scales: np.ndarray) -> csr_array:
-    """Return `exp(-d_ij^2 / (s_i s_j))` with a scale for every row (Zelnik-Manor and Perona 2004).
-
-    Where a scale is 0 (a row with many duplicates) the limit is taken: 1 at distance 0, else 0.
-    """
-    product = np.repeat(scales, np.diff(G.indptr)) * scales[G.indices]
-    return _reweighted(G, scaled_weights(np.square(G.data, dtype=np.float64), product))
 
 
 def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
@@ -63,18 +54,13 @@ def kth_distance(G: csr_array, k: int) -> np.ndarray:
 
 
 def union(W: csr_array) -> csr_array:
-    """Tie i and j if one lists the other (OR): `max(w_ij, w_ji)`."""
+    """Return the graph in which i and j are adjacent if either lists the other: `max(w_ij, w_ji)`."""
     return csr_array(W.maximum(W.T))
 
 
 def mutual(W: csr_array) -> csr_array:
-    """Tie i and j if each lists the other (AND): `min(w_ij, w_ji)`."""
+    """Return the graph in which i and j are adjacent if each lists the other: `min(w_ij, w_ji)`."""
     return csr_array(W.minimum(W.T))
-
-
-def signed(pull: csr_array, push: csr_array) -> csr_array:
-    """Return one graph with positive ties that attract and negative ones that repel."""
-    return csr_array(pull - push)
 
 
 def laplacian(W: csr_array) -> csr_array:
@@ -83,7 +69,7 @@ def laplacian(W: csr_array) -> csr_array:
 
 
 def normalized_laplacian(W: csr_array) -> csr_array:
-    """Return `I - D^-1/2 W D^-1/2`; the row and column of a row without ties are 0."""
+    """Return `I - D^-1/2 W D^-1/2`; the row and column of an isolated row are 0."""
     d = W.sum(axis=1)
     scale = np.where(d > 0, 1.0 / np.sqrt(np.where(d > 0, d, 1.0)), 0.0)
     S = diags_array(scale)
@@ -94,7 +80,7 @@ def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
     """Return a column of unit length for every component (0, 1, ...): `scale` on its rows, 0 elsewhere.
 
     With the components of W they span the null space of its Laplacian (scale 1), or of the normalized one (scale
-    `sqrt(d)`, d the degrees, and 1 for a row without ties). Rows of component -1 are in no column.
+    `sqrt(d)`, d the degrees, and 1 for an isolated row). Rows of component -1 are in no column.
     """
     inside = component >= 0
     lengths = np.sqrt(np.bincount(component[inside], scale[inside] ** 2))
@@ -105,14 +91,14 @@ def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
 
 
 def connected_components(W: csr_array) -> np.ndarray:
-    """Return the number of its component (0, 1, ...) for every row; a row without ties is one of its own."""
+    """Return the number of its component (0, 1, ...) for every row; an isolated row is one of its own."""
     return csgraph.connected_components(W, directed=False)[1]
 
 
 def coupled_rows(M: csr_array) -> np.ndarray:
-    """Return the number of its component for every row of a symmetric matrix, in the eyes of its eigenvalues.
+    """Return the connected component of every row of a symmetric matrix, as its eigenvectors see it.
 
-    Entries of rounding size, beside the largest of M, tie nothing: outliers whose weights are 1e-46 are loose.
+    Entries of rounding size, relative to the largest of M, do not count: outliers whose weights are 1e-46 are isolated.
     """
     size = abs(M)
     size.data[size.data <= np.finfo(float).eps * size.data.max(initial=0.0)] = 0.0

@@ -1,4 +1,4 @@
-"""The room where rows and graphs meet: `S(W) = X' L X = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'`.
+"""Rows and a graph make a scatter: `S(W) = X' L X = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'`.
 
 A spectral method is two such matrices and one criterion (`spectral.py`). Everything is accumulated in float64, and
 dense X is moved to its centre first: that changes no difference x_i - x_j, but without it a large common offset
@@ -24,7 +24,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._blocks import centre, dense_float64, densified, row_blocks
 from ._memory import require_memory
-from ._parallel import Value, in_threads
+from ._parallel import parallel_map, shares
 from .graphs import connected_components, scaled_weights
 
 RANK_TOLERANCE = 1e-10
@@ -41,22 +41,21 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 def _dense_scatter(X: np.ndarray, L: csr_array) -> np.ndarray:
     anchor = _anchors(X, connected_components(L))
 
-    def part(blocks: Sequence[slice]) -> Value:
+    def sum_over(blocks: Sequence[slice]) -> np.ndarray:
         S = np.zeros((X.shape[1], X.shape[1]))
         for rows in blocks:
-            ties = L[rows]
-            own = np.flatnonzero(np.diff(ties.indptr))
-            tied = np.union1d(ties.indices, own + rows.start)
-            A = _apart(X, tied, anchor[tied])
-            places = csr_array(
-                (ties.data, np.searchsorted(tied, ties.indices), ties.indptr), (len(ties.indptr) - 1, len(tied))
-            )
-            S += A[np.searchsorted(tied, own + rows.start)].T @ (places[own] @ A)
-        return 0.0, S
+            edges = L[rows]
+            own = np.flatnonzero(np.diff(edges.indptr))
+            adjacent = np.union1d(edges.indices, own + rows.start)
+            A = _relative(X, adjacent, anchor[adjacent])
+            columns = np.searchsorted(adjacent, edges.indices)
+            local = csr_array((edges.data, columns, edges.indptr), (len(edges.indptr) - 1, len(adjacent)))
+            S += A[np.searchsorted(adjacent, own + rows.start)].T @ (local[own] @ A)
+        return S
 
     n, p = X.shape
-    tied_to_a_row = min(1 + L.nnz // n, 16)  # a dense graph ties any block to nearly all rows
-    S = in_threads(part, row_blocks(n, p * tied_to_a_row), L.nnz * p)[1]
+    adjacent_to_a_row = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
+    S = sum(parallel_map(sum_over, shares(row_blocks(n, p * adjacent_to_a_row)), L.nnz * p))
     return (S + S.T) / 2
 
 
@@ -72,16 +71,16 @@ def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
     return (S + S.T) / 2
 
 
-def _apart(X: np.ndarray, rows: Any, origin: Any) -> np.ndarray:
-    """Return some rows of dense X relative to others (or to one), float64."""
+def _relative(X: np.ndarray, rows: Any, origin: Any) -> np.ndarray:
+    """Return some rows of dense X minus others (or one), float64."""
     return X[rows].astype(np.float64) - X[origin]
 
 
 def _anchors(X: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Return for every row of dense X a typical row of its group (connected component of the graph, class).
 
-    Relative to it, differences within groups stay, and what does not differ in any is exactly 0: a feature that only
-    loose rows have, the distance between classes in a graph of kin. Otherwise its rounding would pass for scatter.
+    Subtracting it keeps differences within groups, and makes exactly 0 what does not differ within any: a feature that
+    only isolated rows have, the distance between classes in a same-class graph. Its rounding would pass for scatter.
     """
     mean = X.mean(axis=0, dtype=np.float64)
     to_mean = np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)])
@@ -111,7 +110,7 @@ def _means_from(X: np.ndarray, anchor: np.ndarray, group: np.ndarray) -> np.ndar
     counts = np.bincount(group)
     sums = np.zeros((len(counts), X.shape[1]))
     for rows in row_blocks(*X.shape):
-        sums += _membership(group[rows], len(counts)).T @ _apart(X, rows, anchor[rows])
+        sums += _membership(group[rows], len(counts)).T @ _relative(X, rows, anchor[rows])
     return sums / counts[:, None]
 
 
@@ -135,7 +134,7 @@ def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
 def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default every w_i is 1.
 
-    It is the scatter of the graph that ties everybody: `S(ww' / sum(w))`.
+    It is the scatter of the complete graph `ww' / sum(w)`.
     """
     w = np.ones(X.shape[0]) if weights is None else weights
     if issparse(X):
@@ -147,8 +146,8 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     mean = sum(share[rows] @ X[rows].astype(np.float64) for rows in row_blocks(*X.shape))
     away = [np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)]
     typical = int(np.where(w > 0, np.concatenate(away), np.inf).argmin())  # see `_anchors`
-    mean = sum(share[rows] @ _apart(X, rows, typical) for rows in row_blocks(*X.shape))
-    return _sum_of_squares(X, w, lambda rows: _apart(X, rows, typical) - mean)
+    mean = sum(share[rows] @ _relative(X, rows, typical) for rows in row_blocks(*X.shape))
+    return _sum_of_squares(X, w, lambda rows: _relative(X, rows, typical) - mean)
 
 
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
@@ -160,25 +159,25 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np.ndarray]) -> np.ndarray:
-    """Return `sum_i w_i a_i a_i'` for the rows of dense X as they are seen relative to something; no row of w_i = 0."""
+    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0 are skipped."""
 
-    def part(blocks: Sequence[slice]) -> Value:
+    def sum_over(blocks: Sequence[slice]) -> np.ndarray:
         S = np.zeros((X.shape[1], X.shape[1]))
         for rows in blocks:
             A = relative(rows)[w[rows] > 0]
             S += (A.T * w[rows][w[rows] > 0]) @ A
-        return 0.0, S
+        return S
 
-    return in_threads(part, row_blocks(*X.shape), X.size)[1]
+    return sum(parallel_map(sum_over, shares(row_blocks(*X.shape)), X.size))
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
-    everybody = np.zeros_like(codes)  # one anchor: of a constant feature, rounding would tell the means apart
+    one = np.zeros_like(codes)  # one anchor: the means of a constant feature would differ by rounding
     if issparse(X):
-        means = dense_float64(group_means(_sparsely_anchored(X, everybody), codes))
+        means = dense_float64(group_means(_sparsely_anchored(X, one), codes))
     else:
-        means = _means_from(X, _anchors(X, everybody), codes)
+        means = _means_from(X, _anchors(X, one), codes)
     return total_scatter(means, np.bincount(codes).astype(np.float64))
 
 
@@ -194,29 +193,44 @@ def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None)
         return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
     anchor = _anchors(X, codes)
     means = _means_from(X, anchor, codes)
-    return _sum_of_squares(X, w, lambda rows: _apart(X, rows, anchor[rows]) - means[codes[rows]])
+    return _sum_of_squares(X, w, lambda rows: _relative(X, rows, anchor[rows]) - means[codes[rows]])
+
+
+def local_fisher_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is negative.
+
+    With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c the local one
+    (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
+    """
+    share_of_others = 1 - np.bincount(codes) / len(codes)
+    S_b = between_scatter(X, codes) + within_scatter(X, codes, share_of_others)
+    S_w = np.zeros_like(S_b)
+    for share, S_c in zip(share_of_others, locally_scaled_scatters(X, codes, scales), strict=True):
+        S_w += S_c
+        S_b -= share * S_c
+    return S_w, S_b
 
 
 def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[np.ndarray]:
     """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, float64.
 
-    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` ties all rows of a class, so its graph is never held: it is made by
-    blocks of rows. With infinite scales the sum over classes is `within_scatter`.
+    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by blocks of rows. With
+    infinite scales the sum over classes is `within_scatter`.
     """
     anchor = None if issparse(X) else _anchors(X, codes)
     X = _sparsely_anchored(X, codes) if issparse(X) else X
     for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
-        kin = X[members] if anchor is None else _apart(X, members, anchor[members])
+        X_c = X[members] if anchor is None else _relative(X, members, anchor[members])
         s, n_c = scales[members], len(members)
-        lengths = row_norms(kin, squared=True)
+        squared_norms = row_norms(X_c, squared=True)
         S = np.zeros((X.shape[1], X.shape[1]))
         for rows in row_blocks(n_c, n_c):
-            products = safe_sparse_dot(kin[rows], kin.T, dense_output=True)
-            squared = np.maximum(lengths[rows, None] - 2 * products + lengths, 0)
+            products = safe_sparse_dot(X_c[rows], X_c.T, dense_output=True)
+            squared = np.maximum(squared_norms[rows, None] - 2 * products + squared_norms, 0)
             W = scaled_weights(squared, np.outer(s[rows], s))
             L = -W
             L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
-            S += kin[rows].T @ (L @ kin)
+            S += X_c[rows].T @ (L @ X_c)
         yield (S + S.T) / (2 * n_c)
 
 
@@ -242,17 +256,25 @@ class RowSpace:
         return self.to_features(np.eye(self.coordinates.shape[1])).T
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
-        """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive."""
+        """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive.
+
+        Further rows of V are coordinates in the `complement` of the span.
+        """
         return self.back_project_pairs(V, V[:0])[0]
 
     def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return `lift(V)` and, as rows of the same signs, the columns of G (c, m) that belong to those of V."""
-        components = V.T if self.to_features is None else self.to_features(V).T
+        """Return `back_project(V)` and, as rows of the same signs, the columns of G (c, m) that belong to V's."""
+        components = V.T
+        if self.to_features is not None:
+            r = self.coordinates.shape[1]
+            components = self.to_features(V[:r]).T
+            if len(V) > r:
+                components = components + V[r:].T @ self.complement(len(V) - r)
         largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
         sign = np.where(largest < 0, -1.0, 1.0)
         return components * sign, G.T * sign
 
-    def outside(self, m: int) -> np.ndarray:
+    def complement(self, m: int) -> np.ndarray:
         """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not vary at all."""
         r, p = self.basis.shape
         start = np.random.default_rng(0).standard_normal((p, m))

@@ -102,10 +102,11 @@ def test_scatter_of_a_signed_graph(rows):
         for others in blocks:
             S = _scatter.with_differences(S, block, others, its)
         parts.append(S)
-    L = graphs.laplacian(graphs.signed(*(
+    same, other = (
         graphs.union(graphs.binary(search(X, y, 4)))
         for search in (neighbors.nearest_same_class, neighbors.nearest_other_class)
-    )))  # fmt: skip
+    )
+    L = graphs.laplacian(same - other)
     np.testing.assert_allclose(added(parts), scatter.scatter(X, L), rtol=1e-10, atol=1e-10)
 
 

@@ -320,7 +320,7 @@ class TestBoth:
 
     def test_fewer_directions_than_asked_for(self, target):
         X = np.random.default_rng(0).normal(size=(40, 2)) @ np.ones((2, 6))
-        with pytest.warns(UserWarning, match=r"n_components=6 were asked for, but there are 2 directions only"):
+        with pytest.warns(UserWarning, match=r"n_components=6 were requested, but only 2 directions exist"):
             model = DiscriminativeProjections(6, target=target).fit(X, np.arange(40) % 2 + 1.0)
         assert model.rank_ == model.n_components_ == 2
 

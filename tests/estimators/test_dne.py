@@ -7,7 +7,8 @@ from sklearn.preprocessing import scale
 
 from nearkin import DNE
 from nearkin.estimators import dne as module
-from nearkin.estimators.dne import discriminant_adjacency
+from nearkin.estimators._rows import TableRows
+from nearkin.neighbors import EXACT
 
 
 def wine():
@@ -28,11 +29,17 @@ def by_definition(X, y, k):
     return F
 
 
+def adjacency(X, y, k):
+    """Return F as the difference of the two graphs that are fitted."""
+    rows = TableRows(X, y, EXACT)
+    return (rows.union_knn("same", k) - rows.union_knn("other", k)).toarray()
+
+
 @pytest.mark.parametrize("k", [1, 5])
 class TestAgainstThePaper:
     def test_adjacency(self, k):
         X, y = wine()
-        np.testing.assert_array_equal(discriminant_adjacency(X, y, k).toarray(), by_definition(X, y, k))
+        np.testing.assert_array_equal(adjacency(X, y, k), by_definition(X, y, k))
 
     def test_components_are_orthonormal_eigenvectors(self, k):
         X, y = wine()
@@ -97,7 +104,7 @@ def test_wide_rows_with_more_components_than_negative_eigenvalues():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 100)), np.arange(20) % 2
     model = DNE(95).fit(X, y)
-    F = discriminant_adjacency(X, y, 1).toarray()
+    F = adjacency(X, y, 1)
     A = X.T @ (np.diag(F.sum(axis=1)) - F) @ X
     np.testing.assert_allclose(model.eigenvalues_[:95], np.linalg.eigvalsh(A)[:95], atol=1e-9)
     np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(95), atol=1e-10)

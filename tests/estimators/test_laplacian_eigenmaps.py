@@ -154,7 +154,7 @@ def test_bad_input_is_named(settings, fit, message):
 
 
 def test_more_components_than_rows_and_two_rows():
-    with pytest.warns(UserWarning, match="were asked for"):
+    with pytest.warns(UserWarning, match="were requested"):
         le = LaplacianEigenmaps(5).fit([[0.0], [1.0]])
     assert le.embedding_.shape == (2, 1)
 

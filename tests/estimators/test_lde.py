@@ -126,14 +126,14 @@ def test_strangers_that_do_not_differ_warn():
 
 def test_graphs_without_any_difference_are_refused():
     X, y = np.repeat([[0.0], [1.0]], 2, axis=0), ["a", "b", "c", "d"]
-    with pytest.raises(ValueError, match="tie no two rows that differ: use more neighbours"):
+    with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"):
         LDE(n_neighbors_between=1).fit(X, y)
     assert LDE(n_neighbors_between=2).fit(X, y).components_.shape == (1, 1)
 
 
 def test_more_components_than_directions_warns():
     X, y = wine()
-    with pytest.warns(UserWarning, match="n_components=15 were asked for, but there are 13 directions"):
+    with pytest.warns(UserWarning, match="n_components=15 were requested, but only 13 directions"):
         assert LDE(15).fit(np.hstack([X, X[:, :4]]), y).components_.shape == (13, 17)
 
 

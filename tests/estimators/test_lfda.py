@@ -9,8 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import scale
 
 from nearkin import LFDA
-from nearkin.estimators import lfda as module
-from nearkin.scatter import between_scatter, total_scatter, within_scatter
+from nearkin.scatter import between_scatter, local_fisher_scatters, total_scatter, within_scatter
 
 
 def wine():
@@ -70,7 +69,7 @@ class TestAgainstThePaper:
 
 def test_the_mixture_is_that_of_all_rows_where_kin_are_tied_by_one():
     X, y = wine()
-    S_w, S_b = module._local_scatters(X, y, np.full(len(X), np.inf))
+    S_w, S_b = local_fisher_scatters(X, y, np.full(len(X), np.inf))
     np.testing.assert_allclose(S_w, within_scatter(X, y), atol=1e-10)
     np.testing.assert_allclose(S_b, between_scatter(X, y), atol=1e-10)
     np.testing.assert_allclose(S_w + S_b, total_scatter(X), atol=1e-10)
@@ -78,7 +77,7 @@ def test_the_mixture_is_that_of_all_rows_where_kin_are_tied_by_one():
 
 def test_with_infinite_scales_it_is_fishers_discriminant_analysis(monkeypatch):
     X, y = wine()
-    monkeypatch.setattr(module, "kth_distance", lambda G, k: np.full(len(X), np.inf))
+    monkeypatch.setattr("nearkin.estimators._rows.kth_distance", lambda G, k: np.full(len(X), np.inf))
     model = LFDA(2).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)
     np.testing.assert_allclose(subspace_angles(model.components_.T, lda.scalings_[:, :2]), 0, atol=1e-7)

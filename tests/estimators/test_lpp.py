@@ -54,7 +54,7 @@ def test_labels_are_ignored():
 def test_the_default_takes_the_rank():
     X, _ = wine()
     assert LPP().fit(np.hstack([X, X[:, :2]])).components_.shape == (13, 15)
-    with pytest.warns(UserWarning, match="n_components=15 were asked for"):
+    with pytest.warns(UserWarning, match="n_components=15 were requested"):
         assert LPP(15).fit(np.hstack([X, X[:, :2]])).n_components_ == 13
 
 

@@ -119,7 +119,7 @@ def test_strangers_that_do_not_differ_warn():
 
 
 def test_graphs_without_any_difference_are_refused():
-    with pytest.raises(ValueError, match="tie no two rows that differ"):
+    with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ"):
         MFA(n_pairs=1).fit(np.repeat([[0.0], [1.0]], 2, axis=0), ["a", "b", "c", "d"])
 
 

@@ -148,7 +148,7 @@ class TestKernels:
 
     def test_fewer_directions_than_asked_for_are_said(self):
         X, few = problem(p=2)
-        with pytest.warns(UserWarning, match="were asked for"):
+        with pytest.warns(UserWarning, match="were requested"):
             tdl = TDL(5, kernel=linear_kernel, laplacian=None).fit(X, few)
         assert tdl.embedding_.shape[1] == 2
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import dask.array as da
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ._neighbors import block_searcher
+from ._rows import ClusterRows
 from ._table import check_dask_rows, kept_dtype, one_block_of_columns
+from ._work import Work
 
 
 class DaskTransformer(BaseEstimator):
@@ -75,6 +78,33 @@ class DaskTransformer(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
+
+
+class DaskSpectralEmbedding(DaskTransformer):
+    """The Dask form of a spectral method: its `_local_class` learns from rows on a cluster."""
+
+    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, p), p <= n
+            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
+        y : Dask array of shape (n,)
+            Class labels, at least two classes. Ignored by `DaskLPP`.
+        client : distributed.Client, default=None
+            Where to compute; the current client by default.
+
+        Returns
+        -------
+        self
+        """
+        twin, X = self._twin(X)
+        labelled = twin.__sklearn_tags__().target_tags.required
+        search = block_searcher(self.search, X.shape[0])
+        with Work(client) as work:
+            twin.fit_rows(ClusterRows(work, type(self).__name__, X, y, labelled=labelled, search=search))
+        return self._take_over(twin)
 
 
 def _learned(estimator: Any) -> dict[str, Any]:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._validation import check_n_neighbors
-from ..estimators.dne import DNE, check_dimension
-from ..neighbors import EXACT
-from ..scatter import RowSpace
-from ..spectral import trace_difference
-from ._base import DaskTransformer
-from ._graphs import signed, union
-from ._neighbors import block_searcher, nearest, searchable
-from ._scatter import scatter
-from ._table import labelled_table
-from ._work import Work
+from ..estimators import DNE
+from ._base import DaskSpectralEmbedding
 
 
-class DaskDNE(DaskTransformer):
+class DaskDNE(DaskSpectralEmbedding):
     """Discriminant Neighborhood Embedding of Dask arrays: `nearkin.DNE` beyond one machine.
 
     Parameters, attributes, warnings and the criterion are those of `nearkin.DNE`; the map is the same to rounding
@@ -48,41 +37,3 @@ class DaskDNE(DaskTransformer):
 
     _local_class = DNE
     __init__ = DNE.__init__  # the parameters, and their defaults
-
-    def fit(self, X: Any, y: Any, *, client: Any = None) -> DaskDNE:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, p), p <= n
-            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
-        y : Dask array of shape (n,)
-            Class labels, at least two classes.
-        client : distributed.Client, default=None
-            Where to compute; the current client by default.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If X or y is no Dask array, or a parameter has a wrong type.
-        ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact
-            search.
-        """
-        dne, X = self._twin(X)
-        k = check_n_neighbors(self.n_neighbors)
-        wanted = check_dimension(self.n_components, X.shape[1])
-        search = block_searcher(self.search, X.shape[0])
-        with Work(client) as work:
-            rows = searchable(search, work, labelled_table(work, type(self).__name__, X, y, exact=search is EXACT))
-            kin = union(work, rows, nearest(work, rows, "kin", k))
-            strangers = union(work, rows, nearest(work, rows, "strangers", k))
-            S = scatter(work, rows, work.map(signed, kin, strangers))
-        result = trace_difference(S, wanted if isinstance(wanted, int) else None)
-        dne._keep(result, RowSpace(None, None), wanted, rows.dtype)
-        dne.search_, dne.search_recall_ = search.name, None
-        return self._take_over(dne)

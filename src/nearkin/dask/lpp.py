@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from .._validation import check_integer, check_n_neighbors
-from ..estimators.lpp import LPP
-from ..neighbors import EXACT
-from ..scatter import RowSpace
-from ..spectral import ratio_trace
-from ._base import DaskTransformer
-from ._graphs import heat_kernel, mean_squared_length, union
-from ._neighbors import block_searcher, nearest, searchable
-from ._scatter import degrees, scatter, total_scatter
-from ._table import table
-from ._work import Work
+from ..estimators import LPP
+from ._base import DaskSpectralEmbedding
 
 
-class DaskLPP(DaskTransformer):
+class DaskLPP(DaskSpectralEmbedding):
     """Locality Preserving Projections of Dask arrays: `nearkin.LPP` beyond one machine. It uses no labels.
 
     Parameters, attributes, warnings and the criterion are those of `nearkin.LPP`; the map is the same to rounding
@@ -46,41 +35,3 @@ class DaskLPP(DaskTransformer):
 
     _local_class = LPP
     __init__ = LPP.__init__  # the parameters, and their defaults
-
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> DaskLPP:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, p), p <= n
-            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
-        y : ignored
-        client : distributed.Client, default=None
-            Where to compute; the current client by default.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If X is no Dask array, or a parameter has a wrong type.
-        ValueError
-            If X is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact search.
-        """
-        lpp, X = self._twin(X)
-        m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
-        k = check_n_neighbors(self.n_neighbors)
-        search = block_searcher(self.search, X.shape[0])
-        with Work(client) as work:
-            rows = searchable(search, work, table(work, type(self).__name__, X, exact=search is EXACT))
-            lists = nearest(work, rows, "kin", k)  # without labels all are kin
-            t = mean_squared_length(work, lists)
-            W = work.map(heat_kernel, union(work, rows, lists), bandwidth=t)
-            S, S_d = scatter(work, rows, W), total_scatter(work, rows, work.map(degrees, rows.rows, W))
-        result = ratio_trace(S, S_d, m)
-        result.warn()
-        lpp._keep_directions(result, RowSpace(None, None), rows.dtype)
-        lpp.search_, lpp.search_recall_ = search.name, None
-        return self._take_over(lpp)

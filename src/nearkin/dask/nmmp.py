@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from .._memory import human_bytes
-from ..estimators.nmmp import NMMP
-from ..neighbors import EXACT
-from ..scatter import RowSpace
-from ._base import DaskTransformer
-from ._graphs import binary, mutual
-from ._neighbors import block_searcher, nearest, searchable
-from ._scatter import scatter, total_scatter
-from ._table import labelled_table
-from ._work import Work
-
-BYTES_PER_LISTED_NEIGHBOR = 100  # 16 in a list, 24 told to other blocks, up to 48 in the edges made of it
+from ..estimators import NMMP
+from ._base import DaskSpectralEmbedding
 
 
-class DaskNMMP(DaskTransformer):
+class DaskNMMP(DaskSpectralEmbedding):
     """Neighborhood MinMax Projections of Dask arrays: `nearkin.NMMP` beyond one machine.
 
     Parameters, attributes, warnings and the criterion are those of `nearkin.NMMP`; the map is the same to rounding
@@ -54,56 +40,3 @@ class DaskNMMP(DaskTransformer):
 
     _local_class = NMMP
     __init__ = NMMP.__init__  # the parameters, and their defaults
-
-    def fit(self, X: Any, y: Any, *, client: Any = None) -> DaskNMMP:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, p), p <= n
-            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
-        y : Dask array of shape (n,)
-            Class labels, at least two classes.
-        client : distributed.Client, default=None
-            Where to compute; the current client by default.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If X or y is no Dask array, or a parameter has a wrong type.
-        ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or n exceeds 200,000 in an exact
-            search.
-        MemoryError
-            If the lists of kin would take more than half of the workers' memory.
-        """
-        nmmp, X = self._twin(X)
-        nmmp._check_parameters(X.shape[1])
-        search = block_searcher(self.search, X.shape[0])
-        with Work(client) as work:
-            table = labelled_table(work, type(self).__name__, X, y, exact=search is EXACT)
-            k_w, k_b = nmmp._kin_counts(table.sizes), self.n_neighbors_between
-            check_lists(table.shape[0], k_w, work.memory())
-            rows = searchable(search, work, table)
-            kin = mutual(work, rows, nearest(work, rows, "kin", k_w))
-            S_w = scatter(work, rows, work.map(binary, kin))
-            strangers = mutual(work, rows, nearest(work, rows, "strangers", k_b))
-            S_b = scatter(work, rows, work.map(binary, strangers))
-            W = nmmp._maximize(S_b, S_w, lambda: total_scatter(work, rows), len(rows.sizes))
-        nmmp._keep(RowSpace(None, None).back_project(W), rows.dtype)
-        nmmp.search_, nmmp.search_recall_ = search.name, None
-        return self._take_over(nmmp)
-
-
-def check_lists(n: int, k_w: np.ndarray, memory: int) -> None:
-    """Raise a MemoryError where the lists of kin would take more than half of the workers' memory (0: no limit)."""
-    needed = BYTES_PER_LISTED_NEIGHBOR * float(n) * int(k_w.max())
-    if memory and needed > memory / 2:
-        raise MemoryError(
-            f"n_neighbors_within makes up to {k_w.max()} neighbours for each of {n} rows, about {human_bytes(needed)}, "
-            f"and the workers have {human_bytes(memory)}: set n_neighbors_within, e.g. to 10."
-        )

@@ -1,39 +1,31 @@
-"""What every learned linear map offers, and nothing else: an estimator sets `components_`, the rest follows."""
+"""What every learned linear map offers, and the one `fit` of all spectral methods."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .._callbacks import CallbackSupportMixin
-from .._validation import refuse_foreign, validate_rows
-from ..scatter import RowSpace
+from .._labels import encode_labels
+from .._validation import check_integer, refuse_foreign, validate_labelled_rows, validate_rows
+from ..neighbors import EXACT, searcher
 from ..spectral import SpectralResult
+from ._rows import Rows, TableRows
 
 
-class LinearEmbedding(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LinearEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A linear map `Z = X components_.T`, which is also the metric `M = components_.T components_`.
 
-    Abstract: a method defines `__init__` and `fit`, which sets `components_` of shape (m, p) and reports its steps to
-    the callbacks of scikit-learn (`set_callbacks`, from 1.9 on). A callback cannot stop a spectral fit, since there is
-    no map before its last step; it may raise.
+    Abstract: a method defines `__init__` and `fit`, which sets `components_` of shape (m, p).
     """
 
     components_: np.ndarray
-
-    def _keep_directions(self, result: SpectralResult, rows: RowSpace, dtype: Any) -> None:
-        """Set what a ratio trace has found, in the features."""
-        self.components_ = rows.back_project(result.vectors).astype(dtype, copy=False)
-        self.eigenvalues_ = result.values
-        self.n_components_ = self.components_.shape[0]
-        self.objective_ = result.objective
-        self.rank_ = result.rank
 
     def transform(self, X: Any) -> np.ndarray:
         """Map rows into the learned space.
@@ -100,6 +92,78 @@ class LinearEmbedding(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class SpectralEmbedding(LinearEmbedding):
+    """A linear map from the scatters of one or two graphs, by an eigenproblem: two graphs and one criterion.
+
+    Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where neighbours are
+    searched, `search` among them), `_solve`, which reads as its paper, and extends `_check_parameters` by its own.
+    `fit` is final.
+    """
+
+    n_components: Any
+    _needs_labels = True
+
+    def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : array of shape (n,)
+            Class labels, at least two classes; -1 is a class like any other. Ignored by `LPP`.
+        distances : sparse matrix of shape (n, n), default=None
+            Distances from every row to some others, in place of a search; rows that lack neighbours of a class use
+            those they have, with a warning. Cross-validation cannot subset it. Ignored by `RCA`.
+
+        Returns
+        -------
+        self
+        """
+        if self._needs_labels:
+            X, codes = validate_labelled_rows(self, X, y, self._encode_labels)
+        else:
+            X, codes = validate_rows(self, X, reset=True), None
+        search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
+        return self.fit_rows(TableRows(X, codes, search, in_span=self._solves_in_span(*X.shape)))
+
+    def fit_rows(self, rows: Rows) -> Self:
+        """Learn the map from rows in any place, by the protocol `Rows`, and set the fitted attributes."""
+        self._check_parameters(rows.shape[1])
+        result = self._solve(rows)
+        result.warn()
+        self.components_ = rows.back_project(result.vectors).astype(rows.dtype, copy=False)
+        self.eigenvalues_ = result.values
+        self.n_components_ = len(self.components_)
+        self.objective_ = result.objective
+        self.rank_ = result.rank
+        self.n_features_in_ = rows.shape[1]
+        if hasattr(self, "search"):
+            self.search_, self.search_recall_ = rows.search_name, rows.search_recall
+        return self
+
+    @abstractmethod
+    def _solve(self, rows: Rows) -> SpectralResult:
+        """Return the directions, as columns in the coordinates of the scatters of `rows`."""
+
+    def _check_parameters(self, n_features: int) -> None:
+        """Raise an error that names what is wrong."""
+        if self.n_components is not None:
+            check_integer(self.n_components, "n_components", 1, n_features)
+
+    def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        return encode_labels(y)
+
+    def _solves_in_span(self, n: int, p: int) -> bool:
+        """Say whether, for p > n, coordinates are those in the span of the rows."""
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._needs_labels
         return tags
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import block_diag, svd
 
 from .._blocks import centre, dense_float64
-from .._callbacks import FitTask, with_callbacks
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import encode_partial_labels, has_target, require_two_classes
 from .._memory import require_memory
 from .._validation import (
@@ -30,7 +30,7 @@ SEEN = 1e-8  # a label is seen above this; what rounding leaves of a mean that c
 SHARE = {"classes": 1.0, "continuous": 0.1}  # mu by the paper's rule, in units of l / s
 
 
-class DiscriminativeProjections(LinearEmbedding):
+class DiscriminativeProjections(CallbackSupportMixin, LinearEmbedding):
     """Discriminative Projections: rows near their own label, far from the others, and near rows near. Few labels do.
 
     A map f takes rows, a map g takes labels into one space of any dimension m. With l labelled rows x_i among all n,

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_n_neighbors, validate_labelled_rows
+from .._validation import check_integer, check_n_neighbors
 from .._warn import warn_user
-from ..graphs import binary, laplacian, signed, union
-from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class, searcher
-from ..scatter import RowSpace, row_space, scatter, scatter_operator
 from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
-from .base import LinearEmbedding
+from ._rows import Rows
+from .base import SpectralEmbedding
 
 
-class DNE(LinearEmbedding):
-    """Discriminant Neighborhood Embedding: pull near kin, push near strangers; the spectrum chooses the dimension.
+class DNE(SpectralEmbedding):
+    """Discriminant Neighborhood Embedding: attract same-class neighbours, repel others; the data set the dimension.
 
-    Every row is tied to its k nearest rows of the same class (+1) and to its k nearest rows of the other classes
-    (-1); i and j are tied if either lists the other: the signed graph F (eq. 1). With orthonormal P, DNE minimizes
+    The graph F (eq. 1) joins every row to its k nearest rows of the same class (+1) and to its k nearest rows of the
+    other classes (-1); i and j are adjacent if either is a neighbour of the other. With orthonormal P, DNE minimizes
 
         Phi(P) = sum_ij F_ij ||P'x_i - P'x_j||^2 = 2 tr P'X'(S - F)XP,   S = diag(F 1)     (eq. 5-7)
 
-    solved by the eigenvectors of the smallest eigenvalues of X'(S - F)X. A direction with a negative eigenvalue
-    separates neighbours of different classes more than it spreads kin, so the negative ones are kept (eq. 10).
+    by the eigenvectors of the smallest eigenvalues of X'(S - F)X, the scatter of the same-class graph minus that of the
+    other-class graph. A direction with a negative eigenvalue separates neighbours of different classes more than it
+    spreads those of one, so the number of negative eigenvalues sets the dimension (eq. 10).
 
     Parameters
     ----------
@@ -36,9 +34,8 @@ class DNE(LinearEmbedding):
         p, and may exceed the negative ones: with p the distances are those of the raw features again.
     n_neighbors : int, default=1
         k of the graph (not of a later vote).
-    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
-        KNeighborsTransformer, which is cloned.
+    search
+        See `LDE`.
 
     Attributes
     ----------
@@ -46,23 +43,19 @@ class DNE(LinearEmbedding):
         Orthonormal rows, smallest eigenvalue first.
     eigenvalues_ : ndarray
         Ascending eigenvalues of X'(S - F)X; the first m belong to `components_`. For p > n the zeros outside the span
-        of the rows are left out (unless components were asked for there). Only m of them when Lanczos was used.
-    n_components_ : int
-        m.
+        of the rows are left out (unless components there are requested). Only m of them when Lanczos was used.
     objective_ : float
         Phi(P), twice the sum of the kept eigenvalues (eq. 13).
-    search_ : str
-        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
-    search_recall_ : dict of str to float, or None
-        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    rank_ : int
+        Dimension in which the problem was solved.
+    n_components_, search_, search_recall_
+        See `LDE`.
 
     Warns
     -----
     UserWarning
-        If no eigenvalue is negative (the paper's figure 1d: classes not separable along any direction) and none was
-        asked for by number. The one direction of the smallest eigenvalue is kept then.
+        If no eigenvalue is negative (the paper's figure 1d: no direction separates the classes) and no number of
+        components is given. The direction of the smallest eigenvalue is kept then.
 
     Notes
     -----
@@ -71,7 +64,7 @@ class DNE(LinearEmbedding):
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
     solved in the span of the rows, O(n^2 p), without a p x p matrix. With an integer n_components far below a large
-    min(n, p), the eigenvectors come from Lanczos iterations without any matrix.
+    min(n, p), the eigenvectors come from Lanczos iterations without forming a matrix.
 
     References
     ----------
@@ -93,72 +86,36 @@ class DNE(LinearEmbedding):
         self.n_neighbors = n_neighbors
         self.search = search
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, *, distances: Any = None) -> DNE:
-        """Learn the map.
+    def _solve(self, rows: Rows) -> SpectralResult:
+        same = rows.union_knn("same", self.n_neighbors)
+        other = rows.union_knn("other", self.n_neighbors)
+        if self._uses_lanczos(*rows.shape):  # L(F) = L(same) - L(other)
+            result = trace_difference(rows.scatter_operator(same) - rows.scatter_operator(other), self.n_components)
+        else:
+            result = trace_difference(rows.scatter(same) - rows.scatter(other))
+        m = self.n_components if _is_integer(self.n_components) else _n_leading(result.values, self.n_components)
+        result = _with_complement(result, rows.n_complement, m)
+        return replace(result, vectors=result.vectors[:, :m], objective=2 * float(result.values[:m].sum()))
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, p)
-            n >= 2 rows that are not all equal.
-        y : array of shape (n,)
-            Class labels, at least two classes; -1 is a class like any other. A class of one row has no kin to pull.
-        distances : sparse matrix of shape (n, n), default=None
-            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
-            they have, with a warning. Cross-validation cannot cut it.
+    def _check_parameters(self, n_features: int) -> None:
+        check_n_neighbors(self.n_neighbors)
+        if isinstance(self.n_components, (float, np.floating)):
+            if not 0 < self.n_components <= 1:
+                raise ValueError(
+                    f"n_components as a share (theta of eq. 14) must be in (0, 1], got {self.n_components}."
+                )
+        elif self.n_components is not None:
+            check_integer(self.n_components, "n_components", 1, n_features)
 
-        Returns
-        -------
-        self
+    def _uses_lanczos(self, n: int, p: int) -> bool:
+        return _is_integer(self.n_components) and choose_solver(min(n, p), self.n_components) == "lanczos"
 
-        Raises
-        ------
-        ImportError
-            If an approximate search is asked for and faiss is not installed.
-        TypeError
-            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
-        ValueError
-            If X or y is not as above or not finite, or a parameter is out of bounds.
-        """
-        task = FitTask(self, X, y, n_steps=3)
-        X, codes = validate_labelled_rows(self, X, y)
-        k = check_n_neighbors(self.n_neighbors)
-        wanted = check_dimension(self.n_components, X.shape[1])
-
-        search = searcher(self.search, X.shape[0], distances)
-        few = wanted if isinstance(wanted, int) and choose_solver(min(X.shape), wanted) == "lanczos" else None
-        rows = row_space(X) if few is None else RowSpace(X, None)
-        with task.step("graph"):
-            L = laplacian(discriminant_adjacency(rows.coordinates, codes, k, search))
-        with task.step("scatter"):
-            S = scatter(rows.coordinates, L) if few is None else scatter_operator(rows.coordinates, L)
-        with task.step("eigenproblem"):
-            result = trace_difference(S, few)
-        self._keep(result, rows, wanted, X.dtype)
-        self.search_, self.search_recall_ = search.name, search.recall
-        task.end()
-        return self
-
-    def _keep(self, result: SpectralResult, rows: RowSpace, wanted: int | float | None, dtype: Any) -> None:
-        """Set what the spectrum of X'(S - F)X says, in the features."""
-        result.warn()
-        m = wanted if isinstance(wanted, int) else _n_leading(result.values, wanted)
-        components, self.eigenvalues_ = _with_unseen_directions(rows, result, m)
-        self.components_ = components[:m].astype(dtype, copy=False)
-        self.n_components_ = m
-        self.objective_ = 2 * float(self.eigenvalues_[:m].sum())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    def _solves_in_span(self, n: int, p: int) -> bool:
+        return not self._uses_lanczos(n, p)
 
 
-def discriminant_adjacency(X: Any, y: Any, n_neighbors: int, search: Searcher = EXACT) -> csr_array:
-    """Return F (n, n) of eq. 1: +1 between near kin, -1 between near strangers, tied if either lists the other."""
-    kin = union(binary(nearest_same_class(X, y, n_neighbors, search)))
-    strangers = union(binary(nearest_other_class(X, y, n_neighbors, search)))
-    return signed(kin, strangers)
+def _is_integer(n_components: Any) -> bool:
+    return isinstance(n_components, (int, np.integer))
 
 
 def _n_negative(eigenvalues: np.ndarray) -> int:
@@ -170,7 +127,7 @@ def _n_leading(eigenvalues: np.ndarray, theta: float | None) -> int:
     d = _n_negative(eigenvalues)
     if d == 0:
         warn_user(
-            "No direction separates neighbours of different classes more than it spreads kin (no negative "
+            "No direction separates neighbours of different classes more than it spreads those of one (no negative "
             "eigenvalue): the one of the smallest eigenvalue is kept. Try other features, a larger n_neighbors, or "
             "KernelPCA or Nystroem before DNE."
         )
@@ -181,24 +138,16 @@ def _n_leading(eigenvalues: np.ndarray, theta: float | None) -> int:
     return int(np.searchsorted(share, theta * share[-1])) + 1
 
 
-def _with_unseen_directions(rows: RowSpace, result: SpectralResult, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return components (at least m) and eigenvalues in ascending order.
+def _with_complement(result: SpectralResult, n_complement: int, m: int) -> SpectralResult:
+    """Insert directions outside the span of the rows, of eigenvalue 0, behind the negative ones, as far as m reaches.
 
-    For p > n the directions outside the span of the rows have eigenvalue 0: they stand between the negative and the
-    positive ones, and are made up only as far as m reaches them.
+    They are unit vectors in the coordinates of the complement, see `Rows.back_project`.
     """
-    components, eigenvalues = rows.back_project(result.vectors), result.values
-    d = _n_negative(eigenvalues)
-    if rows.to_features is None or m <= d:
-        return components, eigenvalues
-    unseen = rows.outside(min(m - d, rows.basis.shape[1] - rows.basis.shape[0]))
-    return np.insert(components, [d] * len(unseen), unseen, axis=0), np.insert(eigenvalues, [d] * len(unseen), 0.0)
-
-
-def check_dimension(value: Any, p: int) -> int | float | None:
-    """Return DNE's n_components if it is None, a share in (0, 1] or an integer from 1 to p, else raise."""
-    if isinstance(value, (float, np.floating)):
-        if not 0 < value <= 1:
-            raise ValueError(f"n_components as a share (theta of eq. 14) must be in (0, 1], got {value}.")
-        return float(value)
-    return None if value is None else check_integer(value, "n_components", 1, p)
+    V, d = result.vectors, _n_negative(result.values)
+    n_more = min(m - d, n_complement)
+    if n_more <= 0:
+        return result
+    V = np.vstack([V, np.zeros((n_more, V.shape[1]))])
+    unit_vectors = np.eye(len(V))[:, -n_more:]
+    vectors = np.hstack([V[:, :d], unit_vectors, V[:, d:]])
+    return replace(result, vectors=vectors, values=np.insert(result.values, [d] * n_more, 0.0))

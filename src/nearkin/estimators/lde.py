@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_n_neighbors, validate_labelled_rows
-from ..graphs import heat_kernel, laplacian, union
-from ..neighbors import nearest_other_class, nearest_same_class, searcher
-from ..scatter import row_space, scatter
-from ..spectral import generalized_eigh, unit_within_scatter
-from .base import LinearEmbedding
+from .._validation import check_n_neighbors
+from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
+from ._rows import Rows
+from .base import SpectralEmbedding
 
 
-class LDE(LinearEmbedding):
-    """Local Discriminant Embedding: near kin together, near strangers apart, and the nearer they are, the more so.
+class LDE(SpectralEmbedding):
+    """Local Discriminant Embedding: near same-class rows together, near other-class rows apart, weighted by nearness.
 
-    W ties i and j of one class if either is among the other's k_w nearest of that class; W' ties i and j of two
-    classes if either is among the other's k_b nearest of all other classes. Weights are `exp(-d^2 / t)`, with t the
-    mean squared length of the listed edges, of each graph by itself. With their scatters
+    In W, i and j of one class are adjacent if either is among the other's k_w nearest of that class; in W', i and j of
+    two classes if either is among the other's k_b nearest of all other classes. Weights are `exp(-d^2 / t)`, with t the
+    mean squared distance to these neighbours, of each graph by itself. With their scatters
 
         S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)',    S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
 
     LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w v. Directions without
-    any within scatter come first, of them the one with the most between scatter for its length; those in which both
-    scatters vanish are left out.
+    within-class scatter come first, of them the one with the most between-class scatter for its length; those in which
+    both scatters vanish are left out.
 
     Parameters
     ----------
@@ -61,13 +58,13 @@ class LDE(LinearEmbedding):
     Warns
     -----
     UserWarning
-        If fewer directions exist than were asked for, or if near strangers do not differ.
+        If there are fewer directions than requested, or if neighbours of other classes do not differ.
 
     Notes
     -----
-    The scale of the features decides who is near: standardize first unless the units are comparable. Given the
-    graphs, the criterion is indifferent to the units (p <= n). Where rows are few for their features it fits the rows
-    it has seen: reduce the features first, e.g. with PCA, as the paper does.
+    The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the
+    graphs, the criterion does not depend on the units (p <= n). With few rows for the features it overfits: reduce the
+    features first, e.g. with PCA, as the paper does.
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For p > n the problem
     is solved in the span of the rows, O(n^2 p), without a p x p matrix.
@@ -99,56 +96,12 @@ class LDE(LinearEmbedding):
         self.n_neighbors_between = n_neighbors_between
         self.search = search
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any, *, distances: Any = None) -> LDE:
-        """Learn the map.
+    def _solve(self, rows: Rows) -> SpectralResult:
+        S_w = rows.scatter(rows.union_knn("same", self.n_neighbors_within, weights="heat"))
+        S_b = rows.scatter(rows.union_knn("other", self.n_neighbors_between, weights="heat"))
+        return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, p)
-            n >= 2 rows that are not all equal.
-        y : array of shape (n,)
-            Class labels, at least two classes; -1 is a class like any other. A class of one row has no kin to pull.
-        distances : sparse matrix of shape (n, n), default=None
-            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
-            they have, with a warning. Cross-validation cannot cut it.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ImportError
-            If an approximate search is asked for and faiss is not installed.
-        TypeError
-            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
-        ValueError
-            If X or y is not as above or not finite, a parameter is out of bounds, or no rows that differ are tied.
-        """
-        task = FitTask(self, X, y, n_steps=3)
-        X, codes = validate_labelled_rows(self, X, y)
-        m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
-        k_w = check_n_neighbors(self.n_neighbors_within, "n_neighbors_within")
-        k_b = check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")
-
-        search = searcher(self.search, X.shape[0], distances)
-        rows = row_space(X)
-        Z = rows.coordinates
-        with task.step("within scatter"):
-            S_w = scatter(Z, laplacian(union(heat_kernel(nearest_same_class(Z, codes, k_w, search)))))
-        with task.step("between scatter"):
-            S_b = scatter(Z, laplacian(union(heat_kernel(nearest_other_class(Z, codes, k_b, search)))))
-        with task.step("eigenproblem"):
-            result = unit_within_scatter(generalized_eigh(S_b, S_w, m))
-        result.warn()
-
-        self._keep_directions(result, rows, X.dtype)
-        self.search_, self.search_recall_ = search.name, search.recall
-        task.end()
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+    def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
+        check_n_neighbors(self.n_neighbors_within, "n_neighbors_within")
+        check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")

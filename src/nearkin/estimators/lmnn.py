@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics import euclidean_distances
 
-from .._callbacks import FitTask, with_callbacks
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._validation import check_integer, check_n_neighbors, check_number, validate_labelled_rows
 from ..descent import DescentResult, Status
@@ -29,7 +29,7 @@ ALWAYS = 100  # of every row
 GAPS = 2**23  # looked at to choose the scale of the start
 
 
-class LMNN(LinearEmbedding):
+class LMNN(CallbackSupportMixin, LinearEmbedding):
     """Large Margin Nearest Neighbour: the map that keeps strangers farther from a row than its nearest kin.
 
     The targets of row i are its k nearest rows of the same class, in the space of the features. With the learned

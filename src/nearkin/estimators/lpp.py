@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_n_neighbors, validate_rows
-from ..graphs import heat_kernel, laplacian, union
-from ..neighbors import nearest, searcher
-from ..scatter import row_space, scatter, total_scatter
-from ..spectral import ratio_trace
-from .base import LinearEmbedding
+from .._validation import check_n_neighbors
+from ..spectral import SpectralResult, ratio_trace
+from ._rows import Rows
+from .base import SpectralEmbedding
 
 
-class LPP(LinearEmbedding):
+class LPP(SpectralEmbedding):
     """Locality Preserving Projections: the linear map that keeps near rows near. It uses no labels.
 
-    With W the graph of the k nearest neighbours (tied if either lists the other), weighted by the heat kernel
-    `exp(-d^2 / t)`, t the mean squared length of the listed edges, D = diag(W 1) and L = D - W, LPP minimizes
+    With W the graph of the k nearest neighbours (adjacent if either is among the other's), weighted by the heat kernel
+    `exp(-d^2 / t)`, t the mean squared distance to these neighbours, D = diag(W 1) and L = D - W, LPP minimizes
 
-        sum_ij w_ij (a'x_i - a'x_j)^2   subject to   a'X'DXa = 1,
+        sum_ij w_ij (v'x_i - v'x_j)^2   subject to   v'X'DXv = 1,
 
-    the smallest eigenvalues of X'LX a = lambda X'DX a. X is taken relative to its D-weighted mean, which makes the
-    answer independent of the origin and excludes the constant embedding, as Laplacian Eigenmaps do: with X the
+    the smallest eigenvalues of X'LX v = lambda X'DX v. X is taken relative to its D-weighted mean, which makes the
+    solution independent of the origin and excludes the constant embedding, as Laplacian Eigenmaps do: with X the
     identity LPP *is* Laplacian Eigenmaps.
 
     Parameters
@@ -31,38 +28,31 @@ class LPP(LinearEmbedding):
         m, at most p; None takes the rank of X.
     n_neighbors : int, default=10
         k of the graph.
-    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
-        KNeighborsTransformer, which is cloned.
+    search
+        See `LDE`.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows a_i, smoothest first, scaled so that a'X'DXa = 1.
+        Rows v_i, smoothest first, scaled so that v'X'DXv = 1.
     eigenvalues_ : ndarray of shape (m,)
         Ascending, in [0, 2].
-    n_components_ : int
-        m.
     objective_ : float
         Sum of the eigenvalues.
     rank_ : int
         Rank of X'DX.
-    search_ : str
-        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
-    search_recall_ : dict of str to float, or None
-        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_components_, search_, search_recall_
+        See `LDE`.
 
     Warns
     -----
     UserWarning
-        If fewer directions exist than were asked for.
+        If there are fewer directions than requested.
 
     Notes
     -----
-    The scale of the features decides who is near: standardize first unless the units are comparable. Given the
-    neighbours, the criterion is indifferent to the units (p <= n).
+    The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the
+    graph, the criterion does not depend on the units (p <= n).
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
     solved in the span of the rows, O(n^2 p), without a p x p matrix.
@@ -81,54 +71,17 @@ class LPP(LinearEmbedding):
     (178, 2)
     """
 
+    _needs_labels = False
+
     def __init__(self, n_components: int | None = None, *, n_neighbors: int = 10, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.search = search
 
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> LPP:
-        """Learn the map.
+    def _solve(self, rows: Rows) -> SpectralResult:
+        W = rows.union_knn("all", self.n_neighbors, weights="heat")
+        return ratio_trace(rows.scatter(W), rows.total_scatter(rows.degrees(W)), self.n_components)
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, p)
-            n >= 2 rows that are not all equal.
-        y : ignored
-        distances : sparse matrix of shape (n, n), default=None
-            Distances from every row to some others, in place of a search; rows that lack neighbours of a kind use what
-            they have, with a warning. Cross-validation cannot cut it.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ImportError
-            If an approximate search is asked for and faiss is not installed.
-        TypeError
-            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
-        ValueError
-            If X is not as above or not finite, or a parameter is out of bounds.
-        """
-        task = FitTask(self, X, y, n_steps=3)
-        X = validate_rows(self, X, reset=True)
-        m = None if self.n_components is None else check_integer(self.n_components, "n_components", 1, X.shape[1])
-        k = check_n_neighbors(self.n_neighbors)
-
-        search = searcher(self.search, X.shape[0], distances)
-        rows = row_space(X)
-        Z = rows.coordinates
-        with task.step("graph"):
-            W = union(heat_kernel(nearest(Z, k, search)))
-        with task.step("scatter"):
-            S, S_d = scatter(Z, laplacian(W)), total_scatter(Z, weights=W.sum(axis=1))
-        with task.step("eigenproblem"):
-            result = ratio_trace(S, S_d, m)
-        result.warn()
-
-        self._keep_directions(result, rows, X.dtype)
-        self.search_, self.search_recall_ = search.name, search.recall
-        task.end()
-        return self
+    def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
+        check_n_neighbors(self.n_neighbors)

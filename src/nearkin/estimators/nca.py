@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from .._callbacks import FitTask, with_callbacks
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._memory import require_memory
 from .._validation import check_integer, check_number, validate_labelled_rows, validate_target_rows
@@ -46,7 +46,7 @@ def _descends_by_minibatches(nca: NCA) -> bool:
     return True
 
 
-class NCA(LinearEmbedding):
+class NCA(CallbackSupportMixin, LinearEmbedding):
     """Neighbourhood Components Analysis: the map in which a randomly drawn near neighbour is most often right.
 
     Row i picks row j for its neighbour with the probability p_ij and takes over its label; with classes C_i,

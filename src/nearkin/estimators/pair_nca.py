@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from .._callbacks import FitTask, with_callbacks
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._validation import check_integer, check_number, refuse_foreign, validate_rows
 from ..descent import DescentResult
 from ..objectives.nca import pair_cost
@@ -21,7 +21,7 @@ from ._descending import UnitRows, best_descent, cap_penalty, descend, keep, pen
 from .base import LinearEmbedding
 
 
-class PairNCA(LinearEmbedding):
+class PairNCA(CallbackSupportMixin, LinearEmbedding):
     """NCA from weighted pairs: the map in which similar rows are close, as pairs go.
 
     With weights w_ab of the pairs (a, b), the map A minimizes

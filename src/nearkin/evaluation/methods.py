@@ -12,8 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ..estimators import DNE, LDE, LFDA, LMNN, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
-from ..estimators.nmmp import BYTES_PER_LISTED_NEIGHBOR
-from ..neighbors import BYTES_PER_PAIR
+from ..neighbors import BYTES_PER_NEIGHBOR
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 TDL_DIMENSIONS = 20  # of a graph, not of the features: there may be more than these
@@ -148,7 +147,7 @@ def default_methods() -> list[Method]:
             "MFA",
             MFA(),
             lambda p: [{"n_pairs": k} for k in (20, 200)],
-            memory=lambda sizes: BYTES_PER_PAIR * 200.0 * np.sum(sizes),
+            memory=lambda sizes: BYTES_PER_NEIGHBOR * 200.0 * np.sum(sizes),
             summary="Pulls near kin together and pushes apart the closest pairs across the margins of the classes "
             "(Marginal Fisher Analysis), by the ratio trace.",
         ),
@@ -223,4 +222,4 @@ def _dimensions(p: int, candidates: Sequence[int]) -> list[Params]:
 
 
 def _nmmp_memory(sizes: np.ndarray) -> float:
-    return BYTES_PER_LISTED_NEIGHBOR * float(np.sum(sizes * (sizes / 2 + 2)))
+    return BYTES_PER_NEIGHBOR * float(np.sum(sizes * (sizes / 2 + 2)))

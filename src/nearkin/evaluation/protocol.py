@@ -281,5 +281,5 @@ def _pilot_seconds(method: Method, params: Params, protocol: Protocol, rows: np.
 def _summarized(name: str, caught: list[warnings.WarningMessage]) -> Iterator[str]:
     """Yield each distinct warning once, with how often it came."""
     for text, count in Counter(str(warning.message) for warning in caught).items():
-        if "were asked for, but there are" not in text:  # dimensions tried may exceed a fold's rank: harmless
+        if "were requested, but only" not in text:  # dimensions tried may exceed a fold's rank: harmless
             yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"

@@ -1,4 +1,4 @@
-"""The questions: the k nearest of all rows, of the same class, of the others; the closest pairs of classes."""
+"""The k nearest of all rows, of the same class, of other classes; the closest pairs of classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._memory import require_memory
 from .._validation import as_rows
 from .search import EXACT, Relation, Searcher
 
-BYTES_PER_PAIR = 45  # measured peak of `closest_pairs`, for one listed neighbour
+BYTES_PER_NEIGHBOR = 45  # measured peak of a search, its symmetric graph and the Laplacian
 
 
 def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -35,17 +35,16 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
 
     Raises
     ------
-    TypeError
-        If X is a Dask collection or a torch tensor.
-    ValueError
-        If X is no finite numeric table, or k is negative.
+    MemoryError
+        If k neighbours of every row would not fit into the free memory.
 
     Notes
     -----
     The exact search compares n^2 pairs.
     """
     X, k = _prepare(X, n_neighbors)
-    return search.lists(X, np.zeros(len(k), dtype=np.intp), np.minimum(k, len(k) - 1), Relation.ANY)
+    codes = np.zeros(len(k), dtype=np.intp)
+    return _search(X, codes, np.minimum(k, len(k) - 1), Relation.ANY, search)
 
 
 def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -64,7 +63,7 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXAC
     The exact search compares sum_c n_c^2 pairs.
     """
     X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
-    return search.lists(X, codes, np.minimum(k, sizes[codes] - 1), Relation.SAME)
+    return _search(X, codes, np.minimum(k, sizes[codes] - 1), Relation.SAME, search)
 
 
 def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -83,14 +82,14 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
     The exact search compares at most n^2 pairs.
     """
     X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
-    return search.lists(X, codes, np.minimum(k, len(codes) - sizes[codes]), Relation.OTHER)
+    return _search(X, codes, np.minimum(k, len(codes) - sizes[codes]), Relation.OTHER, search)
 
 
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
     """Return, for every class, the closest pairs of a row in it and a row of another class.
 
-    The k closest pairs of a class are among the k nearest strangers of its rows: where a pair is missing there, k
-    closer ones of the same row are not.
+    The k closest pairs of a class are among the k nearest rows of other classes of its rows: where a pair is missing
+    there, k closer ones of the same row are not.
 
     Parameters
     ----------
@@ -106,20 +105,9 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
     G : csr_array of shape (n, n)
         Distances from the row in the class to the row outside, nearest first in each row. A pair that is among the
         closest of both its classes is listed from both sides.
-
-    Raises
-    ------
-    MemoryError
-        If k strangers of every row would not fit into the memory that is free.
     """
     codes = encode_labels(y)[1]
-    listed = np.minimum(n_pairs, len(codes) - np.bincount(codes))[codes]
-    require_memory(
-        BYTES_PER_PAIR * float(listed.sum()),
-        f"The search for {n_pairs} closest pairs of classes among {len(codes)} rows",
-        "lower n_pairs, e.g. to 20",
-    )
-    G = nearest_other_class(X, y, listed, search)
+    G = nearest_other_class(X, y, n_pairs, search)
     row = np.repeat(np.arange(len(codes)), np.diff(G.indptr))
     by_class = np.lexsort((G.data, codes[row]))
     n_listed = np.bincount(codes[row], minlength=codes.max() + 1)
@@ -143,3 +131,10 @@ def _prepare_classes(X: Any, y: Any, n_neighbors: Any) -> tuple[Any, np.ndarray,
     if len(codes) != X.shape[0]:
         raise ValueError(f"y has {len(codes)} labels for the {X.shape[0]} rows of X.")
     return X, k, codes, np.bincount(codes)
+
+
+def _search(X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation, search: Searcher) -> csr_array:
+    n_bytes = BYTES_PER_NEIGHBOR * float(lengths.sum())
+    what = f"The search for up to {lengths.max()} neighbours ({relation.value}) of {len(lengths)} rows"
+    require_memory(n_bytes, what, "request fewer, e.g. n_neighbors_within=10 or n_pairs=20")
+    return search.lists(X, codes, lengths, relation)

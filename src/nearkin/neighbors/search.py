@@ -1,4 +1,4 @@
-"""The answers: who looks through which rows. A searcher fills the lists of one relation, for all rows at once."""
+"""Searchers: exact search in each class, by a transformer, or among distances that are given."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from threadpoolctl import threadpool_limits
 from .._blocks import near_origin, row_blocks
 from .._warn import warn_user
 
-# A class of at most this many rows finds its strangers by searching among all rows and leaving its own out; a larger
-# class searches its complement, whose copy is then small beside the search. scikit-learn's search costs the same for
-# 2 and for 64 neighbours.
+# For a class of at most this many rows, neighbours of other classes are searched among all rows and its own left out;
+# for a larger one among its complement, whose copy then costs little beside the search. scikit-learn's search takes as
+# long for 2 neighbours as for 64.
 SMALL_CLASS = 64
 
 
 class Relation(enum.Enum):
-    """Which rows may be listed."""
+    """Which rows may be neighbours."""
 
     ANY = "all"
     SAME = "same class"
     OTHER = "other classes"
 
     def holds(self, codes: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Say for pairs of rows whether j may be in the list of i."""
+        """Say for pairs of rows whether j may be a neighbour of i."""
         if self is Relation.OTHER:
             return codes[i] != codes[j]
         return (i != j) & (codes[i] == codes[j])
@@ -47,7 +47,7 @@ class Searcher(Protocol):
     Attributes
     ----------
     name : str
-        What `search_` of an estimator says.
+        `search_` of an estimator.
     recall : dict of str to float, or None
         The share of the true neighbours that was found, by relation, where it was measured.
     """
@@ -107,16 +107,17 @@ class Indexed:
         """Return G as `nearest` does; dense X is moved near its mean, far from which distances would cancel."""
         X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
-        {Relation.ANY: self._any, Relation.SAME: self._kin, Relation.OTHER: self._strangers}[relation](lists, X, codes)
+        search = {Relation.ANY: self._search_all, Relation.SAME: self._search_same, Relation.OTHER: self._search_other}
+        search[relation](lists, X, codes)
         return lists.to_csr()
 
-    def _any(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
-        everybody = np.arange(len(codes))
-        self._fill(lists, X, codes, Relation.ANY, everybody, everybody, lists.lengths.max(initial=0) + 1)
+    def _search_all(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
+        rows = np.arange(len(codes))
+        self._fill(lists, X, codes, Relation.ANY, rows, rows, lists.lengths.max(initial=0) + 1)
 
-    def _kin(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
+    def _search_same(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
         classes = members_of(codes)
-        with threadpool_limits(1):  # to wake threads for a handful of rows costs more than the search
+        with threadpool_limits(1):  # for a handful of rows, waking threads costs more than the search
             for members in classes:
                 if len(members) <= SMALL_CLASS:
                     self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)
@@ -124,16 +125,16 @@ class Indexed:
             if len(members) > SMALL_CLASS:
                 self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)
 
-    def _strangers(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
+    def _search_other(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
         sizes = np.bincount(codes)
-        everybody = np.arange(len(codes))
+        rows = np.arange(len(codes))
         small = sizes[codes] <= SMALL_CLASS
         if small.any():
-            # Among the k + n_c nearest at most n_c are kin, so at least k are strangers.
+            # Among the k + n_c nearest at most n_c are of the same class, so at least k are of others.
             n_found = (lists.lengths + sizes[codes])[small].max()
-            self._fill(lists, X, codes, Relation.OTHER, everybody[small], everybody, n_found)
+            self._fill(lists, X, codes, Relation.OTHER, rows[small], rows, n_found)
         for c in np.flatnonzero(sizes > SMALL_CLASS):
-            members, others = everybody[codes == c], everybody[codes != c]
+            members, others = rows[codes == c], rows[codes != c]
             self._fill(lists, X, codes, Relation.OTHER, members, others, lists.lengths[members].max())
 
     def _fill(
@@ -148,7 +149,7 @@ class Indexed:
     ) -> None:
         """Fill the lists of the `queries` with the nearest `candidates` in the relation to them.
 
-        `n_found` candidates are looked at for a query: enough for its list whatever is not allowed among them.
+        The search returns `n_found` candidates for a query: enough for its list whatever is not allowed among them.
         """
         n_found = min(int(n_found), len(candidates))
         if not lists.lengths[queries].any():
@@ -173,7 +174,7 @@ def transformed(transformer: Any) -> Callable[[Any, int], Index]:
     """Return what makes indices of clones of a transformer like scikit-learn's KNeighborsTransformer."""
 
     def index_of(X: Any, n_found: int) -> Index:
-        if n_found == X.shape[0]:  # all of them: a transformer may ask for one more
+        if n_found == X.shape[0]:  # all of them: a transformer may search one more
             return _brute_force(X, n_found)
         fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
 
@@ -196,7 +197,7 @@ def transformed(transformer: Any) -> Callable[[Any, int], Index]:
 
 
 class Listed:
-    """Distances that are given: nothing is searched.
+    """Neighbours from distances that are given.
 
     Parameters
     ----------
@@ -213,11 +214,11 @@ class Listed:
         self.row, self.column, self.distance = row, distances.indices[order], distances.data[order]
 
     def index(self, X: Any, n_found: int) -> Index:
-        """Refuse: what is given says nothing of other rows."""
+        """Refuse: no distances to other rows are given."""
         raise ValueError("distances are given between the rows of X only: other rows need a search.")
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
-        """Return G as `nearest` does, of what is given; where that is not enough, warn."""
+        """Return G as `nearest` does, from the given distances; warn where these are too few."""
         allowed = np.flatnonzero(relation.holds(codes, self.row, self.column) & (self.row != self.column))
         row = self.row[allowed]
         place = np.arange(len(row)) - np.searchsorted(row, row)
@@ -226,9 +227,8 @@ class Listed:
         lacking = found < lengths
         if lacking.any():
             warn_user(
-                f"distances lists fewer neighbours ({relation.value}) than asked for in {lacking.sum()} rows (row "
-                f"{lacking.argmax()}: {found[lacking.argmax()]} of {lengths[lacking.argmax()]}): they use what they "
-                "have."
+                f"distances holds fewer neighbours ({relation.value}) than requested in {lacking.sum()} rows (row "
+                f"{lacking.argmax()}: {found[lacking.argmax()]} of {lengths[lacking.argmax()]}): those are used."
             )
         indptr = np.concatenate(([0], np.cumsum(found)))
         return csr_array((self.distance[kept], self.column[kept], indptr), shape=(len(codes), len(codes)))

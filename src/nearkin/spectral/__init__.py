@@ -1,4 +1,4 @@
-"""Matrices in, directions out; this room knows no rows, no labels and no graph.
+"""Matrices in, directions out; rows, labels and graphs are unknown here.
 
 * `criteria`: trace difference, ratio trace, trace ratio of dense matrices: the criteria of discriminant embedding.
 * `smallest`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant vector.

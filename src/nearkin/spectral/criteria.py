@@ -5,7 +5,7 @@ Given a symmetric A and a positive semi-definite B, find V (d, m):
 =================  ==============================================  =======================  =====================
 criterion          problem                                         solved by                used by
 =================  ==============================================  =======================  =====================
-trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A = pull - push)
+trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A = S_w - S_b)
 ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v         LPP, RCA; LDE, MFA, LFDA,
                                                                                             NMMP on request
 trace ratio        max tr(V'AV) / tr(V'BV)   s.t. V'V = I          Newton on rho            NMMP
@@ -27,8 +27,8 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from .lanczos import ZERO, choose_solver, lanczos_largest
 from .result import SpectralResult, Status, backward_error, status_of
 
-TIE = 1e-6  # relative: eigenvalues closer than this are equal
-LEAST_PULL = 1e-4  # of the scatter of a direction, to set its scale by
+EQUAL = 1e-6  # relative: eigenvalues closer than this are equal
+LEAST_WITHIN = 1e-4  # share of the scatter of a direction, to set its scale by
 
 
 def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
@@ -62,7 +62,7 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
     """Minimize tr((V'BV)^-1 V'AV): the smallest generalized eigenvalues of A v = lambda B v, with V'BV = I.
 
-    To maximize a quotient A/B instead, see `largest_shares`.
+    To maximize a quotient A/B instead, see `generalized_eigh`.
 
     Parameters
     ----------
@@ -96,60 +96,60 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     whitening = U[:, nullity:] / np.sqrt(beta[nullity:])
     N = qr(U[:, :nullity], mode="economic")[0]
     whitening -= N @ (N.T @ whitening)  # of all vectors that differ by null vectors of B, the shortest
-    asked = rank if n_components is None else n_components
-    m = min(asked, rank)
+    requested = rank if n_components is None else n_components
+    m = min(requested, rank)
     values, E = _extreme(whitening.T @ A @ whitening, m, largest=False)
     V = whitening @ E
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
     residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
-    status = Status.RANK_DEFICIENT if asked > rank else status_of(residual)
-    return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, asked)
+    status = Status.RANK_DEFICIENT if requested > rank else status_of(residual)
+    return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, requested)
 
 
-def generalized_eigh(push: np.ndarray, pull: np.ndarray, n_components: int | None = None) -> SpectralResult:
-    """Maximize tr((V'(push + pull)V)^-1 V'push V): the directions in which most of the scatter is push.
+def generalized_eigh(S_b: np.ndarray, S_w: np.ndarray, n_components: int | None = None) -> SpectralResult:
+    """Maximize tr((V'(S_w + S_b)V)^-1 V'S_b V): the largest generalized eigenvalues of S_b v = lambda S_w v.
 
-    They are those of `push v = lambda pull v`, largest lambda first, with the share `lambda / (1 + lambda)` in its
-    place: 1 where pull vanishes and lambda is infinite, which comes first. Where both vanish (0/0) there is no
-    direction. Of equal shares the direction of most scatter for its length comes first.
+    The values are the shares `lambda / (1 + lambda)` of S_b in the scatter of a direction: 1 where S_w vanishes and
+    lambda is infinite, which comes first. Directions in which both vanish (0/0) are left out. Of equal shares the
+    direction of most scatter for its length comes first.
 
     Parameters
     ----------
-    push, pull : arrays of shape (d, d)
+    S_b, S_w : arrays of shape (d, d)
         Positive semi-definite.
     n_components : int or None
-        m; None takes the rank of push + pull.
+        m; None takes the rank of S_w + S_b.
 
     Returns
     -------
     SpectralResult
-        `values`: the shares v'push v / v'(push + pull)v, descending, in [0, 1]; V'(push + pull)V = I.
-        RANK_DEFICIENT, with fewer columns, when m exceeds the rank; FLAT when push vanishes.
+        `values`: the shares v'S_b v / v'(S_w + S_b)v, descending, in [0, 1]; V'(S_w + S_b)V = I.
+        RANK_DEFICIENT, with fewer columns, when m exceeds the rank; FLAT when S_b vanishes.
 
     Raises
     ------
     ValueError
         If both vanish, or their sum is indefinite.
     """
-    both = push + pull
-    if not both.any():
-        raise ValueError("The graphs tie no two rows that differ: use more neighbours, or drop duplicated rows.")
-    result = ratio_trace(pull, both)
-    asked = n_components or result.rank
-    V = largest_scatter_first(result.vectors, result.values)[:, :asked]
-    shares = np.clip(1 - result.values[:asked], 0, 1)
-    status = Status.FLAT if shares[0] <= ZERO else Status.RANK_DEFICIENT if asked > result.rank else result.status
-    return replace(result, vectors=V, values=shares, objective=float(shares.sum()), status=status, asked=asked)
+    S = S_w + S_b
+    if not S.any():
+        raise ValueError("No two adjacent rows of the graphs differ: use more neighbours, or drop duplicated rows.")
+    result = ratio_trace(S_w, S)
+    requested = n_components or result.rank
+    V = largest_scatter_first(result.vectors, result.values)[:, :requested]
+    shares = np.clip(1 - result.values[:requested], 0, 1)
+    status = Status.FLAT if shares[0] <= ZERO else Status.RANK_DEFICIENT if requested > result.rank else result.status
+    return replace(result, vectors=V, values=shares, objective=float(shares.sum()), status=status, requested=requested)
 
 
 def unit_within_scatter(result: SpectralResult) -> SpectralResult:
-    """Scale the directions of `largest_shares` so that v'pull v = 1, with its limit where pull (nearly) vanishes.
+    """Scale the directions of `generalized_eigh` so that v'S_w v = 1, with a limit where S_w (nearly) vanishes.
 
-    A direction in which pull is less than 1e-4 of the scatter counts as if it were: v'(push + pull)v = 10^4. It counts
-    for a hundred times one without push, and no longer for everything.
+    There, where S_w is less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction counts for a hundred times
+    one without between-class scatter, instead of for everything.
     """
-    return replace(result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_PULL)))
+    return replace(result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_WITHIN)))
 
 
 def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -159,9 +159,9 @@ def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
     Otherwise rounding would choose among them.
     """
     V = V.copy()
-    ends = np.flatnonzero(np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), 1.0)) + 1
-    for tied in np.split(np.arange(len(values)), ends):
-        V[:, tied] = V[:, tied] @ svd(V[:, tied], full_matrices=False)[2][::-1].T
+    ends = np.flatnonzero(np.abs(np.diff(values)) > EQUAL * np.maximum(np.abs(values[1:]), 1.0)) + 1
+    for equal in np.split(np.arange(len(values)), ends):
+        V[:, equal] = V[:, equal] @ svd(V[:, equal], full_matrices=False)[2][::-1].T
     return V
 
 
@@ -204,15 +204,15 @@ def trace_ratio(
     ValueError
         If B is indefinite.
     """
-    asked, m = n_components, min(n_components, len(B))
+    requested, m = n_components, min(n_components, len(B))
     beta, U = eigh(B)
     rank = _rank_of_psd(beta)
     nullity = len(B) - rank
     if not A.any():
         V = U[:, :m]
-        return SpectralResult(V, np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, asked)
+        return SpectralResult(V, np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested)
     if m <= nullity:
-        return _trace_in_null_space(A, U[:, :nullity], rank, asked)
+        return _trace_in_null_space(A, U[:, :nullity], rank, requested)
     rho = max(_trace(U[:, :m], A) / _trace(U[:, :m], B), np.trace(A) / np.trace(B))  # two lower bounds
     for n_iter in range(2, max_iter + 1):
         values, V = _extreme(A - rho * B, m, largest=True)
@@ -223,8 +223,8 @@ def trace_ratio(
             break
         rho = a / b
     residual = backward_error((A - rho * B) @ V - V * values, V, norm(A) + abs(rho) * norm(B))
-    status = Status.NOT_CONVERGED if gap > tol else Status.RANK_DEFICIENT if asked > m else Status.OPTIMAL
-    return SpectralResult(V, values, float(rho), rank, n_iter, residual, gap, status, asked)
+    status = Status.NOT_CONVERGED if gap > tol else Status.RANK_DEFICIENT if requested > m else Status.OPTIMAL
+    return SpectralResult(V, values, float(rho), rank, n_iter, residual, gap, status, requested)
 
 
 def range_basis(S: np.ndarray) -> np.ndarray:
@@ -234,14 +234,14 @@ def range_basis(S: np.ndarray) -> np.ndarray:
     return U[:, : -rank - 1 : -1]
 
 
-def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, asked: int) -> SpectralResult:
+def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int) -> SpectralResult:
     """Case 2: the m directions of largest tr V'AV among the columns of Z, where B vanishes."""
-    m = min(asked, len(A))
+    m = min(requested, len(A))
     values, E = _extreme(Z.T @ A @ Z, m, largest=True)
     residual = backward_error(Z.T @ (A @ (Z @ E)) - E * values, E, norm(A))
     status = Status.UNBOUNDED if values.sum() > ZERO * np.trace(A) else Status.FLAT
-    status = Status.RANK_DEFICIENT if asked > m else status
-    return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, asked)
+    status = Status.RANK_DEFICIENT if requested > m else status
+    return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, requested)
 
 
 def _trace(V: np.ndarray, A: np.ndarray) -> float:

@@ -17,11 +17,11 @@ class Status(enum.Enum):
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
     FLAT = (
-        "the objective is 0 in the directions found (tr V'AV = 0: the graph of pairs to push apart sees no difference "
+        "the objective is 0 in the directions found (tr V'AV = 0: neighbours of different classes do not differ "
         "there): use more neighbours"
     )
     RANK_DEFICIENT = (
-        "n_components={asked} were asked for, but there are {found} directions only, which were kept: lower "
+        "n_components={requested} were requested, but only {found} directions exist, which were kept: lower "
         "n_components, or add rows"
     )
     UNRESOLVED = (
@@ -56,8 +56,8 @@ class SpectralResult:
     gap : float
         Relative distance from optimality (trace ratio), else 0.
     status : Status
-    asked : int
-        The n_components that was asked for.
+    requested : int
+        The n_components that was requested.
     """
 
     vectors: np.ndarray
@@ -68,7 +68,7 @@ class SpectralResult:
     residual: float
     gap: float
     status: Status
-    asked: int
+    requested: int
 
     def warn(self) -> None:
         """Issue the warning that the status calls for, if any."""

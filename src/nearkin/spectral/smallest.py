@@ -73,7 +73,7 @@ def smallest_eigenpairs(
     SpectralResult
         `values` ascending; `residual` relative to the largest column of M, which is at most its norm; UNRESOLVED where
         it exceeds 1e-6 (LAPACK has then been tried up to 8,000 rows), RANK_DEFICIENT, with n - 1 columns, where more
-        pairs were asked for. A residual is that of a pair: it cannot tell whether another pair is smaller.
+        pairs were requested. A residual is that of a pair: it cannot tell whether another pair is smaller.
 
     Notes
     -----
@@ -111,7 +111,7 @@ def _judged(
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
     """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the vectors.
 
-    RANK_DEFICIENT, with as many columns as H has, where more pairs were asked for.
+    RANK_DEFICIENT, with as many columns as H has, where more pairs were requested.
     """
     m = min(n_pairs, len(H))
     values, B = eigh(H, subset_by_index=[0, m - 1])

@@ -1,0 +1,183 @@
+"""What a spectral method asks of the rows that it is fitted to, and the answers of a table in memory."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
+
+from ..graphs import binary, heat_kernel, kth_distance, laplacian, mutual, union
+from ..neighbors import Searcher, closest_pairs, nearest, nearest_other_class, nearest_same_class
+from ..scatter import (
+    RowSpace,
+    local_fisher_scatters,
+    row_space,
+    scatter,
+    scatter_operator,
+    total_scatter,
+    within_scatter,
+)
+
+WEIGHTS = {"binary": binary, "heat": heat_kernel}
+
+
+class Rows(Protocol):
+    """Rows with classes: graphs of them, and the scatters of these graphs.
+
+    A graph is whatever `scatter` takes. `relation` says which rows may be neighbours: "all", those of the "same"
+    class, or of an "other" one. k is a number for all rows, or an array with a number for each class.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, p).
+    dtype : dtype
+        Of the components.
+    class_sizes : ndarray of shape (n_classes,)
+        Empty without labels.
+    n_complement : int
+        Number of dimensions of the feature space outside the span of the rows, where the problem is solved in the span.
+    search_name, search_recall
+        `search_` and `search_recall_` of the estimator.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    class_sizes: np.ndarray
+    search_name: str
+
+    @property
+    def n_complement(self) -> int: ...
+
+    @property
+    def search_recall(self) -> dict[str, float] | None: ...
+
+    def union_knn(self, relation: str, k: Any, weights: str = "binary") -> Any:
+        """Return the graph of i and j where either is among the k nearest of the other.
+
+        Weights are 1 ("binary"), or `exp(-d^2 / t)` with t the mean of d^2 over the k nearest of every row ("heat").
+        """
+
+    def mutual_knn(self, relation: str, k: Any) -> Any:
+        """Return the graph of i and j where each is among the k nearest of the other, with weights 1."""
+
+    def closest_pairs(self, k: int) -> Any:
+        """Return the graph of the k closest pairs of a row in c and one outside, for every class c, with weights 1."""
+
+    def scatter(self, graph: Any) -> np.ndarray:
+        """Return S(W) = X'LX = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'."""
+
+    def scatter_operator(self, graph: Any) -> LinearOperator:
+        """Return S(W) as an operator, without forming the matrix."""
+
+    def degrees(self, graph: Any) -> Any:
+        """Return D 1, the sum of the weights of the edges of every row."""
+
+    def total_scatter(self, weights: Any = None) -> np.ndarray:
+        """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
+
+    def within_scatter(self) -> np.ndarray:
+        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without the rows that have no label."""
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as local scale."""
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """Return directions, columns in the coordinates of the scatters, as rows of features (m, p).
+
+        The largest entry of each is positive. V may have up to `n_complement` rows more: coordinates in an orthonormal
+        basis of the complement of the span.
+        """
+
+
+class TableRows:
+    """`Rows` of a table in memory, dense or sparse; for p > n in coordinates of the span of the rows.
+
+    Parameters
+    ----------
+    X : array or csr_array of shape (n, p)
+    codes : ndarray of shape (n,) or None
+        The class of every row as a number 0, 1, ..., and -1 for none.
+    search : Searcher
+    in_span : bool, default=True
+        Whether to solve in the span of the rows for p > n; otherwise in the features, without forming p x p matrices.
+    """
+
+    def __init__(self, X: Any, codes: np.ndarray | None, search: Searcher, *, in_span: bool = True) -> None:
+        self.shape, self.dtype = X.shape, X.dtype
+        self.codes = codes
+        self.class_sizes = np.bincount(codes[codes >= 0]) if codes is not None else np.empty(0, dtype=int)
+        self.search_name = search.name
+        self._table, self._search, self._in_span = X, search, in_span
+
+    @cached_property
+    def _space(self) -> RowSpace:
+        return row_space(self._table) if self._in_span else RowSpace(self._table, None)
+
+    @property
+    def X(self) -> Any:
+        """The rows in the coordinates in which the problem is solved, (n, r)."""
+        return self._space.coordinates
+
+    @property
+    def n_complement(self) -> int:
+        """See `Rows`."""
+        return 0 if self._space.to_features is None else self.shape[1] - self.X.shape[1]
+
+    @property
+    def search_recall(self) -> dict[str, float] | None:
+        """See `Rows`."""
+        return self._search.recall
+
+    def _knn(self, relation: str, k: Any) -> csr_array:
+        if relation == "all":
+            return nearest(self.X, k, self._search)
+        k = k if np.ndim(k) == 0 else k[self.codes]
+        search = {"same": nearest_same_class, "other": nearest_other_class}[relation]
+        return search(self.X, self.codes, k, self._search)
+
+    def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
+        """See `Rows`."""
+        return union(WEIGHTS[weights](self._knn(relation, k)))
+
+    def mutual_knn(self, relation: str, k: Any) -> csr_array:
+        """See `Rows`."""
+        return mutual(binary(self._knn(relation, k)))
+
+    def closest_pairs(self, k: int) -> csr_array:
+        """See `Rows`."""
+        return union(binary(closest_pairs(self.X, self.codes, k, self._search)))
+
+    def scatter(self, graph: csr_array) -> np.ndarray:
+        """See `Rows`."""
+        return scatter(self.X, laplacian(graph))
+
+    def scatter_operator(self, graph: csr_array) -> LinearOperator:
+        """See `Rows`."""
+        return scatter_operator(self.X, laplacian(graph))
+
+    def degrees(self, graph: csr_array) -> np.ndarray:
+        """See `Rows`."""
+        return graph.sum(axis=1)
+
+    def total_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
+        """See `Rows`."""
+        return total_scatter(self.X, weights)
+
+    def within_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        labelled = self.codes >= 0
+        if not labelled.any():
+            return np.zeros(2 * self.X.shape[1:])
+        return within_scatter(self.X[labelled], self.codes[labelled])
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        return local_fisher_scatters(self.X, self.codes, kth_distance(self._knn("same", k), k))
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """See `Rows`."""
+        return self._space.back_project(V)
