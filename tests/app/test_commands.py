@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     )
     frame.to_csv(folder / "animals.csv", index=False)
     frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
-    files = ["--save", str(folder / "m.skops"), "--picture", str(folder / "m.png")]
+    files = ["--save", str(folder / "m.safetensors"), "--picture", str(folder / "m.png")]
     assert main(["compare", str(folder / "animals.csv"), "--target", "kind", "--repeats", "2", "-q", *files]) == 0
     return folder
 
@@ -59,10 +59,9 @@ def here(folder, monkeypatch, tmp_path):
 
 
 def test_another_process_gives_the_labels_that_this_one_does(here):
-    model, remarks = load_model(here / "m.skops")
-    assert remarks == []
-    assert model.map is not None
-    out = pd.read_csv(io.StringIO(run(here, "predict", "m.skops", "new.csv", "-q")))
+    model = load_model(here / "m.safetensors")
+    assert not model.is_raw
+    out = pd.read_csv(io.StringIO(run(here, "predict", "m.safetensors", "new.csv", "-q")))
     assert (out["label"] == pd.read_csv("animals.csv")["kind"]).mean() > 0.95
     assert out.columns.tolist() == ["label", "probability", *(f"nearest_{i}" for i in (1, 2, 3)),
                                     *(f"distance_{i}" for i in (1, 2, 3))]  # fmt: skip
@@ -73,9 +72,9 @@ def test_another_process_gives_the_labels_that_this_one_does(here):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_every_format_holds_the_same_predictions(here, capsys, suffix):
-    assert main(["predict", "m.skops", "new.csv", "-o", f"out.{suffix}"]) == 0
+    assert main(["predict", "m.safetensors", "new.csv", "-o", f"out.{suffix}"]) == 0
     assert f"{N} rows labelled by" in capsys.readouterr().err
-    assert main(["predict", "m.skops", "new.csv", "-q"]) == 0
+    assert main(["predict", "m.safetensors", "new.csv", "-q"]) == 0
     expected = pd.read_csv(io.StringIO(capsys.readouterr().out))
     if suffix == "npz":
         with np.load("out.npz") as found:
@@ -91,15 +90,15 @@ def test_every_format_holds_the_same_predictions(here, capsys, suffix):
 def test_new_rows_are_matched_by_the_names_of_their_columns(here, capsys):
     frame = pd.read_csv("new.csv")
     frame[frame.columns[::-1]].assign(more=1).to_parquet("turned.parquet")
-    assert main(["predict", "m.skops", "turned.parquet", "-o", "a.csv"]) == 0
+    assert main(["predict", "m.safetensors", "turned.parquet", "-o", "a.csv"]) == 0
     assert "ignored, not learned from: name, more" in capsys.readouterr().err
-    assert main(["predict", "m.skops", "new.csv", "-o", "b.csv"]) == 0
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "b.csv"]) == 0
     assert (here / "a.csv").read_text() == (here / "b.csv").read_text()
 
 
 def test_a_missing_column_is_named(here, capsys):
     pd.read_csv("new.csv").rename(columns={"height": "Height"}).to_csv("other.csv", index=False)
-    assert main(["predict", "m.skops", "other.csv", "-o", "out.csv"]) == 2
+    assert main(["predict", "m.safetensors", "other.csv", "-o", "out.csv"]) == 2
     assert capsys.readouterr().err == (
         "nearkin: other.csv lacks 'height' ('height' may be 'Height' here), which the model learned from: add or "
         "rename the columns.\n"
@@ -109,14 +108,14 @@ def test_a_missing_column_is_named(here, capsys):
 
 def test_a_value_that_was_never_seen_is_said(here, capsys):
     pd.read_csv("new.csv").replace("red", "pink").to_csv("other.csv", index=False)
-    assert main(["predict", "m.skops", "other.csv", "-o", "out.csv"]) == 0
+    assert main(["predict", "m.safetensors", "other.csv", "-o", "out.csv"]) == 0
     assert "unknown values, encoded as none of the known ones: 'pink' in colour (50 rows)" in capsys.readouterr().err
 
 
 def test_transform_gives_the_coordinates_that_predict_measures_in(here):
-    assert main(["transform", "m.skops", "new.csv", "-o", "z.npz", "-q"]) == 0
-    assert main(["transform", "m.skops", "new.csv", "-o", "z.parquet", "-q"]) == 0
-    assert main(["predict", "m.skops", "new.csv", "-o", "p.npz", "-q"]) == 0
+    assert main(["transform", "m.safetensors", "new.csv", "-o", "z.npz", "-q"]) == 0
+    assert main(["transform", "m.safetensors", "new.csv", "-o", "z.parquet", "-q"]) == 0
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "p.npz", "-q"]) == 0
     with np.load("z.npz") as archive, np.load("p.npz") as found:
         Z = archive["X"]
         np.testing.assert_allclose(
@@ -125,25 +124,25 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
         frame = pd.read_parquet("z.parquet")
         assert frame.columns.tolist() == archive["feature_names"].tolist()
         np.testing.assert_array_equal(frame.to_numpy(), Z)
-    model, _ = load_model(here / "m.skops")
-    np.testing.assert_allclose(Z, model.coordinates, atol=1e-12)
+    model = load_model(here / "m.safetensors")
+    np.testing.assert_allclose(Z, model.voters, atol=1e-12)
 
 
 def test_pipes(here):
     table = (here / "new.csv").read_bytes()
-    assert run(here, "predict", "m.skops", "-", stdin=table) == run(here, "predict", "m.skops", "new.csv")
+    assert run(here, "predict", "m.safetensors", "-", stdin=table) == run(here, "predict", "m.safetensors", "new.csv")
     out = run(here, "compare", "-", "--target", "kind", *QUICK, stdin=(here / "animals.csv").read_bytes())
     assert out.startswith("stdin: 150 rows")
-    failed = process(here, "predict", "m.skops", "-", stdin=b"height,colour\n1,red\n")
+    failed = process(here, "predict", "m.safetensors", "-", stdin=b"height,colour\n1,red\n")
     assert failed.returncode == 2
     assert failed.stderr.decode().startswith("nearkin: standard input lacks 'noise 0'")
 
 
 def test_inspect(here, capsys):
-    assert main(["inspect", "m.skops"]) == 0
+    assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
-    model, _ = load_model(here / "m.skops")
-    assert f"m.skops: {model.method}, learned from 150 rows of animals (30 features, 3 classes of 'kind')" in out
+    model = load_model(here / "m.safetensors")
+    assert f"m.safetensors: {model.method}, learned from 150 rows of animals (30 features, 3 classes of 'kind')" in out
     assert "Held out: 3-NN right in" in out
     assert f"30 features to {model.n_components} coordinates, {30 / model.n_components:.1f} times smaller" in out
     table = out.partition("ignored)\n")[2].splitlines()
@@ -153,17 +152,17 @@ def test_inspect(here, capsys):
 
 
 def test_raw_k_nn_is_saved_where_nothing_beats_it(here, capsys):
-    assert main(["compare", "iris", *QUICK, "--save", "iris.skops"]) == 0
+    assert main(["compare", "iris", *QUICK, "--save", "iris.safetensors"]) == 0
     assert "raw k-NN, since no method is shown to beat it" in capsys.readouterr().out
-    assert main(["inspect", "iris.skops"]) == 0
+    assert main(["inspect", "iris.safetensors"]) == 0
     assert "raw k-NN, learned from 150 rows of iris" in capsys.readouterr().out
-    assert main(["transform", "iris.skops", "iris"]) == 0
+    assert main(["transform", "iris.safetensors", "iris"]) == 0
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
 
 
 def test_quiet_is_quiet(here):
-    done = process(here, "predict", "m.skops", "new.csv", "-o", "out.csv", "--quiet")
+    done = process(here, "predict", "m.safetensors", "new.csv", "-o", "out.csv", "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     done = process(here, "compare", "animals.csv", "--target", "kind", *QUICK, "--quiet")
     assert done.stderr == b""
@@ -173,18 +172,18 @@ def test_quiet_is_quiet(here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", "no.skops", "new.csv"], "no.skops"),
+        (["predict", "no.safetensors", "new.csv"], "no.safetensors"),
         (["predict", "new.csv", "new.csv"], "new.csv is no nearkin model"),
-        (["predict", "m.skops", "no.csv"], "no.csv: no such file"),
-        (["transform", "m.skops", "new.csv", "-o", "z.txt"], "let its name end in .csv or .parquet or .npz (-o)"),
-        (["transform", "m.skops", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
-        (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "let its name end in .skops (--save)"),
+        (["predict", "m.safetensors", "no.csv"], "no.csv: no such file"),
+        (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "let its name end in .csv or .parquet or .npz (-o)"),
+        (["transform", "m.safetensors", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
+        (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "let its name end in .safetensors (--save)"),
         (
-            ["compare", "animals.csv", "--target", "kind", "--save", "n.skops", "--neighbors", "2000"],
+            ["compare", "animals.csv", "--target", "kind", "--save", "n.safetensors", "--neighbors", "2000"],
             "at most 1000 neigh",
         ),
         (["compare", "animals.csv", "--target", "kind", "--report", "r.pdf"], "let its name end in .html"),
-        (["inspect", "m.skops", "--picture", "p.svg"], "let its name end in .png"),
+        (["inspect", "m.safetensors", "--picture", "p.svg"], "let its name end in .png"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(here, capsys, arguments, message):
@@ -204,7 +203,7 @@ def test_what_fails_in_the_middle_leaves_the_old_file(here, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", broken)
-    assert main(["predict", "m.skops", "new.csv", "-o", "out.csv"]) == 2
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 2
     assert (here / "out.csv").read_text() == "precious"
     assert not (here / "out.csv.part").exists()
 
@@ -220,9 +219,9 @@ def test_help_has_examples(capsys, command):
 
 @pytest.mark.parametrize("search", ["approximate", "auto"])
 def test_an_approximate_search_finds_the_same_in_a_small_table(here, capsys, search):
-    assert main(["predict", "m.skops", "new.csv", "-q"]) == 0
+    assert main(["predict", "m.safetensors", "new.csv", "-q"]) == 0
     exact = capsys.readouterr().out
-    assert main(["predict", "m.skops", "new.csv", "-q", "--search", search]) == 0
+    assert main(["predict", "m.safetensors", "new.csv", "-q", "--search", search]) == 0
     first, second = (pd.read_csv(io.StringIO(text)) for text in (exact, capsys.readouterr().out))
     assert (first["label"] == second["label"]).all()
     np.testing.assert_allclose(first["distance_3"], second["distance_3"], atol=1e-6)
@@ -230,5 +229,5 @@ def test_an_approximate_search_finds_the_same_in_a_small_table(here, capsys, sea
 
 def test_absent_faiss_is_one_line(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    assert main(["predict", "m.skops", "new.csv", "--search", "approximate"]) == 2
+    assert main(["predict", "m.safetensors", "new.csv", "--search", "approximate"]) == 2
     assert capsys.readouterr().err.endswith('An approximate search needs faiss: pip install "nearkin[ann]".\n')

@@ -65,7 +65,7 @@ def made(tmp_path_factory, address):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         keep_methods(patch, RAW, "PCA", "DNE")
-        assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m.skops", "--seed", "3"]) == 0
+        assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m.safetensors", "--seed", "3"]) == 0
     return folder, pd.concat(parts, ignore_index=True)
 
 
@@ -77,7 +77,7 @@ def keep_methods(patch, *names):
 @pytest.fixture
 def here(made, tmp_path, monkeypatch):
     """A folder that a test may fill, with the folder and the model linked into it."""
-    for name in ("many", "m.skops"):
+    for name in ("many", "m.safetensors"):
         (tmp_path / name).symlink_to(made[0] / name)
     monkeypatch.chdir(tmp_path)
     keep_methods(monkeypatch, RAW, "DNE")
@@ -112,22 +112,21 @@ def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, 
 
 
 def test_the_model_holds_the_training_rows_and_their_labels(made, here):
-    model, remarks = load_model(here / "m.skops")
+    model = load_model(here / "m.safetensors")
     rows = made[1]
-    assert remarks == []
     assert (model.method, model.n_components, model.n_rows, model.table) == ("DNE", 4, N, "many")
-    np.testing.assert_array_equal(model.rows, np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
-    np.testing.assert_array_equal(model.classes[model.codes], rows["kind"].to_numpy(str)[model.rows])
-    Z = model.transform(rows[FEATURES].to_numpy()[model.rows])
-    np.testing.assert_allclose(model.coordinates, Z, atol=1e-4)
+    np.testing.assert_array_equal(model.arrays["rows"], np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
+    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[model.arrays["rows"]])
+    Z = model.transform(rows[FEATURES].to_numpy()[model.arrays["rows"]])
+    np.testing.assert_allclose(model.voters, Z, atol=1e-4)
     assert model.held_out["folds"] == 1
     assert model.held_out["accuracy"] > model.held_out["raw_accuracy"]
 
 
 def test_the_model_works_like_any_other(made, here, capsys):
-    assert main(["predict", "m.skops", "many/part-1.parquet", "-o", "labels.csv"]) == 0
+    assert main(["predict", "m.safetensors", "many/part-1.parquet", "-o", "labels.csv"]) == 0
     assert (pd.read_csv("labels.csv")["label"] == made[1]["kind"][300:650].to_numpy()).mean() > 0.9
-    assert main(["inspect", "m.skops"]) == 0
+    assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
     assert "learned from part of 900 rows of many" in out
     assert "(one split); on the raw features" in out
@@ -136,12 +135,12 @@ def test_the_model_works_like_any_other(made, here, capsys):
 def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeypatch):
     monkeypatch.setattr(app_distributed, "MOST_VOTERS", 100)
     monkeypatch.setattr("nearkin.app.folder_commands.MOST_VOTERS", 100)
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "few.skops"]) == 0
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "few.safetensors"]) == 0
     assert "learned from the 720 training rows, of which 100 evenly drawn vote" in capsys.readouterr().out
-    model, _ = load_model(here / "few.skops")
+    model = load_model(here / "few.safetensors")
     train = np.setdiff1d(np.arange(N), held_out_rows(N, 0))
-    np.testing.assert_array_equal(model.rows, train[np.linspace(0, 719, 100).round().astype(int)])
-    np.testing.assert_array_equal(model.classes[model.codes], made[1]["kind"].to_numpy(str)[model.rows])
+    np.testing.assert_array_equal(model.arrays["rows"], train[np.linspace(0, 719, 100).round().astype(int)])
+    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], made[1]["kind"].to_numpy(str)[model.arrays["rows"]])
 
 
 def test_no_scaling_and_more_votes(here, capsys, address):
@@ -150,7 +149,7 @@ def test_no_scaling_and_more_votes(here, capsys, address):
     out, err = capsys.readouterr()
     assert "9-NN on unscaled features" in out
     assert err == ""
-    assert names_in(here) == ["m.skops", "many", "p.png"]
+    assert names_in(here) == ["m.safetensors", "many", "p.png"]
 
 
 def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeypatch):
@@ -158,14 +157,14 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
         raise ValueError("X is not to my taste.\nAnd more")
 
     monkeypatch.setattr(DaskDNE, "fit", refuse)
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "raw.skops"]) == 0
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "raw.safetensors"]) == 0
     out = capsys.readouterr().out
     assert "  DNE skipped: X is not to my taste." in out
     assert "nothing to compare" in out
     assert "raw k-NN, since no method is shown to beat it" in out
-    model, _ = load_model(here / "raw.skops")
-    assert model.map is None
-    assert model.coordinates.shape == (720, 8)
+    model = load_model(here / "raw.safetensors")
+    assert model.is_raw
+    assert model.voters.shape == (720, 8)
 
 
 @pytest.mark.parametrize(
@@ -195,31 +194,31 @@ def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DaskDNE, "fit", interrupt)
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m2.skops"]) == 130
+    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m2.safetensors"]) == 130
     assert re.search(r"^raw k-NN +\d", capsys.readouterr().out, re.MULTILINE)
-    assert names_in(here) == ["m.skops", "many"]
+    assert names_in(here) == ["m.safetensors", "many"]
 
 
 @pytest.mark.parametrize("suffix", ["", "/"])
 def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suffix):
-    assert main(["transform", "m.skops", "many" + suffix, "-o", "short" + suffix, "--dask", address]) == 0
+    assert main(["transform", "m.safetensors", "many" + suffix, "-o", "short" + suffix, "--dask", address]) == 0
     err = capsys.readouterr().err
     assert "ignored, not learned from: kind" in err
     assert "900 rows mapped by DNE: short (3 files)" in err
     assert names_in(here / "short") == [f"part-{number}.parquet" for number in range(3)]
-    assert names_in(here) == ["m.skops", "many", "short"]
+    assert names_in(here) == ["m.safetensors", "many", "short"]
     found = pd.concat([pd.read_parquet(path) for path in sorted((here / "short").iterdir())])
     assert found.columns.tolist() == ["dne0", "dne1", "dne2", "dne3"]
     assert set(found.dtypes) == {np.dtype(np.float32)}
-    model, _ = load_model(here / "m.skops")
+    model = load_model(here / "m.safetensors")
     np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()), rtol=1e-6, atol=1e-6)
 
 
 def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
-    assert main(["transform", "m.skops", "many", "-o", "short", "--dask"]) == 0
+    assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 0
     err = capfd.readouterr().err
     assert err.count("\n") == 3, err  # what is ignored, the rows, the files
-    model, _ = load_model(here / "m.skops")
+    model = load_model(here / "m.safetensors")
     found = pd.read_parquet("short/part-2.parquet")
     np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()[650:]), rtol=1e-6, atol=1e-6)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -230,11 +229,11 @@ def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
     monkeypatch.setattr(mapped_folder, "ROWS_PER_GROUP", 150)
     monkeypatch.setattr("nearkin.app.parquet_table.CELLS_PER_BLOCK", 80 * 8)
     monkeypatch.setattr("nearkin.app.parquet_table.MIN_ROWS_PER_BATCH", 1)
-    model, _ = load_model(here / "m.skops")
+    model = load_model(here / "m.safetensors")
     map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", without_voters(model))
     about = parquet.read_metadata(here / "out.parquet")
     assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [180, 170]
-    assert names_in(here) == ["m.skops", "many", "out.parquet"]
+    assert names_in(here) == ["m.safetensors", "many", "out.parquet"]
     np.testing.assert_allclose(
         pd.read_parquet("out.parquet"), model.transform(made[1][FEATURES].to_numpy()[300:650]), rtol=1e-5, atol=1e-5
     )
@@ -245,7 +244,7 @@ def test_an_empty_file_becomes_an_empty_file(made, here, address):
     rows = made[1][FEATURES]
     rows[:10].to_parquet("some/a.parquet")
     rows[:0].to_parquet("some/b.parquet")
-    assert main(["transform", "m.skops", "some", "-o", "short", "--dask", address]) == 0
+    assert main(["transform", "m.safetensors", "some", "-o", "short", "--dask", address]) == 0
     assert [len(pd.read_parquet(path)) for path in sorted((here / "short").iterdir())] == [10, 0]
 
 
@@ -257,7 +256,7 @@ def test_what_a_dead_worker_left_is_cleared_away(here, address, monkeypatch):
         return started(address)
 
     monkeypatch.setattr("nearkin.app.folder_commands.cluster", left)
-    assert main(["transform", "m.skops", "many", "-o", "short", "--dask", address]) == 0
+    assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask", address]) == 0
     assert names_in(here / "short") == [f"part-{number}.parquet" for number in range(3)]
 
 
@@ -274,10 +273,10 @@ def bad_folder(rows):
 
 def test_a_transform_that_fails_leaves_nothing(made, here, capsys, address):
     bad_folder(made[1])
-    assert main(["transform", "m.skops", "bad", "-o", "short", "--dask", address]) == 2
+    assert main(["transform", "m.safetensors", "bad", "-o", "short", "--dask", address]) == 2
     err = capsys.readouterr().err
     assert re.search(r"nearkin: .*bad/c\.parquet: missing values .* in 'e2' \(1\), first in row 5 ", err)
-    assert names_in(here) == ["bad", "m.skops", "many"]
+    assert names_in(here) == ["bad", "m.safetensors", "many"]
 
 
 def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, monkeypatch):
@@ -285,8 +284,8 @@ def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr("nearkin.app.folder_commands.map_folder", interrupt)
-    assert main(["transform", "m.skops", "many", "-o", "short", "--dask", address]) == 130
-    assert names_in(here) == ["m.skops", "many"]
+    assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask", address]) == 130
+    assert names_in(here) == ["m.safetensors", "many"]
 
 
 def test_the_folder_of_a_failed_command_goes_though_a_task_still_writes(here, monkeypatch):
@@ -302,14 +301,14 @@ def test_the_folder_of_a_failed_command_goes_though_a_task_still_writes(here, mo
     with pytest.raises(ZeroDivisionError), whole_folder(here / "short"):
         raise ZeroDivisionError
     assert len(calls) == 2
-    assert names_in(here) == ["m.skops", "many"]
+    assert names_in(here) == ["m.safetensors", "many"]
 
 
 def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
     message = r"short: what was written cannot be moved there .*: it is complete in .*short\.part, rename it"
     with pytest.raises(TableError, match=message), whole_folder(here / "short"):
         (here / "short" / "of another").mkdir(parents=True)
-    assert names_in(here) == ["m.skops", "many", "short", "short.part"]
+    assert names_in(here) == ["m.safetensors", "many", "short", "short.part"]
 
 
 def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
@@ -318,7 +317,7 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
             assert all(path.is_absolute() for path in [*targets, *(file.path for file in files)])
             raise KeyboardInterrupt
 
-    model, _ = load_model(here / "m.skops")
+    model = load_model(here / "m.safetensors")
     with pytest.raises(KeyboardInterrupt):
         mapped_folder.map_folder(model, open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
     with pytest.raises(TableError, match="nowhere is not there: every worker must see the folder, under the same path"):
@@ -326,7 +325,7 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
 
 
 def test_a_task_ends_when_its_folder_is_gone(made, here, monkeypatch):
-    model, _ = load_model(here / "m.skops")
+    model = load_model(here / "m.safetensors")
     (here / "short.part").mkdir()
 
     def removed(model, file):
@@ -347,9 +346,9 @@ COMPARE = ["compare", "many", "--target", "kind"]
     ("arguments", "message"),
     [
         (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file; compare"),
-        (["predict", "m.skops", "many"], "compare and transform take a folder of Parquet files with --dask"),
-        (["transform", "m.skops", "many", "-o", "x.csv"], "take a folder of Parquet files with --dask"),
-        (["compare", "m.skops", "--target", "kind", "--dask"], "m.skops is no folder, and --dask takes"),
+        (["predict", "m.safetensors", "many"], "compare and transform take a folder of Parquet files with --dask"),
+        (["transform", "m.safetensors", "many", "-o", "x.csv"], "take a folder of Parquet files with --dask"),
+        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is no folder, and --dask takes"),
         (["compare", "many", "--dask"], "many: say which column holds the classes by --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
         ([*COMPARE, "--folds", "3", "--dask"], "--folds is not for --dask, which ranks classifiers by one split"),
@@ -357,12 +356,12 @@ COMPARE = ["compare", "many", "--target", "kind"]
         ([*COMPARE, "--report", "r.html", "--dask"], "--report is not for --dask"),
         ([*COMPARE, "--memory-budget", "3", "--dask"], "--memory-budget is not for --dask"),
         ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
-        ([*COMPARE, "--save", "m.txt", "--dask"], "let its name end in .skops"),
-        (["transform", "m.skops", "many", "--dask"], "name a folder for them with -o"),
-        (["transform", "m.skops", "many", "--dask", "-o", "many"], "many exists: name a new folder with -o"),
-        (["transform", "m.skops", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
-        (["transform", "m.skops", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
-        (["transform", "m.skops", "text", "--dask", "-o", "out"], "'e3' hold text, but numbers were learned"),
+        ([*COMPARE, "--save", "m.txt", "--dask"], "let its name end in .safetensors"),
+        (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many exists: name a new folder with -o"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
+        (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
+        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text, but numbers were learned"),
         (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
     ],
 )  # fmt: skip
@@ -376,12 +375,12 @@ def test_bad_input_is_one_line_and_nothing_is_written(made, here, capsys, argume
     assert message in err
     assert err.count("\n") == 1
     assert out == ""
-    assert names_in(here) == ["few", "m.skops", "many", "text"]
+    assert names_in(here) == ["few", "m.safetensors", "many", "text"]
 
 
 def test_another_run_that_writes_there_is_noticed(here, capsys):
     (here / "short.part").mkdir()
-    assert main(["transform", "m.skops", "many", "-o", "short", "--dask"]) == 2
+    assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 2
     assert "short.part exists: another command is writing there, or one was killed" in capsys.readouterr().err
 
 
@@ -389,10 +388,10 @@ def test_a_model_of_text_is_refused(here, capsys):
     rows = rows_of(60, 0)
     rows["colour"] = np.where(np.arange(60) % 2, "red", "blue")
     rows.to_csv("words.csv", index=False)
-    options = ["--repeats", "1", "--folds", "2", "--time-budget", "0.001", "--save", "w.skops", "-q"]
+    options = ["--repeats", "1", "--folds", "2", "--time-budget", "0.001", "--save", "w.safetensors", "-q"]
     assert main(["compare", "words.csv", "--target", "kind", *options]) == 0
     capsys.readouterr()
-    assert main(["transform", "w.skops", "many", "-o", "short", "--dask"]) == 2
+    assert main(["transform", "w.safetensors", "many", "-o", "short", "--dask"]) == 2
     assert "the model learned from text in 'colour', and --dask maps numbers" in capsys.readouterr().err
 
 

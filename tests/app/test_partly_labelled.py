@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
     """Two spirals of which few rows have a label, and what the command made of them."""
     folder = tmp_path_factory.mktemp("spirals")
     FRAME.to_csv(folder / "spirals.csv", index=False)
-    files = [f"--{kind}={folder / name}" for kind, name in {"save": "m.skops", "report": "r.html"}.items()]
+    files = [f"--{kind}={folder / name}" for kind, name in {"save": "m.safetensors", "report": "r.html"}.items()]
     arguments = ["compare", str(folder / "spirals.csv"), "--target", "arm", *files, f"--picture={folder / 'p.png'}"]
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
@@ -114,7 +114,7 @@ def test_the_report_says_it_and_shows_labelled_rows_only(folder):
 
 def test_the_saved_winner_labels_new_rows(folder, capsys):
     FRAME.drop(columns="arm").to_csv(folder / "new.csv", index=False)
-    assert main(["predict", str(folder / "m.skops"), str(folder / "new.csv"), "-q"]) == 0
+    assert main(["predict", str(folder / "m.safetensors"), str(folder / "new.csv"), "-q"]) == 0
     out = pd.read_csv(io.StringIO(capsys.readouterr().out))
     near = out[["nearest_1", "nearest_2", "nearest_3"]].to_numpy()
     assert KNOWN[near].all()
@@ -123,7 +123,7 @@ def test_the_saved_winner_labels_new_rows(folder, capsys):
 
 
 def test_inspect(folder, capsys):
-    assert main(["inspect", str(folder / "m.skops"), f"--picture={folder / 'i.png'}"]) == 0
+    assert main(["inspect", str(folder / "m.safetensors"), f"--picture={folder / 'i.png'}"]) == 0
     out = capsys.readouterr().out
     assert "TDL, learned from 600 rows of spirals (2 features, 2 classes of 'arm')" in out
     assert "no feature is stretched alike everywhere" in out
@@ -132,10 +132,10 @@ def test_inspect(folder, capsys):
 def test_the_model_says_what_the_winner_says(here, folder):
     table = read_table(str(folder / "spirals.csv"), "arm")
     comparison = compare(table.X, table.y, methods=semi_supervised_methods())
-    model, _ = load_model(folder / "m.skops")
+    model = load_model(folder / "m.safetensors")
     rows = 3 * RNG.standard_normal((50, 2))
     np.testing.assert_array_equal(predict(model, rows).answer["label"], comparison.winner.predict(rows))
-    assert (model.n_rows, len(model.rows)) == (N, KNOWN.sum())
+    assert (model.n_rows, len(model.arrays["rows"])) == (N, KNOWN.sum())
 
 
 def test_sparse_rows(here):
@@ -143,8 +143,8 @@ def test_sparse_rows(here):
     parts = {"data": S.data, "indices": S.indices, "indptr": S.indptr, "shape": np.array(S.shape)}
     np.savez("s.npz", **parts, y=np.where(KNOWN, ARM, np.nan))
     model = winner("TDL", read_table("s.npz"))
-    save_model(model, here / "m.skops")
-    loaded, _ = load_model(here / "m.skops")
+    save_model(model, here / "m.safetensors")
+    loaded = load_model(here / "m.safetensors")
     X, _ = read_rows("s.npz", loaded.encoder)
     np.testing.assert_array_equal(predict(loaded, X).nearest, predict(model, X).nearest)
     assert KNOWN[predict(loaded, X).nearest].all()

@@ -15,8 +15,8 @@ FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP
 N_ROWS = 40
 
 
-def winner(name, table, *, scale=True):
-    """Return the model of a table on which a method is declared to have won."""
+def fitted(name, table, *, scale=True):
+    """Return a comparison on a table that a method is declared to have won, and the fitted pipeline."""
     comparison = compare(table.X, table.y, task=table.task, methods=[], n_splits=2, n_repeats=1, scale=scale)
     raw = best = comparison[RAW]
     *steps, vote = raw.pipeline.steps
@@ -24,8 +24,13 @@ def winner(name, table, *, scale=True):
         best = replace(raw, method=METHODS[name], difference=0.1, p_value=0.01)
         steps.append(("map", clone(METHODS[name].estimator)))
     y = table.y if len(table.labelled) == len(table.y) else np.where(table.y == None, -1, table.y).astype(int)  # noqa: E711
-    fitted = Pipeline([*steps, vote]).fit(table.X, y)
-    return learned_model(replace(comparison, results=(best, raw), winner=fitted), table)
+    pipeline = Pipeline([*steps, vote]).fit(table.X, y)
+    return replace(comparison, results=(best, raw), winner=pipeline), pipeline
+
+
+def winner(name, table, *, scale=True):
+    """Return the model of a table on which a method is declared to have won."""
+    return learned_model(fitted(name, table, scale=scale)[0], table)
 
 
 def write_tables(folder):

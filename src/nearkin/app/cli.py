@@ -17,7 +17,7 @@ from ..evaluation import CLASSIFICATION, TASKS
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "skops")
+NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "safetensors")
 # Options of compare that a folder does not have, and what they are when they are not given.
 TABLE_ONLY = {
     "task": CLASSIFICATION.name,
@@ -35,11 +35,11 @@ COMPARE = f"""\
 examples:
   nearkin compare balance_scale
   nearkin compare measurements.csv --target species --report species.html
-  nearkin compare scans.parquet --target diagnosis --groups patient --save scans.skops
+  nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
   nearkin compare houses.csv --target price --task regression
   nearkin compare partly.npz --unlabelled -1
   zcat big.csv.gz | nearkin compare - --target kind
-  nearkin compare embeddings/ --target topic --dask --save topics.skops
+  nearkin compare embeddings/ --target topic --dask --save topics.safetensors
   nearkin compare embeddings/ --target topic --dask tcp://scheduler:8786
 
 bundled sets: {", ".join(BUNDLED)}
@@ -51,21 +51,21 @@ of a regression, its value), and the numbers (the first row is 0) and distances 
 the nearest rows that were learned from.
 
 examples:
-  nearkin predict scans.skops new.csv -o labels.csv
-  nearkin predict scans.skops new.parquet | head
+  nearkin predict scans.safetensors new.csv -o labels.csv
+  nearkin predict scans.safetensors new.parquet | head
 """
 
 TRANSFORM = """\
 examples:
-  nearkin transform scans.skops new.csv -o coordinates.parquet
-  nearkin transform scans.skops new.npz -o coordinates.npz
-  nearkin transform topics.skops embeddings/ -o short/ --dask
+  nearkin transform scans.safetensors new.csv -o coordinates.parquet
+  nearkin transform scans.safetensors new.npz -o coordinates.npz
+  nearkin transform topics.safetensors embeddings/ -o short/ --dask
 """
 
 INSPECT = """\
 examples:
-  nearkin inspect scans.skops
-  nearkin inspect scans.skops --picture scans.png
+  nearkin inspect scans.safetensors
+  nearkin inspect scans.safetensors --picture scans.png
 """
 
 
@@ -155,7 +155,7 @@ each with half as many dimensions as features, at most 64, are ranked by one spl
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
-    add("--save", metavar="FILE", help="refit the winner on everything and save it (.skops)")
+    add("--save", metavar="FILE", help="refit the winner on everything and save it (.safetensors)")
     add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
     add("--neighbors", metavar="K", type=_at_least(1), default=3, help="k of the vote (default: 3)")
     add("--folds", metavar="N", type=_at_least(2), default=TABLE_ONLY["folds"], help="folds of a repeat (default: 5)")

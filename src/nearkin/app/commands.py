@@ -18,7 +18,7 @@ from . import console, pictures
 from .columns import Progress
 from .model import MAX_NEIGHBORS, Model, embed, learned_model
 from .model import predict as predict_rows
-from .model_file import load_model, save_model
+from .model_file import SUFFIX, load_model, save_model
 from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, check_writable, whole, write_columns
 from .report import write_report
 from .tables import Table, TableError, read_rows, read_table
@@ -42,7 +42,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     )
     picture = check_writable(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
-    save = options.save and check_writable(options.save, [".skops"], "--save")
+    save = options.save and check_writable(options.save, [SUFFIX], "--save")
     if save and options.neighbors > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     if not options.quiet:
@@ -76,7 +76,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Label new rows, or predict their numbers, with the rows that speak for it."""
     predicted = partial(_predicted, search=options.search)
-    return _apply(options, lambda model: "labelled" if model.asked is CLASSIFICATION else "predicted", predicted)
+    return _apply(options, lambda model: "labelled" if model.question is CLASSIFICATION else "predicted", predicted)
 
 
 def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -86,9 +86,8 @@ def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Show what a model does to the features."""
-    model, remarks = load_model(Path(options.model))
+    model = load_model(Path(options.model))
     picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
-    console.remark(remarks, quiet=options.quiet)
     console.print_quietly(lambda: console.describe(model, Path(options.model)))
     with whole(picture) as part:
         pictures.draw_model(model, part)
@@ -124,7 +123,7 @@ def _run(table: Table, options: argparse.Namespace, progress: console.Progress) 
 
 
 def _what_was_saved(model: Model) -> str:
-    if model.map is None:
+    if model.is_raw:
         return "raw k-NN, since no method is shown to beat it: scaling and all rows"
     return f"{model.method} refitted on all rows"
 
@@ -132,10 +131,10 @@ def _what_was_saved(model: Model) -> str:
 def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these; the verb is for what is said of it."""
     output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
-    model, remarks = load_model(Path(options.model))
+    model = load_model(Path(options.model))
     done = verb(model)
     X, notes = _reading(options, lambda progress: read_rows(options.table, model.encoder, progress))
-    console.remark([*remarks, *notes], quiet=options.quiet)
+    console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
         try:
             columns = compute(model, X, output, lambda rows, total: progress(f"rows {done}", rows, total))

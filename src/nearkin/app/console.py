@@ -180,9 +180,9 @@ def _duration(seconds: float) -> str:
 
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
-    names, held_out, task = model.encoder.feature_names, model.held_out, model.asked
+    names, held_out, task = model.encoder.feature_names, model.held_out, model.question
     one_split = held_out["folds"] == 1  # of a folder: the held-out rows were not learned from
-    rows, folds = ("part of ", "one split") if one_split else ("", f"{held_out['folds']} folds")
+    rows, folds = ("part of ", "one split") if one_split else ("", f"{held_out['folds']:.0f} folds")
     say(
         f"{path}: {model.method}, learned from {rows}{model.n_rows} rows of {model.table} ({len(names)} features, "
         f"{_asked(model)}), saved by nearkin {model.versions['nearkin']}"
@@ -195,19 +195,19 @@ def describe(model: Model, path: Path) -> None:
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
     say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all rows that vote")
-    if len(model.spectrum):
-        say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.spectrum], 12)}")
-    if not model.is_linear:
+    if "spectrum" in model.arrays:
+        say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
+    if model.graph:
         say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
         return
-    step = "a standard deviation" if model.is_standardized else "a unit"
+    step = "a standard deviation" if "scale" in model.arrays else "a unit"
     say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     console = _console()
     console.print(_stretches(model.stretch, names))
 
 
 def _asked(model: Model) -> str:
-    if model.asked is CLASSIFICATION:
+    if model.question is CLASSIFICATION:
         return f"{len(model.classes)} classes of {model.target!r}"
     return f"numbers from {model.classes[0]:.4g} to {model.classes[-1]:.4g} of {model.target!r}"
 

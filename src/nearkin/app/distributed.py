@@ -18,14 +18,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import sklearn
 
-from .. import __version__
 from ..evaluation import CLASSIFICATION, RAW
 from ..neighbors import choose_search
 from .columns import Progress
 from .encoder import numbers_only
-from .model import FORMAT, Model, bare, short_name
+from .model import Model, new_model, with_voters
 from .one_split import Ranking, Result, held_out_rows, judged, majority
 from .parquet_folder import Block, Folder, chosen, classes_of, count_classes, features_of, labels_of
 from .table import TableError
@@ -278,32 +276,23 @@ class Contest:
     def model(self, ranking: Ranking, split: Split) -> Model:
         """Return the winner as a model; of the training rows at most 100,000, evenly drawn, keep their vote."""
         best, raw, score = ranking.best, ranking.raw, CLASSIFICATION.score_name
-        steps = [step for step in (self.scaler, best.map) if step is not None]
+        steps = [step.to_local() for step in (self.scaler, best.map) if step is not None]
         places, numbers = split.voters(MOST_VOTERS)
         coordinates, codes = (self._taken(array, places) for array in (self._mapped(best.map, self.X), self.y))
-        return Model(
-            format=FORMAT,
+        figures = {score: best.accuracy, "std": best.error, f"raw_{score}": raw.accuracy, "folds": 1.0}
+        model = new_model(
+            steps,
+            numbers_only(split.features),
             task=CLASSIFICATION.name,
             method=best.name,
-            encoder=numbers_only(split.features),
-            steps=[bare(step.to_local()) for step in steps],
-            coordinates=coordinates.astype(np.float64),
-            rows=numbers,
-            n_rows=split.folder.n_rows,
-            codes=codes,
-            classes=split.classes,
+            classes=split.classes.tolist(),
             n_neighbors=self.n_neighbors,
-            target=short_name(split.target),
-            table=short_name(split.folder.name),
-            held_out={
-                score: best.accuracy,
-                "std": best.error,
-                f"raw_{score}": raw.accuracy,
-                "folds": 1,
-            }
-            | ({} if best is raw else {"p_value": best.p_value}),
-            versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
+            n_rows=split.folder.n_rows,
+            target=split.target,
+            table=split.folder.name,
+            held_out=figures | ({} if best is raw else {"p_value": best.p_value}),
         )
+        return with_voters(model, coordinates.astype(np.float64), numbers, codes)
 
     def _taken(self, array: Any, places: list[np.ndarray]) -> np.ndarray:
         """Return some rows of every block, brought together."""

@@ -13,7 +13,7 @@ from .cli import TABLE_ONLY
 from .distributed import MIN_ROWS, MOST_VOTERS, Contest, Split, class_sizes, cluster
 from .mapped_folder import map_folder
 from .model import MAX_NEIGHBORS
-from .model_file import load_model, save_model
+from .model_file import SUFFIX, load_model, save_model
 from .one_split import n_held_out
 from .output import STANDARD_OUTPUT, check_writable, claim_folder, whole, whole_folder
 from .parquet_folder import Folder, find_target, open_folder, require_numbers
@@ -31,7 +31,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     features, notes = folder.features(target)
     _check_size(folder, options)
     picture = check_writable(options.picture or f"{folder.name}-nearkin.png", [".png"], "--picture")
-    save = options.save and check_writable(options.save, [".skops"], "--save")
+    save = options.save and check_writable(options.save, [SUFFIX], "--save")
     if save and options.neighbors > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     with cluster(options.dask) as client, console.Progress("rows", quiet=options.quiet) as progress:
@@ -53,8 +53,8 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         with whole(save) as part:
             save_model(model, part)
             load_model(part)
-        learned = "raw k-NN, since no method is shown to beat it" if model.map is None else model.method
-        votes = f"all {split.n_train}" if split.n_train <= MOST_VOTERS else f"{len(model.rows)} evenly drawn"
+        learned = "raw k-NN, since no method is shown to beat it" if model.is_raw else model.method
+        votes = f"all {split.n_train}" if split.n_train <= MOST_VOTERS else f"{len(model.arrays['rows'])} evenly drawn"
         written.append(
             f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}, learned from the {split.n_train} training "
             f"rows, of which {votes} vote"
@@ -69,7 +69,7 @@ def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
     out = claim_folder(options.output, "-o")
-    model, remarks = load_model(Path(options.model))
+    model = load_model(Path(options.model))
     folder = open_folder(Path(options.table))
     if len(model.encoder.text):
         raise TableError(
@@ -78,7 +78,7 @@ def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         )
     require_numbers(folder, model.encoder.columns)
     known = set(model.encoder.columns)
-    remarks += note("ignored, not learned from", [name for name in folder.names if name not in known])
+    remarks = note("ignored, not learned from", [name for name in folder.names if name not in known])
     console.remark(remarks, quiet=options.quiet)
     with (
         whole_folder(out) as part,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,7 +10,7 @@ from uuid import uuid4
 import numpy as np
 
 from .columns import Progress
-from .model import Model
+from .model import Model, with_voters
 from .parquet_folder import Folder, Part, number_batches
 from .table import TableError
 
@@ -40,7 +39,7 @@ def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress
 def without_voters(model: Model) -> Model:
     """Return what maps rows: the coordinates of those that vote need not travel."""
     none = np.empty(0, dtype=int)
-    return replace(model, coordinates=np.empty((0, model.n_components)), rows=none, codes=none)
+    return with_voters(model, np.empty((0, model.n_components)), none, none)
 
 
 def map_file(file: Part, target: Path, model: Model) -> None:

@@ -1,174 +1,171 @@
-"""What `nearkin compare --save` keeps: the winner, ready for rows that nobody labelled."""
+"""What `nearkin compare --save` keeps: the winner as arrays and a header, ready for rows without a label."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import sklearn
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._blocks import row_blocks
-from ..estimators import DNE, LDE, LFDA, LMNN, LPP, MFA, NCA, NMMP, RCA, TDL, DiscriminativeProjections
+from ..estimators import TDL
+from ..estimators._graph_prior import GraphRule, RowGraph
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..neighbors import searcher
-from ..plotting import feature_stretch
 from .columns import Progress, ignore
 from .encoder import ColumnEncoder
 from .table import Table
 
-FORMAT = 3
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
-# What a step needs, fitted, to map new rows and to show its spectrum; beside its parameters nothing else is kept.
-KEPT: dict[type, tuple[str, ...]] = {
-    StandardScaler: ("n_features_in_", "mean_", "scale_"),
-    PCA: ("n_features_in_", "mean_", "components_", "explained_variance_"),
-    LinearDiscriminantAnalysis: (
-        "n_features_in_",
-        "xbar_",
-        "scalings_",
-        "_max_components",
-        "explained_variance_ratio_",
-    ),
-    NCA: ("n_features_in_", "components_"),
-    LMNN: ("n_features_in_", "components_"),
-    RCA: ("n_features_in_", "components_", "eigenvalues_"),
-    LPP: ("n_features_in_", "components_", "eigenvalues_"),
-    LFDA: ("n_features_in_", "components_", "eigenvalues_"),
-    LDE: ("n_features_in_", "components_", "eigenvalues_"),
-    MFA: ("n_features_in_", "components_", "eigenvalues_"),
-    DiscriminativeProjections: ("n_features_in_", "components_", "eigenvalues_"),
-    DNE: ("n_features_in_", "components_", "eigenvalues_"),
-    NMMP: ("n_features_in_", "components_", "eigenvalues_"),
-    TDL: ("n_features_in_", "eigenvalues_", "_rule", "_graph"),
-}
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Encoder, scaler, map and vote, fitted on a whole table; its state is arrays, numbers and strings.
+    """Encoder, scaler, map and voters, fitted on a whole table.
+
+    An affine map is `Z = ((X - mean) / scale - center) components'`, each part optional; a map of kind "graph" places
+    scaled rows by the rule of TDL.
 
     Attributes
     ----------
-    format : int
-        Version of this list of attributes.
     task : str
         "classification" or "regression".
-    method : str
-        Name of the winner.
-    encoder : ColumnEncoder
-        Columns of a table to features.
-    steps : list of fitted transformers
-        Scaler and map, as far as there are any.
-    coordinates : ndarray of shape (n, m), or dict of the parts of a sparse matrix
-        The rows that vote: every row with a label, scaled and mapped.
-    rows : ndarray of shape (n,)
-        Their numbers in the table, ascending.
-    n_rows : int
-        Rows of the table, those without a label included.
-    codes : ndarray of shape (n,)
-        Positions of their labels, or numbers, in `classes`.
-    classes : ndarray of shape (c,)
-        Labels, sorted; of a regression the different numbers, sorted, in float64.
+    method, prefix : str
+        Name of the winner; what the names of its coordinates begin with, "" for the raw features.
+    numbers, text : list of str
+        Columns of numbers and of text.
+    categories : list of list of str
+        For each column of text its values, sorted.
+    classes : list
+        Labels, sorted: strings, integers or booleans; empty in a regression.
+    graph : dict
+        Numbers of `RowGraph` and `GraphRule`; empty for an affine map.
     n_neighbors : int
         k of the vote, at most `MAX_NEIGHBORS`.
+    n_rows : int
+        Rows of the table, those without a label included.
     target, table : str
-        Name of the column of the labels or numbers, and of the table; cut after `MAX_NAME` characters.
+        Names of the target and of the table; cut after `MAX_NAME` characters.
     held_out : dict
-        The figures of the comparison: mean and standard deviation of the score of the winner, the mean of the raw
-        features, the number of folds, and Holm's p-value (absent when the raw features won). The scores are named
-        "accuracy" and "raw_accuracy", or "r2" and "raw_r2".
+        Figures of the comparison: mean and standard deviation of the winner's score, mean score of the raw features,
+        number of folds, and the corrected p-value (absent when the raw features won). The scores are named "accuracy"
+        and "raw_accuracy", or "r2" and "raw_r2".
     versions : dict
         Of nearkin and scikit-learn.
+    arrays : dict of str to ndarray
+        Those of the map, and of the v voters: "voters" (v, m), their coordinates; "rows" (v,), their row numbers;
+        "answers" (v,), positions of their labels in `classes`, or their numbers; and "spectrum". A sparse matrix is
+        stored as "name.data", "name.indices" and "name.indptr".
     """
 
-    format: int
     task: str
     method: str
-    encoder: ColumnEncoder
-    steps: list[Any]
-    coordinates: Any
-    rows: np.ndarray
-    n_rows: int
-    codes: np.ndarray
-    classes: np.ndarray
+    prefix: str
+    numbers: list[str]
+    text: list[str]
+    categories: list[list[str]]
+    classes: list[Any]
+    graph: dict[str, Any]
     n_neighbors: int
+    n_rows: int
     target: str
     table: str
     held_out: dict[str, float]
     versions: dict[str, str]
+    arrays: dict[str, np.ndarray]
 
     @property
-    def asked(self) -> Task:
-        """Return what the neighbours are asked for."""
+    def question(self) -> Task:
+        """Return the task as the evaluation knows it."""
         return TASKS[self.task]
 
-    @property
-    def is_standardized(self) -> bool:
-        """Tell whether the first step is a scaler."""
-        return len(self.steps) > 0 and isinstance(self.steps[0], StandardScaler)
+    @cached_property
+    def encoder(self) -> ColumnEncoder:
+        """Return what makes features of the columns of a table."""
+        numbers, text, *categories = (
+            np.array(names, dtype=str) for names in (self.numbers, self.text, *self.categories)
+        )
+        return ColumnEncoder(numbers, text, categories)
 
     @property
-    def map(self) -> Any:
-        """Return the learned map, or None where the raw features won."""
-        return next(iter(self.steps[self.is_standardized :]), None)
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the coordinates."""
-        if self.map is None:
-            return self.encoder.feature_names
-        return [f"{type(self.map).__name__.lower()}{number}" for number in range(self.n_components)]
+    def is_raw(self) -> bool:
+        """Tell whether the raw features won."""
+        return not self.graph and "components" not in self.arrays
 
     @property
     def n_components(self) -> int:
         """Return the number of coordinates."""
-        is_sparse = isinstance(self.coordinates, dict)
-        return int(self.coordinates["shape"][1] if is_sparse else self.coordinates.shape[1])
+        if self.graph:
+            return self.arrays["rule.sources"].shape[1]
+        return len(self.encoder.feature_names if self.is_raw else self.arrays["components"])
 
     @property
-    def is_linear(self) -> bool:
-        """Tell whether the map, if any, is linear: one that follows a graph stretches no feature alike everywhere."""
-        return not isinstance(self.map, TDL)
+    def names(self) -> list[str]:
+        """Return the names of the coordinates."""
+        if self.is_raw:
+            return self.encoder.feature_names
+        return [f"{self.prefix}{number}" for number in range(self.n_components)]
 
     @property
     def stretch(self) -> np.ndarray:
-        """Return `plotting.feature_stretch` of the map: ones for the raw features."""
-        return np.ones(len(self.encoder.feature_names)) if self.map is None else feature_stretch(self.map)
+        """Return how far a unit step along each feature moves a row, relative to the root mean square of all."""
+        if self.is_raw:
+            return np.ones(len(self.encoder.feature_names))
+        length = np.linalg.norm(self.arrays["components"], axis=0)
+        return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
 
-    @property
-    def spectrum(self) -> np.ndarray:
-        """Return the eigenvalues that the method chose its directions by; those of the metric where it has none."""
-        for name in ("eigenvalues_", "explained_variance_", "explained_variance_ratio_"):
-            if hasattr(self.map, name):
-                return getattr(self.map, name)
-        return np.array([]) if self.map is None else np.linalg.svd(self.map.components_, compute_uv=False) ** 2
+    @cached_property
+    def voters(self) -> Any:
+        """Return the coordinates of the rows that vote, an array or a csr_array."""
+        return self._matrix("voters", (len(self.arrays["rows"]), self.n_components))
+
+    @cached_property
+    def placement(self) -> tuple[GraphRule, RowGraph]:
+        """Return the rule by which a graph places new rows, and the graph."""
+        a, g = self.arrays, self.graph
+        rule = GraphRule(a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"], g["weighted"])
+        rows = self._matrix("graph.rows", (len(rule.sources), len(self.encoder.feature_names)))
+        return rule, RowGraph(rows, a.get("graph.origin"), g["n_neighbors"], g["bandwidth"])
+
+    def _matrix(self, name: str, shape: tuple[int, int]) -> Any:
+        if name in self.arrays:
+            return self.arrays[name]
+        matrix = csr_array(tuple(self.arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr")), shape=shape)
+        matrix.check_format(full_check=True)
+        return matrix
 
     def transform(self, X: Any) -> Any:
         """Return the learned coordinates of encoded rows, in float64."""
+        a = self.arrays
         X = X.astype(np.float64, copy=False)
-        for step in self.steps:
-            X = _ready(step).transform(X)
-        return X
-
-    def voters(self) -> Any:
-        """Return the coordinates of the rows that vote, an array or a csr_array."""
-        return restored(self.coordinates)
+        if "mean" in a:
+            X = (X.toarray() if issparse(X) else X) - a["mean"]
+        if "scale" in a:
+            X = csr_array(X.multiply(1 / a["scale"])) if issparse(X) else X / a["scale"]
+        if self.graph:
+            rule, graph = self.placement
+            return rule.place(X, graph, None)
+        if "center" in a and not issparse(X):
+            X = X - a["center"]
+        if "components" not in a:
+            return X
+        Z = X @ a["components"].T
+        return Z - a["center"] @ a["components"].T if "center" in a and issparse(X) else Z
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Labels or numbers with their explanation: the nearest rows that were learned from.
+    """Labels or numbers with their explanation: the nearest voters.
 
     Attributes
     ----------
@@ -176,7 +173,7 @@ class Prediction:
         Of a classification "label" and "probability", its share of the k votes (of equally many votes the first label
         in sorted order wins); of a regression "value", the mean of the k numbers.
     nearest : ndarray of shape (n, k)
-        Numbers of the nearest rows of the table that was learned from (the first is 0), nearest first.
+        Row numbers of the nearest voters in their table (the first is 0), nearest first.
     distance : ndarray of shape (n, k)
         Distances to them, in the learned space.
     """
@@ -197,104 +194,116 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
 
 
 def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "exact") -> Prediction:
-    """Return answers and nearest training rows of encoded rows; each is compared with every row that votes.
-
-    An approximate `search` compares it with a part of them; its lists of all that vote are made first.
-    """
-    voters = model.voters()
-    index = searcher(search, voters.shape[0]).index(voters, model.n_neighbors)
-    votes = model.asked is CLASSIFICATION
-    n_rows = X.shape[0]
-    width = max(model.n_neighbors + votes * len(model.classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
-    answers, nearest, distance = [], [], []
+    """Return answers and nearest voters of encoded rows; an approximate `search` builds its lists first."""
+    index = searcher(search, model.voters.shape[0]).index(model.voters, model.n_neighbors)
+    n_rows, values, classes = X.shape[0], model.arrays["answers"], np.array(model.classes)
+    width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
+    answers: dict[str, list[np.ndarray]] = {}
+    nearest, distance = [], []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
         far, near = index(model.transform(X[block]), model.n_neighbors)
-        answers.append(_majority(model, near) if votes else _mean(model, near))
-        nearest.append(model.rows[near])
+        if model.question is CLASSIFICATION:
+            votes = np.apply_along_axis(np.bincount, 1, values[near], minlength=len(classes))
+            answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1) / model.n_neighbors}
+        else:
+            answer = {"value": values[near].mean(axis=1)}
+        for name, column in answer.items():
+            answers.setdefault(name, []).append(column)
+        nearest.append(model.arrays["rows"][near])
         distance.append(far)
         progress(block.stop, n_rows)
-    answer = {name: np.concatenate([part[name] for part in answers]) for name in answers[0]}
-    return Prediction(answer, np.concatenate(nearest), np.concatenate(distance))
+    return Prediction(
+        {name: np.concatenate(columns) for name, columns in answers.items()},
+        np.concatenate(nearest),
+        np.concatenate(distance),
+    )
 
 
-def _majority(model: Model, nearest: np.ndarray) -> dict[str, np.ndarray]:
-    votes = np.apply_along_axis(np.bincount, 1, model.codes[nearest], minlength=len(model.classes))
-    return {"label": model.classes[votes.argmax(axis=1)], "probability": votes.max(axis=1) / model.n_neighbors}
+def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return what maps new rows, of a fitted scaler and a fitted map, as far as there are any: arrays and numbers."""
+    arrays: dict[str, np.ndarray] = {}
+    for step in steps:
+        if isinstance(step, StandardScaler):
+            arrays |= {"mean": step.mean_} if step.with_mean else {}
+            arrays |= {"scale": step.scale_}
+        elif isinstance(step, TDL):
+            rule: Any = step._rule
+            graph: Any = step._graph
+            arrays |= {"rule.sources": rule.sources, "rule.values": rule.values, "rule.constant": rule.constant}
+            arrays |= stored("graph.rows", graph.rows) | {"spectrum": step.eigenvalues_}
+            arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
+            numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
+            return arrays, numbers | {"normalized": bool(rule.normalized), "weighted": bool(rule.weighted)}
+        elif isinstance(step, LinearDiscriminantAnalysis):
+            spectrum = step.explained_variance_ratio_
+            components = step.scalings_[:, : len(spectrum)].T
+            arrays |= {"center": step.xbar_, "components": components, "spectrum": spectrum}
+        else:
+            arrays |= {"components": step.components_, "spectrum": _spectrum(step)}
+            arrays |= {"center": step.mean_} if hasattr(step, "mean_") else {}
+    return arrays, {}
 
 
-def _mean(model: Model, nearest: np.ndarray) -> dict[str, np.ndarray]:
-    return {"value": model.classes[model.codes[nearest]].mean(axis=1)}
+def _spectrum(step: Any) -> np.ndarray:
+    """Return the eigenvalues that a method chose its directions by; those of the metric where it has none."""
+    for name in ("eigenvalues_", "explained_variance_"):
+        if hasattr(step, name):
+            return getattr(step, name)
+    return np.linalg.svd(step.components_, compute_uv=False) ** 2
+
+
+def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
+    """Return a matrix as arrays."""
+    if not issparse(rows):
+        return {name: rows}
+    return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
+
+
+def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Model:
+    """Return a model that maps rows as fitted steps do, and has no voters yet."""
+    arrays, graph = map_arrays(steps)
+    header |= {name: header[name].encode(errors="replace").decode()[:MAX_NAME] for name in ("target", "table")}
+    return Model(
+        prefix=type(steps[-1]).__name__.lower() if steps else "",
+        numbers=encoder.numbers.tolist(),
+        text=encoder.text.tolist(),
+        categories=[known.tolist() for known in encoder.categories],
+        graph=graph,
+        versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
+        arrays=arrays,
+        **header,
+    )
+
+
+def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
+    """Return a model with these voters; none need to travel where rows are only mapped."""
+    return replace(model, arrays=model.arrays | stored("voters", voters) | {"rows": rows, "answers": answers})
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
     """Return the winner of a comparison on the table, which it was refitted on, as a model."""
     assert comparison.winner is not None
     best, raw, score = comparison.best, comparison[RAW], comparison.task.score_name
-    rows = table.labelled
-    classes, codes = np.unique(table.labels, return_inverse=True)
-    unlearned = Model(
-        format=FORMAT,
+    rows, answers = table.labelled, table.labels
+    classes = np.array([])
+    if comparison.task is CLASSIFICATION:
+        classes, answers = np.unique(answers, return_inverse=True)
+    figures = {
+        score: float(best.score.mean()),
+        "std": float(best.score.std(ddof=1)),
+        f"raw_{score}": float(raw.score.mean()),
+        "folds": float(len(comparison.folds)),
+    }
+    model = new_model(
+        [step for _, step in comparison.winner.steps[:-1]],
+        table.encoder,
         task=comparison.task.name,
         method=best.name,
-        encoder=table.encoder,
-        steps=[bare(step) for _, step in comparison.winner.steps[:-1]],
-        coordinates=np.empty((0, 0)),
-        rows=rows,
-        n_rows=table.X.shape[0],
-        codes=codes.astype(np.int32),
-        classes=classes,
+        classes=classes.tolist(),
         n_neighbors=comparison.n_neighbors,
-        target=short_name(table.target),
-        table=short_name(table.name),
-        held_out={
-            score: float(best.score.mean()),
-            "std": float(best.score.std(ddof=1)),
-            f"raw_{score}": float(raw.score.mean()),
-            "folds": len(comparison.folds),
-        }
-        | ({} if best is raw else {"p_value": float(best.p_value)}),
-        versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
+        n_rows=table.X.shape[0],
+        target=table.target,
+        table=table.name,
+        held_out=figures | ({} if best is raw else {"p_value": float(best.p_value)}),
     )
-    X = table.X if len(rows) == len(table.y) else table.X[rows]
-    return replace(unlearned, coordinates=_stored(embed(unlearned, X)))
-
-
-def bare(step: Any) -> Any:
-    """Return a fitted step without what new rows do not need: random generators and callbacks cannot be kept safely."""
-    bare = type(step)(**step.get_params(deep=False))
-    vars(bare).update({name: getattr(step, name) for name in KEPT[type(step)]})
-    return _with_rows(bare, _stored)
-
-
-def _ready(step: Any) -> Any:
-    """Return a kept step as it maps rows."""
-    return _with_rows(step, restored)
-
-
-def _with_rows(step: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a step that holds the rows of a graph with these changed, else the step itself."""
-    if not isinstance(step, TDL) or step._graph is None:
-        return step
-    changed = copy(step)
-    changed._graph = replace(step._graph, rows=change(step._graph.rows))
-    return changed
-
-
-def short_name(text: str) -> str:
-    """Return a name that can be written and drawn: names of files may hold bytes that are no text."""
-    return text.encode(errors="replace").decode()[:MAX_NAME]
-
-
-def _stored(rows: Any) -> Any:
-    if not issparse(rows):
-        return rows
-    return {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape)}
-
-
-def restored(rows: Any) -> Any:
-    """Return kept rows as an array, or a csr_array."""
-    if not isinstance(rows, dict):
-        return rows
-    matrix = csr_array((rows["data"], rows["indices"], rows["indptr"]), shape=tuple(rows["shape"].tolist()))
-    matrix.check_format(full_check=True)
-    return matrix
+    return with_voters(model, embed(model, table.X if len(rows) == len(table.y) else table.X[rows]), rows, answers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from ..evaluation import RAW, Comparison
@@ -61,9 +62,9 @@ def draw_model(model: Model, path: Path) -> None:
     """Draw what the learned map does to the features, and its spectrum."""
     figure = Figure(figsize=(14, 6), layout="constrained")
     figure.suptitle(f"nearkin inspect: {model.method}, learned from {model.table}", parse_math=False)
-    spectrum = model.spectrum
-    axes = figure.subplots(1, model.is_linear + (len(spectrum) > 0), squeeze=False)[0]
-    if model.is_linear:
+    spectrum = model.arrays.get("spectrum", np.array([]))
+    axes = figure.subplots(1, (not model.graph) + (len(spectrum) > 0), squeeze=False)[0]
+    if not model.graph:
         FeatureDisplay(model.stretch, model.encoder.feature_names, model.method).plot(ax=axes[0])
     if len(spectrum):
         SpectrumDisplay(spectrum, model.n_components, model.method).plot(ax=axes[-1])
