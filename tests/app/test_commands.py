@@ -58,6 +58,7 @@ def here(folder, monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_labels_that_this_one_does(here):
     model = load_model(here / "m.safetensors")
     assert not model.is_raw
@@ -128,6 +129,7 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
     np.testing.assert_allclose(Z, model.voters, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_pipes(here):
     table = (here / "new.csv").read_bytes()
     assert run(here, "predict", "m.safetensors", "-", stdin=table) == run(here, "predict", "m.safetensors", "new.csv")
@@ -161,6 +163,7 @@ def test_raw_k_nn_is_saved_where_nothing_beats_it(here, capsys):
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
 
 
+@pytest.mark.slow
 def test_quiet_is_quiet(here):
     done = process(here, "predict", "m.safetensors", "new.csv", "-o", "out.csv", "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -177,7 +180,10 @@ def test_quiet_is_quiet(here):
         (["predict", "m.safetensors", "no.csv"], "no.csv: no such file"),
         (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "let its name end in .csv or .parquet or .npz (-o)"),
         (["transform", "m.safetensors", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
-        (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "let its name end in .safetensors (--save)"),
+        (
+            ["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"],
+            "let its name end in .safetensors (--save)",
+        ),
         (
             ["compare", "animals.csv", "--target", "kind", "--save", "n.safetensors", "--neighbors", "2000"],
             "at most 1000 neigh",

@@ -65,7 +65,10 @@ def made(tmp_path_factory, address):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         keep_methods(patch, RAW, "PCA", "DNE")
-        assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m.safetensors", "--seed", "3"]) == 0
+        assert (
+            main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m.safetensors", "--seed", "3"])
+            == 0
+        )
     return folder, pd.concat(parts, ignore_index=True)
 
 
@@ -116,7 +119,9 @@ def test_the_model_holds_the_training_rows_and_their_labels(made, here):
     rows = made[1]
     assert (model.method, model.n_components, model.n_rows, model.table) == ("DNE", 4, N, "many")
     np.testing.assert_array_equal(model.arrays["rows"], np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
-    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[model.arrays["rows"]])
+    np.testing.assert_array_equal(
+        np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[model.arrays["rows"]]
+    )
     Z = model.transform(rows[FEATURES].to_numpy()[model.arrays["rows"]])
     np.testing.assert_allclose(model.voters, Z, atol=1e-4)
     assert model.held_out["folds"] == 1
@@ -140,7 +145,9 @@ def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeyp
     model = load_model(here / "few.safetensors")
     train = np.setdiff1d(np.arange(N), held_out_rows(N, 0))
     np.testing.assert_array_equal(model.arrays["rows"], train[np.linspace(0, 719, 100).round().astype(int)])
-    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], made[1]["kind"].to_numpy(str)[model.arrays["rows"]])
+    np.testing.assert_array_equal(
+        np.array(model.classes)[model.arrays["answers"]], made[1]["kind"].to_numpy(str)[model.arrays["rows"]]
+    )
 
 
 def test_no_scaling_and_more_votes(here, capsys, address):

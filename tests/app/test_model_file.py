@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 
 from nearkin.app import console, pictures
 from nearkin.app.cli import main
-from nearkin.app.encoder import MAX_ONE_HOT
 from nearkin.app.model import MAX_NAME, embed, learned_model, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.tables import read_rows, read_table
@@ -74,12 +73,14 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     for field in fields(model):
         np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
     rows, _ = read_rows(str(folder / f"{kind} new.{'csv' if kind == 'words' else 'npz'}"), loaded.encoder)
-    Z, expected = embed(loaded, rows), pipeline[:-1].transform(rows.astype(np.float64))
+    Z, expected = embed(loaded, rows), rows.astype(np.float64)
+    for _, step in pipeline.steps[:-1]:
+        expected = step.transform(expected)
     assert issparse(Z) == issparse(expected)
     Z, expected = (part.toarray() if issparse(part) else part for part in (Z, expected))
     np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     found = predict(loaded, rows)
-    np.testing.assert_array_equal(found.answer["label"], pipeline[-1].classes_[pipeline[-1].predict(Z)])
+    np.testing.assert_array_equal(found.answer["label"], pipeline[-1].predict(Z))
     np.testing.assert_array_equal(found.nearest, predict(model, rows).nearest)
 
 
@@ -111,16 +112,6 @@ def test_sparse_rows_stay_sparse(folder, table, again):
     assert embed(loaded, rows).nnz == rows.nnz
 
 
-def test_as_many_columns_of_text_as_can_be_encoded(tmp_path, again):
-    names = [f"column {number}" for number in range(MAX_ONE_HOT // 2)]
-    lines = [",".join([*names, "kind"])]
-    lines += [",".join([f"word {(row + number) % 2}" for number in range(len(names))] + [f"k{row % 4 // 2}"])
-              for row in range(8)]  # fmt: skip
-    (tmp_path / "t.csv").write_text("\n".join(lines))
-    model = winner(RAW, read_table(str(tmp_path / "t.csv"), "kind"))
-    assert again(model).encoder.feature_names == model.encoder.feature_names
-
-
 def test_safetensors_alone_can_open_it(table, tmp_path):
     model = winner("DNE", table("words"))
     save_model(model, tmp_path / "m.safetensors")
@@ -137,7 +128,7 @@ def test_names_are_kept_so_that_they_can_be_shown(again):
     assert (loaded.table, len(loaded.target)) == ("caf?", MAX_NAME)
 
 
-@pytest.mark.parametrize("name", [RAW, "LDA", "NCA", "TDL"])
+@pytest.mark.parametrize("name", ["LDA", "TDL"])
 def test_a_model_can_be_shown(table, again, tmp_path, capsys, name):
     loaded = again(winner(name, table("words")))
     console.describe(loaded, tmp_path / "m.safetensors")

@@ -129,6 +129,7 @@ def test_inspect(folder, capsys):
     assert "no feature is stretched alike everywhere" in out
 
 
+@pytest.mark.slow
 def test_the_model_says_what_the_winner_says(here, folder):
     table = read_table(str(folder / "spirals.csv"), "arm")
     comparison = compare(table.X, table.y, methods=semi_supervised_methods())

@@ -39,7 +39,14 @@ def folder(tmp_path_factory):
     )
     frame.to_csv(folder / "houses.csv", index=False)
     frame.drop(columns="price").to_csv(folder / "new.csv", index=False)
-    files = ["--save", str(folder / "m.safetensors"), "--report", str(folder / "r.html"), "--picture", str(folder / "m.png")]
+    files = [
+        "--save",
+        str(folder / "m.safetensors"),
+        "--report",
+        str(folder / "r.html"),
+        "--picture",
+        str(folder / "m.png"),
+    ]
     assert main(["compare", str(folder / "houses.csv"), *OPTIONS, "--repeats", "2", "-q", *files]) == 0
     return folder
 
@@ -68,6 +75,7 @@ def test_what_is_printed(here, capsys):
     assert (here / "houses-nearkin.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_python_says_the_same_as_the_command(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, "--repeats", "2", "-q"]) == 0
     table = read_table("houses.csv", "price", task="regression")
@@ -79,6 +87,7 @@ def test_groups_make_it_harder_and_are_no_feature(here, capsys):
     assert "18 features" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_npz_files(here, capsys):
     frame = pd.read_csv("houses.csv")
     np.savez("t.npz", X=frame.filter(like="room").to_numpy(), y=frame["price"].round().astype(int))
@@ -88,6 +97,7 @@ def test_whole_numbers_and_npz_files(here, capsys):
     assert main(["compare", "t.parquet", *OPTIONS, "--repeats", "1"]) == 0
 
 
+@pytest.mark.slow
 def test_standard_input(here):
     out = run(here, "compare", "-", *OPTIONS, "--repeats", "1", "-q", stdin=(here / "houses.csv").read_bytes())
     assert out.startswith("method")
@@ -201,6 +211,7 @@ def test_the_page(folder):
 # The model
 
 
+@pytest.mark.slow
 def test_a_value_is_the_mean_of_its_nearest_rows(here):
     table = read_table("houses.csv", "price", task="regression")
     out = pd.read_csv(io.StringIO(run(here, "predict", "m.safetensors", "new.csv", "-q")))
@@ -211,6 +222,7 @@ def test_a_value_is_the_mean_of_its_nearest_rows(here):
     assert np.corrcoef(out["value"], table.y)[0, 1] > 0.98
 
 
+@pytest.mark.slow
 def test_the_model_says_what_the_winner_says(here, tmp_path):
     table = read_table("houses.csv", "price", task="regression")
     comparison = compare(table.X, table.y, task="regression", n_repeats=2)
@@ -277,7 +289,7 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
 def test_inspect(here, capsys):
     assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"m.safetensors: NCA, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
+    assert re.search(r"NCA, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
                      r"'price'\), saved by nearkin", out)  # fmt: skip
     assert re.search(r"Held out: 3-NN at R² 0\.\d{3} ± 0\.\d{3} \(10 folds\); on the raw features 0\.\d{3}, p ", out)
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")

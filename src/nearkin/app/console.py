@@ -209,7 +209,8 @@ def describe(model: Model, path: Path) -> None:
 def _asked(model: Model) -> str:
     if model.question is CLASSIFICATION:
         return f"{len(model.classes)} classes of {model.target!r}"
-    return f"numbers from {model.classes[0]:.4g} to {model.classes[-1]:.4g} of {model.target!r}"
+    values = model.arrays["answers"]
+    return f"numbers from {values.min():.4g} to {values.max():.4g} of {model.target!r}"
 
 
 def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:
