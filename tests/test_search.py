@@ -39,7 +39,7 @@ QUESTIONS = {
     "strangers": nearest_other_class,
 }
 GRAPHS = [DNE(), NMMP(n_neighbors_within=5), LPP(), LDE(), MFA(), LFDA()]
-MORE_GRAPHS = [DiscriminativeProjections(), TDL(), LaplacianEigenmaps(), TDLClassifier()]
+MORE_GRAPHS = [DiscriminativeProjections(), TDL(), LaplacianEigenmaps(), TDLClassifier(TDL(20))]
 
 
 @pytest.fixture(params=["even", "one large", "small ones"])
@@ -240,8 +240,9 @@ class TestEstimators:
         X, y = load_digits(return_X_y=True)
         X, y = X[:400] + np.random.default_rng(0).normal(size=(400, 64)) / 100, y[:400]
         probing = ApproximateSearch(n_probes=1000, check_recall=True)
+        parameter = "tdl__search" if isinstance(method, TDLClassifier) else "search"
         exact, approximate, transformed = (
-            clone(method).set_params(search=search).fit(X, y)
+            clone(method).set_params(**{parameter: search}).fit(X, y)
             for search in ("exact", probing, KNeighborsTransformer(algorithm="brute"))
         )
         Z = exact.predict_proba(X) if hasattr(exact, "predict_proba") else exact.transform(X)

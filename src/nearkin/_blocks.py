@@ -40,6 +40,14 @@ def dense_float64(X: Any) -> np.ndarray:
     return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
 
 
+def relative_to(origin: np.ndarray | None, X: Any) -> Any:
+    """Return rows relative to the origin, dense, their type kept; as they are without one."""
+    if origin is None:
+        return X
+    X = X.toarray() if issparse(X) else X
+    return (X - origin).astype(X.dtype, copy=False)
+
+
 def namespace(array: Any) -> Any:
     """Return the library that `array` belongs to, NumPy or torch: what both name alike is called from there."""
     return sys.modules["torch"] if type(array).__module__.partition(".")[0] == "torch" else np

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.validation import check_array, validate_data
 
-from ._labels import encode_labels, has_target
+from ._labels import encode_labels, encode_partial_labels, has_target
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
@@ -63,6 +63,23 @@ def validate_labelled_rows(
     X = canonical(X)
     check_spread(X)
     return X, codes
+
+
+def validate_partly_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, the classes, and the class of every row as a number, -1 for none.
+
+    Without y no row is labelled, where the estimator does not require y.
+    """
+    refuse_foreign(X)
+    classes, codes = encode_partial_labels([] if y is None else y)  # before validate_data, see above
+    if y is None:
+        X = validate_data(estimator, widened(X), ensure_min_samples=2, y=None, **_ROWS)
+        codes = np.full(X.shape[0], -1)
+    else:
+        X, codes = validate_data(estimator, widened(X), codes, ensure_min_samples=2, **_ROWS)
+    X = canonical(X)
+    check_spread(X)
+    return X, classes, codes
 
 
 def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
@@ -178,6 +195,13 @@ def check_number(value: Any, name: str, minimum: float) -> float:
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
     if not minimum <= value < np.inf:
         raise ValueError(f"{name} must be a finite number of at least {minimum:g}, got {value}.")
+    return float(value)
+
+
+def check_positive(value: Any, name: str) -> float:
+    """Return `value` as a float if it is a finite number larger than 0, else raise an error that names it."""
+    if check_number(value, name, 0) == 0:
+        raise ValueError(f"{name} must be larger than 0, got 0.")
     return float(value)
 
 

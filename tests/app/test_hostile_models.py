@@ -32,7 +32,7 @@ MODELS = {
     "sparse graph": ("TDL", "sparse table.npz", None, "classification"),
 }
 MISSING = object()
-GRAPH = {"n_neighbors": 5, "bandwidth": 1.0, "normalized": True, "weighted": True}
+GRAPH = {"n_neighbors": 5, "bandwidth": 1.0, "normalized": True}
 
 
 @pytest.fixture(scope="module")

@@ -327,7 +327,7 @@ class TestBoth:
     def test_no_graph(self, target):
         X, y = problem(target)
         empty = csr_array((len(X), len(X)))
-        with pytest.raises(ValueError, match="affinity has no edge, so mu cannot be chosen from it: set mu=0"):
+        with pytest.raises(ValueError, match="affinity has no edge, so mu cannot be chosen: set mu=0"):
             DiscriminativeProjections(target=target).fit(X, y, affinity=empty)
         if target == "classes":
             few = DiscriminativeProjections(2, mu=0).fit(X, y, affinity=empty)
@@ -445,7 +445,9 @@ class TestClassifier:
 
     def test_a_graph_of_ones_own_and_bad_labels(self):
         X, _, few = wine()
-        given = DiscriminativeProjectionsClassifier(n_neighbors=3).fit(X, few, affinity=graph(X)[0])
+        given = DiscriminativeProjectionsClassifier(DiscriminativeProjections(None, n_neighbors=3)).fit(
+            X, few, affinity=graph(X)[0]
+        )
         expected = DiscriminativeProjectionsClassifier().fit(X, few)
         np.testing.assert_allclose(given.decision_function(X), expected.decision_function(X), atol=1e-8)
         with pytest.raises(ValueError, match="y holds one class"):
@@ -468,6 +470,10 @@ class TestClassifier:
         assert np.mean(right[None]) > np.mean(right["labelled"])
 
 
+def continuous(n_components=None, **settings):
+    return DiscriminativeProjections(n_components, target="continuous", **settings)
+
+
 class TestRegressor:
     @pytest.mark.parametrize("n_targets", [1, 2])
     @pytest.mark.parametrize("n_components", [None, 4])
@@ -476,14 +482,14 @@ class TestRegressor:
         Y = X @ np.random.default_rng(0).normal(size=(13, n_targets)) + 100
         few = Y.copy()
         few[50:] = np.nan
-        model = DiscriminativeProjectionsRegressor(n_components, mu=0).fit(X, few)
+        model = DiscriminativeProjectionsRegressor(continuous(n_components, mu=0)).fit(X, few)
         np.testing.assert_allclose(model.predict(X), Y, rtol=1e-6)
         np.testing.assert_allclose(model.shrinkage_, np.eye(n_targets), atol=1e-6)
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_definition(self, fit_intercept):
         X, Y = values(2)
-        model = DiscriminativeProjectionsRegressor(3, fit_intercept=fit_intercept).fit(X, Y)
+        model = DiscriminativeProjectionsRegressor(continuous(3), fit_intercept=fit_intercept).fit(X, Y)
         known = ~np.isnan(Y[:, 0])
         x0, y0 = (X[known].mean(axis=0), Y[known].mean(axis=0)) if fit_intercept else (0, 0)
         maps = DiscriminativeProjections(3, target="continuous").fit(X - x0, Y - y0)
@@ -506,7 +512,7 @@ class TestRegressor:
         X, y = values()
         X = np.where(np.random.default_rng(1).random(X.shape) < 0.5, X, 0)
         dense, sparse = (
-            DiscriminativeProjectionsRegressor(2, fit_intercept=fit_intercept).fit(c(X), y).predict(c(X))
+            DiscriminativeProjectionsRegressor(continuous(2), fit_intercept=fit_intercept).fit(c(X), y).predict(c(X))
             for c in (np.asarray, csr_array)
         )
         np.testing.assert_allclose(sparse, dense, rtol=1e-8)

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import TDL, LaplacianEigenmaps
-from nearkin.estimators._kernel_prior import KernelPrior
+from nearkin.estimators._kernel_penalty import KernelPenalty
 from nearkin.estimators._label_cost import label_cost
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
@@ -143,8 +143,8 @@ class TestKernels:
     def test_norms_are_those_of_the_kernel(self):
         X, _ = problem(50, p=60)
         H = np.eye(50) - 1 / 50
-        prior = KernelPrior(X, X, linear_kernel, None)
-        np.testing.assert_allclose(np.sort(prior.norms), np.linalg.eigvalsh(H @ linear_kernel(X) @ H)[1:], rtol=1e-8)
+        penalty = KernelPenalty(X, X, linear_kernel, None)
+        np.testing.assert_allclose(np.sort(penalty.s), np.linalg.eigvalsh(H @ linear_kernel(X) @ H)[1:], rtol=1e-8)
 
     def test_fewer_directions_than_asked_for_are_said(self):
         X, few = problem(p=2)
@@ -248,7 +248,7 @@ def test_invariances():
     [
         ({"reg": 0.0}, ValueError, "reg must be larger than 0"),
         ({"reg": "best"}, TypeError, "reg must be a number"),
-        ({"laplacian": None}, ValueError, "laplacian=None leaves no prior"),
+        ({"laplacian": None}, ValueError, "laplacian=None leaves no penalty"),
         ({"laplacian": "both"}, ValueError, "laplacian must be"),
         ({"kernel": "poly"}, ValueError, "kernel must be None, 'rbf' or a function"),
         ({"kernel": lambda A, B: np.ones((3, 2))}, ValueError, r"kernel must return the shape \(150, 150\)"),
@@ -294,7 +294,7 @@ def test_what_cannot_be_meant_is_refused():
         TDL(reg="auto").fit(X, few, cost=label_cost(X, few, 5))
     with pytest.raises(ValueError, match="laplacian=None leaves the graph out"):
         TDL(kernel="rbf", laplacian=None).fit(X, few, affinity=W)
-    with pytest.raises(ValueError, match="leaves no two rows tied"):
+    with pytest.raises(ValueError, match="leaves no edge"):
         TDL(bandwidth=1e-9).fit(X, few)
     with pytest.raises(ValueError, match="must not be negative"):
         TDL().fit(X, few, affinity=W).transform(X, affinity=-W)
@@ -317,7 +317,7 @@ def test_a_graph_in_pieces_is_said():
     few = np.full(400, -1)
     few[:20] = np.arange(20) % 2
     for model in (TDL(3), TDL(3, reg="auto", random_state=0), LaplacianEigenmaps(3)):
-        with pytest.warns(UserWarning, match="falls into 10 parts"):
+        with pytest.warns(UserWarning, match="has 10 connected components"):
             model.fit(X, few)
 
 

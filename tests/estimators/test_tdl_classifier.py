@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 from sklearn.utils import shuffle
 
-from nearkin import TDLClassifier
+from nearkin import TDL, TDLClassifier
 from nearkin.graphs import heat_kernel, union
 from nearkin.neighbors import nearest
 
@@ -18,7 +18,7 @@ FEW = np.where(np.arange(600) % 10, -1, Y)
 
 @pytest.mark.parametrize("settings", [{}, {"kernel": "rbf", "laplacian": "normalized"}])
 def test_labels_of_all_rows_and_of_new_ones(settings):
-    tdl = TDLClassifier(**settings).fit(X, FEW)
+    tdl = TDLClassifier(TDL(20, **settings)).fit(X, FEW)
     known = FEW >= 0
     np.testing.assert_array_equal(tdl.transduction_[known], Y[known])
     np.testing.assert_allclose(tdl.label_distributions_.sum(axis=1), 1)
@@ -44,7 +44,7 @@ def test_a_graph_of_the_user():
     assert np.mean(tdl.transduction_ == own.transduction_) > 0.95
     with pytest.raises(ValueError, match=r"transform\(X, affinity=W\)"):
         tdl.predict(NEW)
-    ties = own.tdl_._graph.ties(NEW)
+    ties = own.tdl_.extension_.graph.weights(NEW)
     assert np.mean(tdl.predict(NEW, affinity=ties) == NEW_Y) > 0.8
 
 
@@ -58,8 +58,8 @@ def test_labelled_rows_in_one_place_vote_by_their_numbers():
     islands = np.vstack([np.random.default_rng(0).standard_normal((40, 2)) + 1000 * island for island in range(3)])
     few = np.full(120, -1)
     few[:9] = [0, 0, 0, 1, 1, 1, 1, 1, 1]
-    with pytest.warns(UserWarning, match="falls into 3 parts"):
-        tdl = TDLClassifier(1, n_cost_neighbors=100).fit(islands, few)
+    with pytest.warns(UserWarning, match="has 3 connected components"):
+        tdl = TDLClassifier(TDL(1, n_cost_neighbors=100)).fit(islands, few)
     if np.ptp(tdl.tdl_.embedding_[:9]) < 1e-10:
         np.testing.assert_allclose(tdl.label_distributions_[9:], np.tile([1 / 3, 2 / 3], (111, 1)))
 
@@ -78,6 +78,6 @@ def test_labels_that_say_nothing(y, message):
 
 
 def test_reg_by_hidden_labels():
-    tdl = TDLClassifier(reg="auto", random_state=0).fit(X, FEW)
+    tdl = TDLClassifier(TDL(20, reg="auto", random_state=0)).fit(X, FEW)
     assert tdl.tdl_.reg_ in tdl.tdl_.reg_scores_
     assert np.mean(tdl.transduction_ == Y) > 0.8

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from .. import __version__
 from .._blocks import row_blocks
 from ..estimators import TDL
-from ..estimators._graph_prior import GraphRule, RowGraph
+from ..estimators.transductive import GraphExtension, HeatGraph
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..neighbors import searcher
 from .columns import Progress, ignore
@@ -49,7 +49,7 @@ class Model:
     classes : list
         Labels, sorted: strings, integers or booleans; empty in a regression.
     graph : dict
-        Numbers of `RowGraph` and `GraphRule`; empty for an affine map.
+        Numbers of `GraphExtension` and its `HeatGraph`; empty for an affine map.
     n_neighbors : int
         k of the vote, at most `MAX_NEIGHBORS`.
     n_rows : int
@@ -130,12 +130,12 @@ class Model:
         return self._matrix("voters", (len(self.arrays["rows"]), self.n_components))
 
     @cached_property
-    def placement(self) -> tuple[GraphRule, RowGraph]:
-        """Return the rule by which a graph places new rows, and the graph."""
+    def extension(self) -> Any:  # GraphExtension
+        """Return TDL's map of new rows."""
         a, g = self.arrays, self.graph
-        rule = GraphRule(a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"], g["weighted"])
-        rows = self._matrix("graph.rows", (len(rule.sources), len(self.encoder.feature_names)))
-        return rule, RowGraph(rows, a.get("graph.origin"), g["n_neighbors"], g["bandwidth"])
+        rows = self._matrix("graph.rows", (len(a["rule.sources"]), len(self.encoder.feature_names)))
+        graph = HeatGraph(rows, a.get("graph.origin"), g["n_neighbors"], g["bandwidth"])
+        return GraphExtension(graph, a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"])
 
     def _matrix(self, name: str, shape: tuple[int, int]) -> Any:
         if name in self.arrays:
@@ -153,8 +153,7 @@ class Model:
         if "scale" in a:
             X = csr_array(X.multiply(1 / a["scale"])) if issparse(X) else X / a["scale"]
         if self.graph:
-            rule, graph = self.placement
-            return rule.place(X, graph, None)
+            return self.extension(X)
         if "center" in a and not issparse(X):
             X = X - a["center"]
         if "components" not in a:
@@ -227,13 +226,13 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
             arrays |= {"mean": step.mean_} if step.with_mean else {}
             arrays |= {"scale": step.scale_}
         elif isinstance(step, TDL):
-            rule: Any = step._rule
-            graph: Any = step._graph
-            arrays |= {"rule.sources": rule.sources, "rule.values": rule.values, "rule.constant": rule.constant}
+            rule = step.extension_
+            graph = rule.graph
+            arrays |= {"rule.sources": rule.sources, "rule.values": rule.eigenvalues, "rule.constant": rule.constant}
             arrays |= stored("graph.rows", graph.rows) | {"spectrum": step.eigenvalues_}
             arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
             numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
-            return arrays, numbers | {"normalized": bool(rule.normalized), "weighted": bool(rule.weighted)}
+            return arrays, numbers | {"normalized": bool(rule.normalized)}
         elif isinstance(step, LinearDiscriminantAnalysis):
             spectrum = step.explained_variance_ratio_
             components = step.scalings_[:, : len(spectrum)].T

@@ -29,7 +29,7 @@ SHAPES = {
     **{"graph.rows": "np", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
     **{"graph.origin": "p", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
 }
-GRAPH = {"n_neighbors": int, "bandwidth": float, "normalized": bool, "weighted": bool}
+GRAPH = {"n_neighbors": int, "bandwidth": float, "normalized": bool}
 
 
 class ModelFileError(Exception):
@@ -146,5 +146,5 @@ def _check_arrays(model: Model) -> None:
     if model.question is CLASSIFICATION:
         _require(0 <= answers.min() <= answers.max() < len(model.classes), "labels")
     _require(1 <= model.n_neighbors <= min(v, MAX_NEIGHBORS), "number of neighbours")
-    for matrix in (model.voters, *([model.placement[1].rows] if model.graph else [])):
+    for matrix in (model.voters, *([model.extension.graph.rows] if model.graph else [])):
         _require(not issparse(matrix) or matrix.has_canonical_format, "matrices")

@@ -5,25 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_n_neighbors, validate_rows
-from ..graphs import coupled_rows, indicators
+from .._validation import check_integer, validate_rows
 from ..neighbors import searcher
-from ..spectral import smallest_eigenpairs
-from ._graph_prior import GraphPrior, GraphRule, RowGraph, check_laplacian, given_graph, warn_of_parts
-from ._transductive import TransductiveEmbedding
+from .transductive import GraphExtension, TransductiveEmbedding
 
 
 class LaplacianEigenmaps(TransductiveEmbedding):
-    """Laplacian Eigenmaps: coordinates in which rows that are tied by a graph lie near. It uses no labels.
+    """Laplacian Eigenmaps: coordinates in which adjacent rows of a graph are near. It uses no labels.
 
     With W a graph of the rows, D = diag(W 1) its degrees and L = D - W, the embedding Z (n, m) minimizes
 
         1/2 sum_ij w_ij ||z_i - z_j||^2 = tr Z'LZ   subject to   Z'DZ = I, Z'De = 0,
 
-    the smallest eigenvalues of L z = lambda D z but for the constant vector e. With `laplacian="unnormalized"` every
-    row counts the same, whatever its degree: Z'Z = I, Z'e = 0 and L z = lambda z.
+    the smallest eigenvalues of L z = lambda D z except that of the constant vector e. With `laplacian="unnormalized"`
+    all rows have equal weight in the constraint: Z'Z = I, Z'e = 0 and L z = lambda z.
 
     Parameters
     ----------
@@ -32,15 +29,14 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     n_neighbors : int, default=10
         k of the graph.
     affinity : {"knn", "full"}, default="knn"
-        Who is tied: the k nearest rows (if either lists the other), or all pairs.
+        Edges join each row to its k nearest (union of both directions), or all pairs.
     bandwidth : float or None, default=None
         t of the weights exp(-d^2 / t), in units of squared distances; None takes the mean of d^2 over the k nearest of
-        every row, and np.inf gives all ties the weight 1.
+        every row, and np.inf gives all edges the weight 1.
     laplacian : {"normalized", "unnormalized"}, default="normalized"
         The constraint, see above.
-    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
-        KNeighborsTransformer, which is cloned.
+    search
+        See `LDE`.
 
     Attributes
     ----------
@@ -54,19 +50,17 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         Sum of the eigenvalues.
     residual_ : float
         Largest `||P v - lambda v||` of the eigenvectors, relative to the norm of the (normalized) Laplacian P.
-    search_ : str
-        How neighbours were found: "exact", "approximate" or the name of the transformer.
-    search_recall_ : dict of str to float, or None
-        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    extension_ : callable
+        Maps new rows to coordinates; a dataclass of arrays and numbers.
+    search_, search_recall_
+        See `LDE`.
 
     Warns
     -----
     ConvergenceWarning
         If a residual is above 1e-6.
     UserWarning
-        If n rows have fewer than n_components directions, or the graph has more connected components than that.
+        If fewer than n_components directions exist, or the graph has more connected components than n_components.
 
     See Also
     --------
@@ -76,13 +70,13 @@ class LaplacianEigenmaps(TransductiveEmbedding):
 
     Notes
     -----
-    New rows are tied to the training rows as these are to one another, and placed where the eigen-equation puts a row
-    with such ties (Nystroem's extension). `embedding_` is exact for the training rows; `transform(X)` sees them as new
-    ones, and is what `fit_transform` returns, so that training and new rows are treated alike.
+    A new row gets edges to the training rows by the same rule as theirs, and the coordinates that the eigen-equation
+    assigns to a row with such edges (Nystroem's extension). `embedding_` is exact for the training rows; `transform(X)`
+    treats them as new ones, and is what `fit_transform` returns, so that training and new rows are treated alike.
 
-    The scale of the features decides who is near: standardize first unless the units are comparable. Where the graph
-    falls apart, the first columns tell its components apart and nothing else: use more neighbours. A row without any
-    tie counts with degree 1.
+    The scale of the features decides which rows are near: standardize first unless the units are comparable. Where the
+    graph is not connected, the first columns only separate its components: use more neighbours. An isolated row counts
+    with degree 1.
 
     Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization, O(n k) a step,
     and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3). The full graph needs O(n^2) memory
@@ -120,7 +114,6 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         self.laplacian = laplacian
         self.search = search
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, affinity: Any = None) -> LaplacianEigenmaps:
         """Compute the coordinates of the training rows.
 
@@ -136,45 +129,22 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ImportError
-            If an approximate search is asked for and faiss is not installed.
-        TypeError
-            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
-        ValueError
-            If X or affinity is not as above or not finite, or a parameter is out of bounds.
-        MemoryError
-            If the full graph of the rows does not fit.
         """
-        task = FitTask(self, X, y, n_steps=2)
         X = validate_rows(self, X, reset=True)
         m = check_integer(self.n_components, "n_components", 1)
-        k = check_n_neighbors(self.n_neighbors)
-        normalized = check_laplacian(self.laplacian)
-
         search = searcher(self.search, X.shape[0])
-        with task.step("graph"):
-            graph = None
-            if affinity is None:
-                graph, W = RowGraph.of(X, self.affinity, k, self.bandwidth, search)
-            else:
-                W = given_graph(affinity, X.shape[0], normalized=True)
-            prior = GraphPrior(W, normalized)
-        with task.step("eigenproblem"):
-            P = prior.penalty
-            result = smallest_eigenpairs(P, m, indicators(coupled_rows(P), prior.scale), excluded=prior.scale)
+        penalty = self._graph_penalty(X, affinity, search, signed=False)
+        result = penalty.solve(csr_array(penalty.W.shape), 1.0, m, excluded=penalty.scale)
         result.warn()
-        warn_of_parts(P, result.vectors.shape[1])
+        penalty.warn_if_disconnected(result.vectors.shape[1])
 
-        Z = result.vectors / prior.scale[:, None]
-        rule = GraphRule(Z, result.values, np.zeros(Z.shape[1]), normalized)
-        self._keep(result, Z, rule, graph, X.dtype)
-        self.search_, self.search_recall_ = search.name, search.recall
-        task.end()
+        Z = result.vectors / penalty.scale[:, None]
+        extension = GraphExtension(
+            penalty.graph, Z, result.values, np.zeros(Z.shape[1]), penalty.normalized, generalized=True
+        )
+        self._keep(result, Z, extension, search, X.dtype)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None) -> np.ndarray:
-        """Fit, and return `transform(X)`, which sees the training rows as new ones; for theirs see `embedding_`."""
+        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs see `embedding_`."""
         return self.fit(X, y, affinity=affinity).transform(X, affinity=affinity)

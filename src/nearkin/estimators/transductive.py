@@ -1,0 +1,248 @@
+"""Embeddings of the training rows along a graph, and how new rows get coordinates.
+
+Laplacian Eigenmaps minimizes a graph penalty; TDL adds a cost of labels to it. Both give coordinates to the rows of the
+graph only. A new row gets edges to them by the same rule as theirs, and the coordinates that the eigen-equation assigns
+to a row with such edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_is_fitted
+
+from .._blocks import relative_to, row_blocks
+from .._memory import require_memory
+from .._validation import check_integer, check_positive, validate_affinity, validate_edges, validate_rows
+from .._warn import warn_user
+from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
+from ..neighbors import Searcher, nearest
+from ..spectral import SpectralResult, smallest_eigenpairs
+
+AFFINITIES = ("knn", "full")
+LAPLACIANS = ("normalized", "unnormalized")
+FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20)
+
+
+class TransductiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines `__init__`, `fit`."""
+
+    def _graph_penalty(self, X: Any, affinity: Any, search: Searcher, *, signed: bool) -> GraphPenalty:
+        """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be `signed`."""
+        if self.laplacian not in LAPLACIANS:
+            raise ValueError(f"laplacian must be one of {LAPLACIANS}, got {self.laplacian!r}.")
+        k = check_integer(self.n_neighbors, "n_neighbors", 1)
+        if affinity is None:
+            graph, W = HeatGraph.of(X, self.affinity, k, self.bandwidth, search)
+        else:
+            graph, W = None, validate_affinity(affinity, X.shape[0], signed=signed)
+            if W.nnz == 0:
+                raise ValueError("affinity has no edge: all weights off its diagonal are 0.")
+        return GraphPenalty(W, self.laplacian == "normalized", graph)
+
+    def _keep(self, result: SpectralResult, Z: np.ndarray, extension: Any, search: Searcher, dtype: Any) -> None:
+        self.embedding_ = Z.astype(dtype, copy=False)
+        self.extension_ = extension
+        self.eigenvalues_ = result.values
+        self.n_components_ = Z.shape[1]
+        self.objective_ = result.objective
+        self.residual_ = result.residual
+        self.search_, self.search_recall_ = search.name, search.recall
+
+    def transform(self, X: Any, *, affinity: Any = None) -> np.ndarray:
+        """Give coordinates to new rows, see Notes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, p)
+        affinity : array or sparse matrix of shape (n_new, n), optional
+            Weights of the edges to the training rows. Required after a fit with an affinity, ignored with a kernel.
+
+        Returns
+        -------
+        Z : array of shape (n_new, m)
+            float32 if X is float32.
+        """
+        check_is_fitted(self)
+        X = validate_rows(self, X, reset=False)
+        return self.extension_(X, affinity).astype(X.dtype, copy=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(frozen=True)
+class HeatGraph:
+    """Weights exp(-d^2 / t) on the edges to the k nearest training rows.
+
+    Attributes
+    ----------
+    rows : array or sparse matrix of shape (n, p)
+        Training rows; dense ones relative to `origin`, as distances lose their digits far from it.
+    origin : array of shape (p,), or None for sparse rows
+    n_neighbors : int
+        k; n for the full graph.
+    bandwidth : float
+        t, in units of squared distances; infinite: all weights are 1.
+    """
+
+    rows: Any
+    origin: np.ndarray | None
+    n_neighbors: int
+    bandwidth: float
+
+    @classmethod
+    def of(
+        cls, X: Any, affinity: str, k: int, bandwidth: float | None, search: Searcher
+    ) -> tuple[HeatGraph, csr_array]:
+        """Return the rule and the union graph of the rows X; t is by default the mean d^2 to the k nearest."""
+        n, full = X.shape[0], affinity == "full"
+        if affinity not in AFFINITIES:
+            raise ValueError(f"affinity must be one of {AFFINITIES}, got {affinity!r}; a graph of yours goes to fit.")
+        if full:
+            require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
+        G = nearest(X, n - 1) if full else nearest(X, k, search)
+        if bandwidth is None:
+            distances = G.data.reshape(n, -1)[:, :k] if full else G.data
+            t = float(np.square(distances, dtype=np.float64).mean()) or np.inf
+        else:
+            t = np.inf if bandwidth == np.inf else check_positive(bandwidth, "bandwidth")
+        W = union(heat_kernel(G, t, cut=0.0))
+        if W.count_nonzero() == 0:
+            raise ValueError(f"bandwidth={t:.3g} leaves no edge, as all weights are 0: raise it.")
+        origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+        rows = X.copy() if origin is None else relative_to(origin, X)  # the user's rows may change
+        return cls(rows, origin, n if full else k, t), W
+
+    def weights(self, X: Any) -> csr_array:
+        """Return the weights of the edges between rows X and the training rows, shape (n_new, n).
+
+        Far from all training rows, where even the largest is less than exp(-20), they are scaled until it is that.
+        """
+        n, k = self.rows.shape[0], min(self.n_neighbors, self.rows.shape[0])
+        with config_context(assume_finite=True):
+            index = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows)
+            distances, neighbors = index.kneighbors(relative_to(self.origin, X))
+        with np.errstate(over="ignore"):
+            exponents = np.minimum(np.square(distances, dtype=np.float64) / self.bandwidth, 1e300)
+        exponents -= np.maximum(exponents[:, :1] - FAR, 0.0)
+        indptr = np.arange(0, neighbors.size + 1, k)
+        return csr_array((np.exp(-exponents).ravel(), neighbors.ravel(), indptr), shape=(len(neighbors), n))
+
+
+@dataclass(frozen=True)
+class GraphPenalty:
+    """The penalty tr V'PV, P the Laplacian of a graph W or the normalized one.
+
+    Attributes
+    ----------
+    W : csr_array of shape (n, n)
+    normalized : bool
+    graph : HeatGraph or None
+        How new rows get edges; None: the user says.
+    """
+
+    W: csr_array
+    normalized: bool
+    graph: HeatGraph | None
+
+    @cached_property
+    def P(self) -> csr_array:
+        """L = D - W, or I - D^-1/2 W D^-1/2."""
+        return normalized_laplacian(self.W) if self.normalized else laplacian(self.W)
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """The null vector of P for connected W, shape (n,): the roots of the degrees if normalized, else ones."""
+        d = self.W.sum(axis=1)
+        return np.sqrt(np.where(d > 0, d, 1.0)) if self.normalized else np.ones(len(d))
+
+    def solve(
+        self,
+        cost: csr_array,
+        reg: float,
+        m: int,
+        *,
+        excluded: np.ndarray | None = None,
+        start: np.ndarray | None = None,
+    ) -> SpectralResult:
+        """Minimize tr V'(C' + reg P)V subject to V'V = I and V'q = 0, q `excluded`, by default e."""
+        M = csr_array(cost + reg * self.P)
+        return smallest_eigenpairs(M, m, indicators(coupled_rows(M), self.scale), excluded=excluded, start=start)
+
+    def extension(self, result: SpectralResult, cost: csr_array, reg: float) -> GraphExtension:
+        """Return how the V of `solve` extends: for an unlabelled row, reg P v = lambda v + c with c constant."""
+        V = result.vectors
+        c = (cost @ V + reg * (self.P @ V)).mean(axis=0)
+        return GraphExtension(self.graph, V / self.scale[:, None], result.values / reg, c / reg, self.normalized)
+
+    def warn_if_disconnected(self, m: int) -> None:
+        """Warn if all m coordinates only separate connected components of the graph."""
+        n_parts = int(coupled_rows(self.P).max()) + 1
+        if n_parts > m:
+            warn_user(
+                f"The graph has {n_parts} connected components, and all n_components={m} coordinates serve to separate "
+                "these: within a component rows coincide, or only labels separate them. Use more neighbours, a larger "
+                "bandwidth, or more components."
+            )
+
+
+@dataclass(frozen=True)
+class GraphExtension:
+    """Nystroem's extension: the eigen-equation P v = lambda v + c, solved for a new row of weights w_j and degree d.
+
+    For P = L, v = (sum_j w_j v_j + c) / (d - lambda). For the normalized Laplacian, with u_j = v_j / sqrt(d_j),
+    v = (sum_j w_j u_j / sqrt(d) + c) / (1 - lambda). As this holds for smooth eigenvectors only, lambda counts for at
+    most half of what it is subtracted from.
+
+    Attributes
+    ----------
+    graph : HeatGraph or None
+    sources : array of shape (n, m)
+        v_j; for the normalized Laplacian u_j.
+    eigenvalues, constant : arrays of shape (m,)
+        lambda and c.
+    normalized : bool
+    generalized : bool
+        Whether the embedding is u, the solution of L u = lambda D u, and not v.
+    """
+
+    graph: HeatGraph | None
+    sources: np.ndarray
+    eigenvalues: np.ndarray
+    constant: np.ndarray
+    normalized: bool
+    generalized: bool = False
+
+    def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
+        """Return the coordinates of rows X, with the edges of the graph or with weights `affinity` (n_new, n)."""
+        if affinity is not None:
+            return self._solve(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
+        if self.graph is None:
+            raise ValueError(
+                "After a fit with an affinity the edges of new rows are unknown: pass transform(X, affinity=W) with "
+                "their weights to the training rows, shape (n_new, n)."
+            )
+        blocks = row_blocks(X.shape[0], 2 * self.graph.n_neighbors)
+        return np.vstack([self._solve(self.graph.weights(X[rows])) for rows in blocks])
+
+    def _solve(self, W: csr_array) -> np.ndarray:
+        d = W.sum(axis=1)[:, None]
+        d = np.where(d > 0, d, 1.0)  # for an isolated row sum w_j v_j = 0
+        scale, diagonal = (np.sqrt(d), np.ones(1)) if self.normalized else (np.ones(1), d)
+        V = (W @ self.sources / scale + self.constant) / np.maximum(diagonal - self.eigenvalues, diagonal / 2)
+        return V / scale if self.generalized else V
