@@ -109,7 +109,8 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, *, affinity: Any = None) -> np.ndarray:
         """Return the class with the most votes for every row; of equals the first in `classes_`."""
-        return self.classes_[self.predict_proba(X, affinity=affinity).argmax(axis=1)]
+        shares = self.predict_proba(X, affinity=affinity)
+        return self.classes_[shares.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
