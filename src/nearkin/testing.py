@@ -1,0 +1,247 @@
+"""Checks of learned maps, for this package's tests and for methods of your own; nothing here needs pytest."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_raises_regex
+from scipy.linalg import subspace_angles
+from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.utils import get_tags
+
+_TOL = 1e-6  # relative: rounding, also after some steps of a descent
+_X, _y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0)
+_Q = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 8)))[0]  # orthonormal columns
+
+
+def check_gradient(function: Callable[[Any], tuple[float, Any]], start: Any, *, tol: float = 1e-6) -> None:
+    """Assert that a gradient agrees with central differences of its function.
+
+    Parameters
+    ----------
+    function : callable
+        Returns the value at an array of start's shape, and the gradient there, of the same shape.
+    start : array of floats
+        Where to check, not at a minimum: what small numbers leave of a gradient is rounding.
+    tol : float, default=1e-6
+        Largest error of an entry, relative to the largest entry of the gradient.
+
+    Raises
+    ------
+    AssertionError
+        If the two differ by more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearkin.testing import check_gradient
+    >>> check_gradient(lambda A: (np.sum(A**4), 4 * A**3), np.array([[1.0, -2.0], [0.5, 3.0]]))
+    """
+    start = np.asarray(start, dtype=np.float64)
+    step = np.finfo(np.float64).eps ** (1 / 3) * max(1.0, np.abs(start).max())
+    differences = np.empty_like(start)
+    for index in np.ndindex(start.shape):
+        move = np.zeros_like(start)
+        move[index] = step
+        differences[index] = (function(start + move)[0] - function(start - move)[0]) / (2 * step)
+    assert_allclose(function(start)[1], differences, rtol=0, atol=tol * np.abs(differences).max())
+
+
+def assert_same_subspace(A: Any, B: Any, tol: float = 1e-6) -> None:
+    """Assert that the rows of two matrices span the same subspace.
+
+    Parameters
+    ----------
+    A, B : arrays of shape (m, p)
+        Such as `components_`, each of rank m.
+    tol : float, default=1e-6
+        Largest principal angle, in radians.
+
+    Raises
+    ------
+    AssertionError
+        If the dimensions differ, or an angle is larger.
+
+    Examples
+    --------
+    >>> from nearkin.testing import assert_same_subspace
+    >>> assert_same_subspace([[1, 0, 0], [0, 1, 0]], [[1, 1, 0], [1, -1, 0]])
+    """
+    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+    assert A.shape == B.shape, f"matrices of shapes {A.shape} and {B.shape}"
+    assert_allclose(subspace_angles(A.T, B.T), 0, atol=tol)
+
+
+def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
+    """Assert that a linear embedding keeps the contract of this package's own; see `embedding_checks`.
+
+    Run scikit-learn's checks, too: `sklearn.utils.estimator_checks.check_estimator`.
+
+    Parameters
+    ----------
+    estimator : LinearEmbedding
+        A descent need not converge: a few iterations are enough.
+    skip : tuple of str
+        Names of checks that the method cannot pass.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails.
+
+    Examples
+    --------
+    >>> from nearkin import LDE
+    >>> from nearkin.testing import check_embedding
+    >>> check_embedding(LDE(2))
+    """
+    for name, check in embedding_checks(estimator):
+        if name not in skip:
+            check(estimator)
+
+
+def embedding_checks(estimator: Any) -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yield the name and function of every check that applies to an embedding, e.g. for `pytest.mark.parametrize`.
+
+    Whether it takes sparse X, and requires labels, is read from its scikit-learn tags. Every function takes the
+    estimator, fits clones of it, and raises an AssertionError that shows what differs.
+
+    Parameters
+    ----------
+    estimator : LinearEmbedding
+
+    Yields
+    ------
+    name : str
+    check : callable
+
+    Examples
+    --------
+    >>> from nearkin import LPP
+    >>> from nearkin.testing import embedding_checks
+    >>> [name for name, check in embedding_checks(LPP(2))][:4]
+    ['distances', 'float32', 'row_order', 'origin']
+    """
+    tags = get_tags(estimator)
+    checks = [_distances, _float32, _row_order, _origin, _rotation, _many_features, _redundant_features, _bad_input]
+    checks += [_sparse] * tags.input_tags.sparse
+    checks += [_class_names, _singleton_class, _missing_labels, _bad_labels] * tags.target_tags.required
+    for check in checks:
+        yield check.__name__.removeprefix("_"), check
+
+
+def _fit(estimator: Any, X: Any = _X, y: Any = _y) -> Any:
+    return clone(estimator).fit(X, y)
+
+
+def _assert_same_metric(model: Any, expected: Any, Q: Any = None) -> None:
+    """Compare M, and Q M Q' where the rows of the first model were rotated by Q."""
+    M, moved = expected.get_mahalanobis_matrix(), model.get_mahalanobis_matrix()
+    assert_allclose(moved if Q is None else Q @ moved @ Q.T, M, rtol=0, atol=_TOL * np.abs(M).max())
+
+
+def _distances(estimator: Any) -> None:
+    """Transform, metric, matrix and pairs agree on distances."""
+    model = _fit(estimator)
+    expected = np.linalg.norm(model.transform(_X[:20]) - model.transform(_X[20:40]), axis=1)
+    pairs, difference = np.stack([_X[:20], _X[20:40]], axis=1), _X[0] - _X[20]
+    assert_allclose(model.pair_distance(pairs), expected)
+    assert_allclose(model.pair_score(pairs), -expected)
+    assert_allclose(difference @ model.get_mahalanobis_matrix() @ difference, expected[0] ** 2)
+    metric = pickle.loads(pickle.dumps(model.get_metric()))
+    assert_allclose(metric(_X[0], _X[20]), expected[0])
+    assert_allclose(metric(_X[0], _X[20], squared=True), expected[0] ** 2)
+    assert_allclose(metric(np.ones(8, np.uint8), np.full(8, 3, np.uint8)), metric(np.ones(8), np.full(8, 3.0)))
+    assert_raises_regex(ValueError, "shape", model.pair_distance, _X)
+
+
+def _float32(estimator: Any) -> None:
+    """Single precision stays, and gives what double precision does."""
+    X = _X.astype(np.float32)
+    single, double = _fit(estimator, X), _fit(estimator, X.astype(np.float64))
+    assert single.components_.dtype == single.transform(X).dtype == np.float32
+    assert_allclose(single.components_, double.components_, rtol=0, atol=1e-4 * np.abs(double.components_).max())
+
+
+def _row_order(estimator: Any) -> None:
+    order = np.random.default_rng(0).permutation(len(_X))
+    _assert_same_metric(_fit(estimator, _X[order], _y[order]), _fit(estimator))
+
+
+def _origin(estimator: Any) -> None:
+    _assert_same_metric(_fit(estimator, _X + 1000.0), _fit(estimator))
+
+
+def _rotation(estimator: Any) -> None:
+    Q = np.linalg.qr(_Q[:8])[0]
+    _assert_same_metric(_fit(estimator, _X @ Q), _fit(estimator), Q)
+
+
+def _many_features(estimator: Any) -> None:
+    """Rows in a subspace of a space of more dimensions than rows keep their distances."""
+    rows, wide = _fit(estimator), _fit(estimator, _X @ _Q.T)
+    assert wide.components_.shape[1] == 100
+    _assert_same_distances(wide.transform(_X @ _Q.T), rows.transform(_X))
+
+
+def _redundant_features(estimator: Any) -> None:
+    """Neither a constant feature nor copies of all, which make scatters singular, change a distance."""
+    expected = _fit(estimator).transform(_X)
+    for X in (np.hstack([_X, np.full((60, 1), 7.0)]), np.hstack([_X, _X]) / np.sqrt(2)):
+        _assert_same_distances(_fit(estimator, X).transform(X), expected)
+
+
+def _assert_same_distances(Z: np.ndarray, expected: np.ndarray) -> None:
+    assert_allclose(pdist(Z), pdist(expected), rtol=0, atol=_TOL * pdist(expected).max())
+
+
+def _sparse(estimator: Any) -> None:
+    """Sparse rows give what dense rows do, also where p > n and where an entry is stored in two parts."""
+    rng = np.random.default_rng(0)
+    for p in (8, 100):
+        X = rng.normal(size=(60, p)) * (rng.random((60, p)) < 0.5)
+        half = csr_array(X / 2)
+        twice = csr_array((half.data.repeat(2), half.indices.repeat(2), 2 * half.indptr), X.shape)
+        dense, sparse = _fit(estimator, X), _fit(estimator, twice)
+        assert_allclose(sparse.components_, dense.components_, atol=_TOL)
+        assert_allclose(sparse.transform(csr_array(X)), dense.transform(X), atol=_TOL)
+
+
+def _class_names(estimator: Any) -> None:
+    """Only which rows share a label counts."""
+    expected = _fit(estimator).components_
+    for y in (np.array(["zebra", "mole", "ant"])[_y], _y.astype(object)):
+        assert_allclose(_fit(estimator, _X, y).components_, expected, atol=_TOL)
+
+
+def _singleton_class(estimator: Any) -> None:
+    y = _y.copy()
+    y[0] = 3
+    assert np.isfinite(_fit(estimator, _X, y).components_).all()
+
+
+def _bad_input(estimator: Any) -> None:
+    """Rows from which nothing can be learned, and impossible dimensions, are refused."""
+    assert_raises_regex(ValueError, "does not vary", _fit, estimator, np.full((60, 3), 0.1))
+    for unit in (1e150, 1e-150):
+        assert_raises_regex(ValueError, "scale", _fit, estimator, _X * unit)
+    for n_components, error in ((0, ValueError), (9, ValueError), ("2", TypeError), (True, TypeError)):
+        assert_raises_regex(error, "n_components", _fit, clone(estimator).set_params(n_components=n_components))
+
+
+def _missing_labels(estimator: Any) -> None:
+    """None and NaN are refused, and -1 is a class."""
+    for missing in (None, np.nan):
+        assert_raises_regex(ValueError, "no label", _fit, estimator, _X, np.where(_y == 0, missing, _y))
+    assert_allclose(_fit(estimator, _X, _y - 1).components_, _fit(estimator).components_, atol=_TOL)
+
+
+def _bad_labels(estimator: Any) -> None:
+    for y, message in ((np.ones(60), "one class"), (np.linspace(0, 1, 60), "continuous"), (_y[:3], "inconsistent")):
+        assert_raises_regex(ValueError, message, _fit, estimator, _X, y)
