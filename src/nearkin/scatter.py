@@ -55,7 +55,7 @@ def _dense_scatter(X: np.ndarray, L: csr_array) -> np.ndarray:
 
     n, p = X.shape
     adjacent_to_a_row = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
-    S = sum(parallel_map(sum_over, shares(row_blocks(n, p * adjacent_to_a_row)), L.nnz * p))
+    S = np.sum(parallel_map(sum_over, shares(row_blocks(n, p * adjacent_to_a_row)), L.nnz * p), axis=0)
     return (S + S.T) / 2
 
 
@@ -168,7 +168,7 @@ def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np
             S += (A.T * w[rows][w[rows] > 0]) @ A
         return S
 
-    return sum(parallel_map(sum_over, shares(row_blocks(*X.shape)), X.size))
+    return np.sum(parallel_map(sum_over, shares(row_blocks(*X.shape)), X.size), axis=0)
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ class Rows(Protocol):
     dtype : dtype
         Of the components.
     class_sizes : ndarray of shape (n_classes,)
-        Empty without labels.
+        Without labels, all rows are of one class.
     n_complement : int
         Number of dimensions of the feature space outside the span of the rows, where the problem is solved in the span.
     search_name, search_recall
@@ -99,17 +99,17 @@ class TableRows:
     Parameters
     ----------
     X : array or csr_array of shape (n, p)
-    codes : ndarray of shape (n,) or None
+    codes : ndarray of shape (n,)
         The class of every row as a number 0, 1, ..., and -1 for none.
     search : Searcher
     in_span : bool, default=True
         Whether to solve in the span of the rows for p > n; otherwise in the features, without forming p x p matrices.
     """
 
-    def __init__(self, X: Any, codes: np.ndarray | None, search: Searcher, *, in_span: bool = True) -> None:
+    def __init__(self, X: Any, codes: np.ndarray, search: Searcher, *, in_span: bool = True) -> None:
         self.shape, self.dtype = X.shape, X.dtype
         self.codes = codes
-        self.class_sizes = np.bincount(codes[codes >= 0]) if codes is not None else np.empty(0, dtype=int)
+        self.class_sizes = np.bincount(codes[codes >= 0])
         self.search_name = search.name
         self._table, self._search, self._in_span = X, search, in_span
 

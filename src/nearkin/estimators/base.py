@@ -126,7 +126,8 @@ class SpectralEmbedding(LinearEmbedding):
         if self._needs_labels:
             X, codes = validate_labelled_rows(self, X, y, self._encode_labels)
         else:
-            X, codes = validate_rows(self, X, reset=True), None
+            X = validate_rows(self, X, reset=True)
+            codes = np.zeros(X.shape[0], dtype=np.intp)
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
         return self.fit_rows(TableRows(X, codes, search, in_span=self._solves_in_span(*X.shape)))
 

@@ -13,20 +13,20 @@ APPROXIMATE_ROWS = 100_000
 def choose_search(n: int) -> str:
     """Return what search="auto" takes for n rows: "exact" below 100,000, "approximate" from there on.
 
-    Below, the exact search takes minutes at most, and it needs nothing that is not installed. The rule does not look
-    at what is installed: the same rows give the same map everywhere.
+    Below, the exact search takes minutes at most and needs no other package. The rule does not depend on what is
+    installed: the same rows give the same map everywhere.
     """
     return "approximate" if n >= APPROXIMATE_ROWS else "exact"
 
 
 def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
-    """Return the object that searches among n rows as told.
+    """Return the object that searches among n rows.
 
     Parameters
     ----------
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer
-        A transformer is used as scikit-learn's KNeighborsTransformer is: cloned for every search, given `n_neighbors`,
-        fitted to the rows to look through and asked to transform the others into a sparse matrix of distances.
+        A transformer is used like scikit-learn's KNeighborsTransformer: cloned for every search, given `n_neighbors`,
+        fitted to the candidates, and applied to the queries, which gives a sparse matrix of distances.
     n : int
     distances : sparse matrix of shape (n, n), default=None
         Distances from every row to some others, instead of a search.
@@ -34,7 +34,7 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     Raises
     ------
     ImportError
-        If an approximate search is asked for and faiss is not installed.
+        If an approximate search is requested and faiss is not installed.
     ValueError
         If `search` is none of these, or `distances` has a wrong shape or is negative.
     """

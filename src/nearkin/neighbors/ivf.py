@@ -1,15 +1,14 @@
-"""Approximate search: rows in lists of near ones, of which the nearest few are looked through.
+"""Approximate search: rows in lists of near ones, of which the nearest few are searched.
 
-The usual inverted file starves a search by class: a row deep inside a large class finds nothing but kin in the lists
-around it. Here every list holds rows of one class (small classes share), so both questions are a choice of lists: rows
-look for kin in the nearest lists of their class, for strangers in the nearest lists of all others. All rows of a list
-look at once, through the lists nearest to theirs, which is a matrix product. This happens in few dimensions; what is
-found there is ranked again by the distances of the rows themselves.
+The usual inverted file fails in a search by class: around a row deep inside a large class, all lists hold rows of that
+class only. Here every list holds rows of one class (small classes share), so both searches select lists: those of the
+row's class, or those of all others. All rows of a list are searched together, among the lists nearest to theirs, by
+matrix products. This happens in few dimensions; what is found there is ranked again by the distances in all features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,24 +16,23 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.metrics import euclidean_distances
 
-from .._blocks import near_origin, row_blocks
-from .._parallel import Value, in_threads
+from .._blocks import row_blocks
+from .._parallel import parallel_map
 from .._validation import check_integer
 from .quantizer import CoarseQuantizer, InvertedLists, IVFIndex, import_faiss
-from .search import SMALL_CLASS, Index, NeighborLists, Relation, members_of
+from .search import EXACT, SMALL_CLASS, Index, NeighborLists, Relation, members_of
 from .tiles import TILE, Tile, nearest_candidates
 
-BRUTE_CLASS = 20_000  # a class of at most so many rows is looked through whole: as quick as its lists
-TOGETHER = 512  # rows of such a class, or of a list, that look at once
-LISTS, PROBES = 8, 64  # for rows that look by themselves: lists, times sqrt(n), and how many of them are looked through
-LISTS_TOGETHER, PROBES_TOGETHER = 2, 128  # for the rows of a list together: the longer, the fewer are brought together
+BRUTE_CLASS = 20_000  # a class of at most so many rows is searched by brute force, which is as quick
+TOGETHER = 512  # rows of a class or of a list that are searched together
+LISTS, PROBES = 8, 64  # for single queries: number of lists / sqrt(n), and how many of them are searched
+LISTS_TOGETHER, PROBES_TOGETHER = 2, 128  # for the rows of a list together: longer lists, fewer rows to gather
 PROJECTED_FROM = 96
 PROJECTED_TO = 48
-SAMPLE = 20_000  # rows from which the few dimensions are learned
-IN_CACHE = 2**18  # numbers of the differences of some rows, which stay in the cache of a core
-QUESTIONED = 500  # rows of which the recall is measured
+SAMPLE = 20_000  # rows from which the principal components are learned
+IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the cache of a core
+RECALL_ROWS = 500  # of which the recall is measured
 
 
 class ApproximateSearch(BaseEstimator):
@@ -43,31 +41,30 @@ class ApproximateSearch(BaseEstimator):
     Parameters
     ----------
     n_lists : "auto" or int, default="auto"
-        Lists into which the rows are cut, by k-means: a class of more than 64 rows has lists of its own, at least one,
-        smaller ones share. "auto" takes 2 sqrt(n) for the rows of a table among themselves, where those of a list look
-        together, and 8 sqrt(n) for new rows and for Dask arrays.
+        Lists into which k-means partitions the rows: a class of more than 64 rows has lists of its own, at least one;
+        smaller classes share. "auto" takes 2 sqrt(n) for the rows of a table among themselves, where the rows of a list
+        are searched together, and 8 sqrt(n) for new rows and for Dask arrays.
     n_probes : "auto" or int, default="auto"
-        Lists that are looked through: the nearest ones. "auto" takes 128 for the rows of a table among themselves, and
-        64 for every new row and every row of a Dask array. More find more, and take longer.
+        Lists that are searched: the nearest ones. "auto" takes 128 for the rows of a table among themselves, and 64 for
+        every new row and every row of a Dask array. More lists find more neighbours and take longer.
     n_components : "auto", int or None, default="auto"
-        Leading principal components in which the lists are made and looked through; None takes the features
+        Number of leading principal components in which the lists are formed and searched; None takes the features
         themselves. "auto" takes 48 where there are more than 96 features.
     n_rerank : "auto" or int, default="auto"
-        How many are looked for, to be ranked again by their distances in all features, which alone are precise.
-        "auto" takes 5 k + 10.
+        Number of candidates that are ranked again by their distances in all features. "auto" takes 5 k + 10.
     check_recall : bool, default=False
-        Whether to search exactly for 500 rows, spread evenly, too, and say what share of their true neighbours was
-        found: `search_recall_` of the estimator.
+        Whether to search exactly for 500 rows, evenly spaced, as well, and report which share of their true neighbours
+        was found: `search_recall_` of the estimator.
 
     Notes
     -----
-    Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and as many threads,
-    give equal lists. Memory: 8 bytes a row and component beside the rows. Time, with the defaults and d components:
-    O(n p d) for these, O(n d sqrt(n)) for the lists and to look through them (64 sqrt(n) rows for every row; a class of
-    up to 20,000 rows is looked through whole), O(n r p) to rank r again.
+    Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and equal numbers of
+    threads, give equal lists. Memory: 8 bytes a row and component beside the rows. Time, with the defaults and d
+    components: O(n p d) for these, O(n d sqrt(n)) to form and search the lists (64 sqrt(n) candidates for every row; a
+    class of up to 20,000 rows is searched by brute force), O(n r p) to rank r candidates again.
 
-    faiss silences the threads of scikit-learn's own search when it is imported first in a process; nearkin imports it
-    only here, after a first exact search, which keeps them.
+    If faiss is imported first in a process, scikit-learn's own search uses one thread only; nearkin imports it only
+    here, after a first exact search.
 
     Examples
     --------
@@ -95,34 +92,40 @@ class ApproximateSearch(BaseEstimator):
 
 
 class IVFSearch:
-    """The searcher that an `ApproximateSearch` describes; it projects and files the same rows once."""
+    """The searcher of an `ApproximateSearch`; for the same rows it projects and partitions once."""
 
     name = "approximate"
 
-    def __init__(self, knobs: ApproximateSearch) -> None:
+    def __init__(self, parameters: ApproximateSearch) -> None:
         import_faiss()
-        self.n_lists = _number(knobs.n_lists, "n_lists")
-        self.n_probes = _number(knobs.n_probes, "n_probes")
-        self.n_components = None if knobs.n_components is None else _number(knobs.n_components, "n_components") or 0
-        self.n_rerank = _number(knobs.n_rerank, "n_rerank")
-        self.recall: dict[str, float] | None = {} if knobs.check_recall else None
+        self.n_lists = _number(parameters.n_lists, "n_lists")
+        self.n_probes = _number(parameters.n_probes, "n_probes")
+        d = parameters.n_components
+        self.n_components = None if d is None else _number(d, "n_components")
+        self.n_rerank = _number(parameters.n_rerank, "n_rerank")
+        self.recall: dict[str, float] | None = {} if parameters.check_recall else None
         self._projected: tuple[Any, np.ndarray] | None = None
-        self._filed: tuple[np.ndarray, np.ndarray, InvertedLists] | None = None
+        self._partitioned: tuple[np.ndarray, np.ndarray, InvertedLists] | None = None
 
     def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> csr_array:
         """Return G as `nearest` does, or most of it."""
-        Z = self._projection_of(X)
-        wanted = np.where(lengths > 0, self._ranked_again(lengths, len(Z)), 0)
+        entries = X.data if issparse(X) else X
+        if self._projected is None or self._projected[0] is not entries:
+            self._projected = (entries, projection(X, self.n_components)(X))
+        Z = self._projected[1]
+        n_candidates = np.where(lengths > 0, self._n_candidates(lengths, len(Z)), 0)
         lists = NeighborLists(lengths, X.dtype)
 
-        def part(searches: Sequence[Search]) -> Value:
-            for search in searches:
-                found = nearest_candidates(Z[search.rows], search.candidates(), search.n_found)
-                _put_nearest(lists, X, codes, relation, search.rows, found)
-            return 0.0, 0.0
+        def fill(search: Search) -> None:
+            found = nearest_candidates(Z[search.rows], search.tiles(), search.n_found)
+            width = 1 + X.nnz // X.shape[0] if issparse(X) else X.shape[1]
+            for block in row_blocks(len(found), found.shape[1] * width, IN_CACHE):
+                i = search.rows[block]
+                j, distances = _rank(X[i], X, found[block])
+                lists.put(i, j, distances, relation.holds(codes, i[:, None], j))
 
-        searches = list(self._searches(Z, codes, wanted, relation))
-        in_threads(part, searches, len(Z) * Z.shape[1] * len(searches))
+        searches = list(self._plan(Z, codes, n_candidates, relation))
+        parallel_map(fill, searches, len(Z) * Z.shape[1] * len(searches))
         G = lists.to_csr()
         if self.recall is not None:
             self.recall[relation.value] = measured_recall(X, codes, G, relation)
@@ -132,96 +135,82 @@ class IVFSearch:
         """Return an index over rows, for queries that are not among them."""
         n = X.shape[0]
         project = projection(X, self.n_components)
-        file = IVFIndex(project(X), self._n_lists(n, LISTS))
-        r = int(self._ranked_again(np.array(min(n_found, n)), n))
+        file = IVFIndex(project(X), self.n_lists or int(LISTS * n**0.5))
+        r = int(self._n_candidates(np.array(min(n_found, n)), n))
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             distances, numbers = np.empty((Q.shape[0], k), X.dtype), np.empty((Q.shape[0], k), np.intp)
-            for asked, found in file.found(project(Q), r, self.n_probes or PROBES):
-                for block in row_blocks(len(asked), r * X.shape[1], IN_CACHE):
-                    rows = asked[block]
-                    j, d = _ranked(Q[rows], X, found[block])
+            for queries, found in file.search(project(Q), r, self.n_probes or PROBES):
+                for block in row_blocks(len(queries), r * X.shape[1], IN_CACHE):
+                    rows = queries[block]
+                    j, d = _rank(Q[rows], X, found[block])
                     distances[rows], numbers[rows] = d[:, :k], j[:, :k]
             return distances, numbers
 
         return search
 
-    def _ranked_again(self, lengths: np.ndarray, n: int) -> np.ndarray:
+    def _n_candidates(self, lengths: np.ndarray, n: int) -> np.ndarray:
         return np.minimum(n_ranked(self.n_rerank, lengths), n)
 
-    def _n_lists(self, n: int, times: int) -> int:
-        return self.n_lists or int(times * n**0.5)
-
-    def _projection_of(self, X: Any) -> np.ndarray:
-        numbers = X.data if issparse(X) else X
-        if self._projected is None or self._projected[0] is not numbers:
-            self._projected = (numbers, projection(X, self.n_components)(X))
-        return self._projected[1]
-
-    def _filed_by(self, codes: np.ndarray, Z: np.ndarray) -> InvertedLists:
-        """Return the rows of every class in lists of their own; those of the small classes share, in the last ones."""
-        if self._filed is None or self._filed[0] is not Z or not np.array_equal(self._filed[1], codes):
+    def _inverted_lists(self, Z: np.ndarray, codes: np.ndarray) -> InvertedLists:
+        """Return the rows of every class in lists of their own; the small classes share the last ones."""
+        known = self._partitioned
+        if known is None or known[0] is not Z or not np.array_equal(known[1], codes):
             classes = members_of(codes)
             groups = [members for members in classes if len(members) > SMALL_CLASS]
             small = [members for members in classes if len(members) <= SMALL_CLASS]
-            filing = CoarseQuantizer.of(
-                Z, [*groups, *([np.concatenate(small)] if small else [])], self._n_lists(len(Z), LISTS_TOGETHER)
-            )
-            self._filed = (Z, codes, InvertedLists(Z, filing))
-        return self._filed[2]
+            groups += [np.concatenate(small)] if small else []
+            quantizer = CoarseQuantizer.of(Z, groups, self.n_lists or int(LISTS_TOGETHER * len(Z) ** 0.5))
+            known = self._partitioned = (Z, codes, InvertedLists(Z, quantizer))
+        return known[2]
 
-    def _searches(self, Z: np.ndarray, codes: np.ndarray, wanted: np.ndarray, relation: Relation) -> Iterator[Search]:
-        """Yield who looks through which rows: all that want any, for as many as they want in the relation."""
+    def _plan(self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: Relation) -> Iterator[Search]:
+        """Yield searches that together find `n_candidates[i]` rows in the relation to every row i."""
         sizes = np.bincount(codes)
-        large = np.flatnonzero(sizes > SMALL_CLASS)  # the groups of the filing; behind them the small classes
-        asking = wanted > 0
+        large = sizes > SMALL_CLASS  # groups of the quantizer; the last group holds the small classes
+        by_lists: list[tuple[int, Relation, np.ndarray]] = []
         if relation is Relation.OTHER:
-            filed = self._filed_by(codes, Z)
-            for group in range(len(large)):
-                yield from self._by_lists(filed, group, partial(filed.filing.lists_but, group), asking, wanted)
-            if len(large) < len(sizes):
-                # Among the r + n_c nearest at most n_c are kin, so at least r are strangers.
-                enough = wanted + sizes[codes]
-                yield from self._by_lists(filed, len(large), lambda: filed.filing.all_lists, asking, enough)
-            return
-        for members in members_of(codes):
-            if len(members) <= BRUTE_CLASS:
-                yield from _of_class(Z, members, members[asking[members]], wanted)
-        for group in np.flatnonzero(sizes[large] > BRUTE_CLASS).tolist():
-            filed = self._filed_by(codes, Z)
-            yield from self._by_lists(filed, group, partial(filed.filing.lists_of, group), asking, wanted + 1)
-
-    def _by_lists(
-        self, filed: InvertedLists, group: int, lists: Callable[[], np.ndarray], asking: np.ndarray, enough: np.ndarray
-    ) -> Iterator[Search]:
-        """Yield the searches of a group: the rows of a list look through the lists nearest to it."""
-        for number in filed.filing.lists_of(group):
-            rows = filed.rows[number]
-            rows = rows[asking[rows]]
-            for some in (rows[block] for block in row_blocks(len(rows), 1, TOGETHER)):
-                n_found = int(enough[some].max())
-                near = partial(filed.near, number, lists, self.n_probes or PROBES_TOGETHER, n_found)
-                yield Search(some, n_found, near)
+            by_lists += [(group, relation, n_candidates) for group in range(large.sum())]
+            if not large.all():  # among the r + n_c nearest at most n_c are of class c, so at least r of others
+                by_lists += [(int(large.sum()), Relation.ANY, n_candidates + sizes[codes])]
+        else:
+            for members in members_of(codes):
+                if len(members) <= BRUTE_CLASS:
+                    yield from _brute_force(Z, members, n_candidates)
+            too_large = np.flatnonzero(sizes[large] > BRUTE_CLASS)
+            by_lists += [(int(group), Relation.SAME, n_candidates + 1) for group in too_large]  # + 1: the row itself
+        for group, among, n_found in by_lists:
+            lists = self._inverted_lists(Z, codes)
+            for number in lists.quantizer.lists_of(group):
+                for rows in _together(lists.rows[number], n_candidates):
+                    k, n_probes = int(n_found[rows].max()), self.n_probes or PROBES_TOGETHER
+                    yield Search(rows, k, partial(lists.nearest_tiles, number, among, n_probes, k))
 
 
 class Search(NamedTuple):
-    """Some rows that look for `n_found` neighbours among the same candidates."""
+    """Some rows whose `n_found` nearest candidates are searched together, in tiles of candidates."""
 
     rows: np.ndarray
     n_found: int
-    candidates: Callable[[], Iterable[Tile]]
+    tiles: Callable[[], Iterable[Tile]]
 
 
-def _of_class(Z: np.ndarray, members: np.ndarray, queries: np.ndarray, wanted: np.ndarray) -> Iterator[Search]:
-    """Yield the searches of some members of a class, through the whole of it."""
+def _together(rows: np.ndarray, n_candidates: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the rows that need candidates, by blocks."""
+    rows = rows[n_candidates[rows] > 0]
+    for block in row_blocks(len(rows), 1, TOGETHER):
+        yield rows[block]
 
-    def whole() -> Iterator[Tile]:
+
+def _brute_force(Z: np.ndarray, members: np.ndarray, n_candidates: np.ndarray) -> Iterator[Search]:
+    """Yield the searches of the members of a class among all of them."""
+
+    def tiles() -> Iterator[Tile]:
         for block in row_blocks(len(members), 1, TILE):
             yield members[block], Z[members[block]]
 
-    for block in row_blocks(len(queries), 1, TOGETHER):
-        rows = queries[block]
-        yield Search(rows, int(wanted[rows].max()) + 1, whole)
+    for rows in _together(members, n_candidates):
+        yield Search(rows, int(n_candidates[rows].max()) + 1, tiles)
 
 
 def n_dimensions(n_components: int | None, p: int) -> int:
@@ -230,7 +219,7 @@ def n_dimensions(n_components: int | None, p: int) -> int:
 
 
 def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
-    """Return how many are looked for, to be ranked again: at least k, 0 for the usual number."""
+    """Return how many candidates are ranked again: at least k, 0 for the usual number."""
     return np.maximum(n_rerank or 5 * k + 10, k)
 
 
@@ -261,18 +250,7 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     return project
 
 
-def _put_nearest(
-    lists: NeighborLists, X: Any, codes: np.ndarray, relation: Relation, rows: np.ndarray, found: np.ndarray
-) -> None:
-    """Fill the lists of some rows with the nearest of those found, by the distances in all features."""
-    width = 1 + X.nnz // X.shape[0] if issparse(X) else X.shape[1]
-    for block in row_blocks(len(rows), found.shape[1] * width, IN_CACHE):
-        i = rows[block]
-        j, distances = _ranked(X[i], X, found[block])
-        lists.put(i, j, distances, relation.holds(codes, i[:, None], j))
-
-
-def _ranked(Q: Any, X: Any, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rank(Q: Any, X: Any, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what was found for queries, nearest first, and the distances."""
     distances = _distances(Q, X, found)
     order = np.argsort(distances, axis=1, kind="stable")
@@ -285,29 +263,24 @@ def _distances(Q: Any, X: Any, j: np.ndarray) -> np.ndarray:
         apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
         return np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
     apart = X[j].astype(np.result_type(X, Q), copy=False)
-    apart -= Q[:, None]  # in its place: to ask for fresh memory takes longer than all else here
+    apart -= Q[:, None]  # in place: fresh memory would take longer than all else here
     return np.sqrt(np.einsum("brp,brp->br", apart, apart))
 
 
 def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: Relation) -> float:
-    """Return the share of true neighbours in the lists of 500 rows, spread evenly: of G, compared with all pairs.
+    """Return the share of true neighbours in the lists of 500 rows, evenly spaced, by an exact search.
 
     A neighbour is true if it is as near as the k-th nearest, k the length of the list.
     """
-    X = X if issparse(X) else near_origin(X)
-    listed = np.diff(G.indptr)
-    asked = np.flatnonzero(listed)
-    asked = asked[:: -(-len(asked) // QUESTIONED)] if len(asked) else asked
-    k = listed[asked].max(initial=1)
-    true = np.full((len(asked), k), np.inf)
-    for rows in row_blocks(X.shape[0], max(1, len(asked))):
-        distances = euclidean_distances(X[asked], X[rows])
-        distances[~relation.holds(codes, asked[:, None], np.arange(X.shape[0])[rows])] = np.inf
-        true = np.partition(np.hstack([true, distances]), k - 1, axis=1)[:, :k]
-    true.sort(axis=1)
-    own = [G.data[G.indptr[row] : G.indptr[row + 1]] for row in asked]
-    farthest = true[np.arange(len(asked)), listed[asked] - 1] * (1 + 1e-5)
-    return float(np.mean([np.mean(d <= bound) for d, bound in zip(own, farthest, strict=True)])) if own else 1.0
+    lengths = np.diff(G.indptr)
+    rows = np.flatnonzero(lengths)
+    rows = rows[:: -(-len(rows) // RECALL_ROWS) or 1]
+    checked = np.zeros_like(lengths)
+    checked[rows] = lengths[rows]
+    true = EXACT.lists(X, codes, checked, relation)
+    bounds = true.data[true.indptr[rows + 1] - 1] * (1 + 1e-5)
+    shares = [np.mean(G.data[slice(*G.indptr[i : i + 2])] <= bound) for i, bound in zip(rows, bounds, strict=True)]
+    return float(np.mean(shares)) if shares else 1.0
 
 
 def _number(value: Any, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Rows in lists of near ones, each of one class: k-means by faiss, and its inverted file for one query at a time."""
+"""Rows in lists of near ones, each of one class: k-means by faiss, and its inverted file for single queries."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._blocks import row_blocks
 from .._warn import warn_user
-from .search import members_of
+from .search import Relation, members_of
 from .tiles import TILE, Tile
 
 ONE_ROUND = 256  # lists that one k-means makes
 PER_CENTRE = 40  # rows from which the centre of a list is learned
-QUERIES = 2**15  # rows that look through lists at a time
-
+QUERIES = 2**15  # that are searched at a time
 
 # Rows (n, d) and a number of lists: their centres, and for every row the number of its list.
 Clustering = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
@@ -44,11 +43,11 @@ class CoarseQuantizer:
 
     @classmethod
     def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> CoarseQuantizer:
-        """File rows of each of the groups, together all rows, in about `n_lists` lists: each group has its share.
+        """Partition the rows of each group, together all rows, into about `n_lists` lists, in proportion to its size.
 
         No list is empty. Equal rows share one, so that there may be fewer.
         """
-        return cls._of(Z, groups, n_lists, _clustered)
+        return cls._of(Z, groups, n_lists, _cluster)
 
     @classmethod
     def _of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, cluster: Clustering) -> CoarseQuantizer:
@@ -61,44 +60,43 @@ class CoarseQuantizer:
             first.append(first[-1] + len(group_centres))
         return cls(np.vstack(centres), list_of, first)
 
-    @property
-    def all_lists(self) -> np.ndarray:
-        """The numbers of all lists."""
-        return np.arange(len(self.centres))
-
-    def lists_of(self, group: int) -> np.ndarray:
+    def lists_of(self, group: int) -> range:
         """Return the numbers of the lists of a group."""
-        return self.all_lists[self.first[group] : self.first[group + 1]]
+        return range(self.first[group], self.first[group + 1])
 
-    def lists_but(self, group: int) -> np.ndarray:
-        """Return the numbers of the lists of all groups but one."""
-        return np.delete(self.all_lists, slice(self.first[group], self.first[group + 1]))
+    def candidates(self, number: int, relation: Relation) -> np.ndarray:
+        """Return the numbers of the lists of any group, of the same group as a list, or of the other groups."""
+        lists = np.arange(len(self.centres))
+        group = np.searchsorted(self.first, lists, side="right")
+        if relation is Relation.ANY:
+            return lists
+        return lists[(group == group[number]) == (relation is Relation.SAME)]
 
 
 class InvertedLists:
-    """Rows beside those of the same list in memory.
+    """Rows of the same list side by side in memory.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d), float32
-    filing : Filing
+    quantizer : CoarseQuantizer
     """
 
-    def __init__(self, Z: np.ndarray, filing: CoarseQuantizer) -> None:
-        order = np.argsort(filing.list_of, kind="stable")
-        self.filing = filing
-        self.sizes = np.bincount(filing.list_of, minlength=len(filing.centres))
+    def __init__(self, Z: np.ndarray, quantizer: CoarseQuantizer) -> None:
+        order = np.argsort(quantizer.list_of, kind="stable")
+        self.quantizer = quantizer
+        self.sizes = np.bincount(quantizer.list_of, minlength=len(quantizer.centres))
         self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
         self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
-        self._squares = np.einsum("ij,ij->i", filing.centres, filing.centres)
+        self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
 
-    def near(self, number: int, lists: Callable[[], np.ndarray], n_lists: int, n_rows: int) -> Iterator[Tile]:
-        """Yield the numbers of rows, and the rows, of the lists nearest to one: of `n_lists`, or enough for `n_rows`.
+    def nearest_tiles(self, number: int, relation: Relation, n_lists: int, n_rows: int) -> Iterator[Tile]:
+        """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough for `n_rows`.
 
-        Nearer lists come first, several at a time, a large one in parts.
+        The lists are those of groups in the relation. Nearer lists come first, several at a time, a large one in parts.
         """
-        near = lists()
-        away = self._squares - 2 * self.filing.centres @ self.filing.centres[number]
+        near = self.quantizer.candidates(number, relation)
+        away = self._squares - 2 * self.quantizer.centres @ self.quantizer.centres[number]
         near = near[np.argsort(away[near])]
         n_held = np.cumsum(self.sizes[near])
         near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
@@ -109,7 +107,7 @@ class InvertedLists:
 
 
 class IVFIndex:
-    """Rows in lists of near ones, for queries that come one by one.
+    """Rows in lists of near ones, for single queries.
 
     Parameters
     ----------
@@ -120,19 +118,19 @@ class IVFIndex:
     def __init__(self, Z: np.ndarray, n_lists: int) -> None:
         faiss = import_faiss()
         n, d = Z.shape
-        filing = CoarseQuantizer.of(Z, [np.arange(n)], n_lists)
-        self.n_lists = len(filing.centres)
+        quantizer = CoarseQuantizer.of(Z, [np.arange(n)], n_lists)
+        self.n_lists = len(quantizer.centres)
         centres = faiss.IndexFlatL2(d)
-        centres.add(filing.centres)
+        centres.add(quantizer.centres)
         self._index = faiss.IndexIVFFlat(centres, d, self.n_lists)
-        self._index.is_trained = True  # the centres are at hand, and who is in which list
-        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(filing.list_of))
+        self._index.is_trained = True  # the centres, and the list of every row, are known
+        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(quantizer.list_of))
 
-    def found(self, Q: np.ndarray, k: int, n_probes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def search(self, Q: np.ndarray, k: int, n_probes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield numbers of queries, and of the k rows found near them, k <= n, shape (b, k).
 
-        Where the nearest lists hold fewer, more are looked through. A query so far away that its distances overflow
-        finds any rows: all are as far.
+        Where the nearest lists hold fewer, more are searched. A query so far away that its distances overflow finds any
+        rows: all are as far.
         """
         faiss = import_faiss()
         queries = np.arange(len(Q))
@@ -140,17 +138,17 @@ class IVFIndex:
             probing = faiss.SearchParametersIVF(nprobe=min(n_probes, self.n_lists))
             lacking = []
             for block in row_blocks(len(queries), 1, QUERIES):
-                asked = queries[block]
-                found = self._index.search(Q[asked], k, params=probing)[1]
+                rows = queries[block]
+                found = self._index.search(Q[rows], k, params=probing)[1]
                 enough = (found >= 0).all(axis=1)
                 if n_probes >= self.n_lists:
                     found[~enough], enough = np.arange(k), True | enough
-                yield asked[enough], found[enough]
-                lacking.append(asked[~enough])
+                yield rows[enough], found[enough]
+                lacking.append(rows[~enough])
             queries, n_probes = np.concatenate(lacking), 4 * n_probes
 
 
-def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+def _cluster(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     """Return centres of lists by k-means, and for every row the number of its own; many lists in two rounds of few."""
     if n_lists <= ONE_ROUND:
         return _k_means(Z, n_lists)
@@ -158,10 +156,10 @@ def _clustered(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     _, part = _k_means(Z, n_parts)
 
     def few(Z: np.ndarray, share: int) -> tuple[np.ndarray, np.ndarray]:
-        return _k_means(Z, min(share, max(ONE_ROUND, 2 * n_parts)))  # a part of many equal rows has no use for more
+        return _k_means(Z, min(share, max(ONE_ROUND, 2 * n_parts)))  # a part of many equal rows needs no more
 
-    filing = CoarseQuantizer._of(Z, members_of(part), n_lists, few)
-    return filing.centres, filing.list_of
+    quantizer = CoarseQuantizer._of(Z, members_of(part), n_lists, few)
+    return quantizer.centres, quantizer.list_of
 
 
 def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:

@@ -152,7 +152,8 @@ class Indexed:
         The search returns `n_found` candidates for a query: enough for its list whatever is not allowed among them.
         """
         n_found = min(int(n_found), len(candidates))
-        if not lists.lengths[queries].any():
+        queries = queries[lists.lengths[queries] > 0]
+        if not len(queries):
             return
         with config_context(assume_finite=True):
             index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)

@@ -1,8 +1,8 @@
-"""The nearest candidates of some rows at once, by matrix products: how the rows of a list look through other lists.
+"""The nearest candidates of some rows at once, by matrix products.
 
 A search for one row at a time reads every candidate from memory for every row; here a tile of distances, some hundred
-rows by two thousand candidates, comes out of one product and stays in the cache. Of a tile only what is nearer than the
-nearest so far is looked at.
+rows by two thousand candidates, is one product and stays in the cache. Of a tile only what is nearer than the nearest
+so far is compared.
 """
 
 from __future__ import annotations
