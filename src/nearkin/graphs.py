@@ -80,14 +80,10 @@ def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
     """Return a column of unit length for every component (0, 1, ...): `scale` on its rows, 0 elsewhere.
 
     With the components of W they span the null space of its Laplacian (scale 1), or of the normalized one (scale
-    `sqrt(d)`, d the degrees, and 1 for an isolated row). Rows of component -1 are in no column.
+    `sqrt(d)`, d the degrees, and 1 for an isolated row).
     """
-    inside = component >= 0
-    lengths = np.sqrt(np.bincount(component[inside], scale[inside] ** 2))
-    indptr = np.concatenate(([0], np.cumsum(inside)))
-    return csr_array(
-        (scale[inside] / lengths[component[inside]], component[inside], indptr), shape=(len(component), len(lengths))
-    )
+    n, lengths = len(component), np.sqrt(np.bincount(component, scale**2))
+    return csr_array((scale / lengths[component], component, np.arange(n + 1)), shape=(n, len(lengths)))
 
 
 def connected_components(W: csr_array) -> np.ndarray:

@@ -349,13 +349,6 @@ class TestBoth:
             name: id(value) for name, value in before.items() if name != "n_features_in_"
         }
 
-    def test_too_many_rows_and_features(self, target):
-        n = 10_001
-        X = csr_array((np.ones(n), (np.arange(n), np.arange(n))), shape=(n, n + 1))
-        y = np.arange(n) % 2 + 1.0
-        with pytest.raises(ValueError, match=r"10001 rows and 10002 features.*10000 or fewer.*TruncatedSVD"):
-            DiscriminativeProjections(target=target).fit(X, y)
-
     def test_an_eigenproblem_that_does_not_fit_is_refused(self, target, monkeypatch):
         X, y = problem(target)
         monkeypatch.setattr("nearkin._memory.available_memory", lambda: 8 * 8 * X.shape[1] ** 2)

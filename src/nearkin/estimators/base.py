@@ -19,7 +19,17 @@ from ..spectral import SpectralResult
 from ._rows import Rows, TableRows
 
 
-class LinearEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class LinearEmbedding(Embedding):
     """A linear map `Z = X components_.T`, which is also the metric `M = components_.T components_`.
 
     Abstract: a method defines `__init__` and `fit`, which sets `components_` of shape (m, p).
@@ -87,12 +97,6 @@ class LinearEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     @property
     def _n_features_out(self) -> int:
         return self.components_.shape[0]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 class SpectralEmbedding(LinearEmbedding):

@@ -154,10 +154,8 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, BaseEstimator):
         """Learn the maps of rows and values; see `DiscriminativeProjections.fit` with `target="continuous"`."""
         X, y = validate_partial_target_rows(self, X, y)
         labelled, Y = has_target(y), y.reshape(len(y), -1)
-        row_mean, target_mean = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
-        if self.fit_intercept:
-            row_mean = np.asarray(X[labelled].mean(axis=0, dtype=np.float64))
-            target_mean = Y[labelled].mean(axis=0)
+        row_mean = self.fit_intercept * np.asarray(X[labelled].mean(axis=0, dtype=np.float64))
+        target_mean = self.fit_intercept * Y[labelled].mean(axis=0)
         X, Y = _centred(X, row_mean), Y - target_mean
         projections = _cloned(self.projections, "continuous").fit(X, Y, affinity=affinity)
         self.shrinkage_ = lstsq(_nearest_values(projections, X[labelled]), Y[labelled])[0]

@@ -24,11 +24,8 @@ from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_mo
 from ..spectral import ratio_trace
 from .base import LinearEmbedding
 
-LARGEST_ORDER = 10_000  # of a dense pencil
 SEEN = 1e-8  # singular values below are what rounding leaves of a mean that cancels, also far from the origin
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
-
-Pencil = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class DiscriminativeProjections(LinearEmbedding):
@@ -109,8 +106,7 @@ class DiscriminativeProjections(LinearEmbedding):
     `affinity` belongs to the rows it was made for: cross-validation cannot subset it.
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + (p + c)^3) after them, O(n k + (p + c)^2) memory. For p > n the
-    problem is solved in the span of the rows, O(n^2 p), without a p x p matrix; where n and p both exceed 10,000 it is
-    refused.
+    problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -175,40 +171,31 @@ class DiscriminativeProjections(LinearEmbedding):
         m = check_integer(m, "n_components", 1, p)
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
         mu = None if self.mu is None else check_number(self.mu, "mu", 0)
-        W = None if affinity is None else validate_affinity(affinity, n)
-        if min(n, p) > LARGEST_ORDER:
-            raise ValueError(
-                f"X has {n} rows and {p} features, and an eigenproblem of order {min(n, p)} takes hours: reduce the "
-                f"features to {LARGEST_ORDER} or fewer first, e.g. with sklearn.decomposition.TruncatedSVD."
-            )
 
         search = searcher(self.search, n)
         rows = row_space(X, centred=discrete)
         Z = rows.coordinates
-        r = Z.shape[1]
-        size = 8 * 8 * (r + n_labels) ** 2
-        what = f"The eigenproblem of {r} directions and {n_labels} labels"
-        require_memory(size, what, "reduce the features or the classes")
-        if W is None:
-            W = union(heat_kernel(nearest(Z, k, search)))
+        r, what = Z.shape[1], f"The eigenproblem of {Z.shape[1]} directions and {n_labels} labels"
+        require_memory(8 * 8 * (r + n_labels) ** 2, what, "reduce the features or the classes")
+        W = union(heat_kernel(nearest(Z, k, search))) if affinity is None else validate_affinity(affinity, n)
         if mu is None:
             if W.nnz == 0:
                 raise ValueError("affinity has no edge, so mu cannot be chosen: set mu=0 to learn from labels alone.")
             mu = SHARE[self.target] * labelled.sum() / float(W.sum())
         C = mu * scatter(Z, laplacian(W))
-        pencil = _class_pencil(Z, y, C) if discrete else _number_pencil(Z, y, labelled, W.sum(axis=1), C)
-        A_plus_C, B_plus_C, basis, constant_eigenvalues = pencil
+        D = W.sum(axis=1)
+        A_plus_C, B_plus_C, H, constant = _class_pencil(Z, y, C) if discrete else _number_pencil(Z, y, labelled, D, C)
         result = ratio_trace(A_plus_C, B_plus_C, m)
         result.warn()
 
         f, h = np.split(result.vectors, [r])
-        components, g = rows.back_project_pairs(f, basis @ h)
+        components, g = rows.back_project_pairs(f, H @ h)
         if discrete:  # so far relative to the mean of the labelled rows
             g += components @ np.asarray(X[labelled].mean(axis=0, dtype=np.float64))[:, None]
             self.classes_, self.label_prototypes_ = classes, g.T.astype(X.dtype, copy=False)
         self.components_ = components.astype(X.dtype, copy=False)
         self.label_components_ = g.astype(X.dtype, copy=False)
-        self.eigenvalues_, self.constant_eigenvalues_ = result.values, constant_eigenvalues
+        self.eigenvalues_, self.constant_eigenvalues_ = result.values, constant
         self.mu_ = float(mu)
         self.n_components_ = self.components_.shape[0]
         self.objective_ = result.objective
@@ -226,7 +213,7 @@ class DiscriminativeProjections(LinearEmbedding):
 # A pencil over v = (f; h): A + C, B + C, the basis H of the label maps g = H h, and the eigenvalues of those left out.
 
 
-def _class_pencil(X: Any, codes: np.ndarray, C: np.ndarray) -> Pencil:
+def _class_pencil(X: Any, codes: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the matrices of sec. 2.4, X relative to the mean of its labelled rows.
 
     g absorbs the origin, and at this one B separates: sum_ik (f'x_i - g_k)^2 = c sum_i (f'x_i)^2 + l sum_k g_k^2.
@@ -260,7 +247,7 @@ def _informative_labels(means: np.ndarray, counts: np.ndarray) -> tuple[np.ndarr
     return np.hstack(kept), np.array(constant)
 
 
-def _number_pencil(X: Any, Y: np.ndarray, labelled: np.ndarray, degrees: np.ndarray, C: np.ndarray) -> Pencil:
+def _number_pencil(X: Any, Y: np.ndarray, labelled: np.ndarray, D: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the matrices of sec. 3.3, Z L^ Z' and Z D^ Z': nothing is centred.
 
     Labels are written in an orthonormal basis of the columns of Y. Of these, directions orthogonal to every feature
@@ -275,7 +262,7 @@ def _number_pencil(X: Any, Y: np.ndarray, labelled: np.ndarray, degrees: np.ndar
     seen, unseen = _split((K / _nonzero(np.sqrt(np.diag(G)))[:, None]).T)
     one, Q = np.eye(seen.shape[1]), -K @ seen
     A_plus_C = np.block([[G + C, Q], [Q.T, one]])
-    B_plus_C = block_diag(second_moment(X, degrees), one)
+    B_plus_C = block_diag(second_moment(X, D), one)
     return A_plus_C, B_plus_C, (Vt[:r].T / s[:r] / unit[:, None]) @ seen, np.ones(unseen.shape[1])
 
 

@@ -139,12 +139,7 @@ class LaplacianEigenmaps(TransductiveEmbedding):
         penalty.warn_if_disconnected(result.vectors.shape[1])
 
         Z = result.vectors / penalty.scale[:, None]
-        extension = GraphExtension(
-            penalty.graph, Z, result.values, np.zeros(Z.shape[1]), penalty.normalized, generalized=True
-        )
+        no_constant = np.zeros_like(result.values)
+        extension = GraphExtension(penalty.graph, Z, result.values, no_constant, penalty.normalized, generalized=True)
         self._keep(result, Z, extension, search, X.dtype)
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None) -> np.ndarray:
-        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs see `embedding_`."""
-        return self.fit(X, y, affinity=affinity).transform(X, affinity=affinity)

@@ -187,12 +187,10 @@ class TDL(TransductiveEmbedding):
         if self.reg == "auto" and cost is not None:
             raise ValueError("reg='auto' hides labels from their cost, and knows no other cost: give a number.")
 
-        search = searcher(self.search, X.shape[0])
+        n = X.shape[0]
+        search = searcher(self.search, n)
         penalty = self._penalty(X, affinity, search)
-        if cost is None:
-            C = label_cost(X, codes, k, search)
-        else:
-            C = validate_affinity(cost, X.shape[0], name="cost", signed=True)
+        C = label_cost(X, codes, k, search) if cost is None else validate_affinity(cost, n, name="cost", signed=True)
         C_prime = csr_array(2 * laplacian(C))  # Proposition 3
         scores: dict[float, float] = {}
         if self.reg == "auto":
@@ -224,7 +222,3 @@ class TDL(TransductiveEmbedding):
             q = check_integer(self.n_landmarks, "n_landmarks", 1)
             anchors = X[np.sort(check_random_state(self.random_state).permutation(n)[:q])]
         return KernelPenalty(X, anchors, kernel_function(self.kernel, X), graph)
-
-    def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None, cost: Any = None) -> np.ndarray:
-        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs see `embedding_`."""
-        return self.fit(X, y, affinity=affinity, cost=cost).transform(X, affinity=affinity)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,13 +24,14 @@ from .._warn import warn_user
 from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
 from ..neighbors import Searcher, nearest
 from ..spectral import SpectralResult, smallest_eigenpairs
+from .base import Embedding
 
 AFFINITIES = ("knn", "full")
 LAPLACIANS = ("normalized", "unnormalized")
 FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20)
 
 
-class TransductiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TransductiveEmbedding(Embedding):
     """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines `__init__`, `fit`."""
 
     def _graph_penalty(self, X: Any, affinity: Any, search: Searcher, *, signed: bool) -> GraphPenalty:
@@ -56,6 +56,10 @@ class TransductiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.residual_ = result.residual
         self.search_, self.search_recall_ = search.name, search.recall
 
+    def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None, **graphs: Any) -> np.ndarray:
+        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs see `embedding_`."""
+        return self.fit(X, y, affinity=affinity, **graphs).transform(X, affinity=affinity)
+
     def transform(self, X: Any, *, affinity: Any = None) -> np.ndarray:
         """Give coordinates to new rows, see Notes.
 
@@ -77,12 +81,6 @@ class TransductiveEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to a given vector (the constant one).
 
-A graph Laplacian, with or without a signed cost of labels added, has its information at the low end of the spectrum,
-between eigenvalues that stand close together. Two traps lie there:
+The smallest eigenvalues of a graph Laplacian, with or without a signed cost of labels added, are close together, which
+has two consequences:
 
-* To factorize the matrix at a shift near 0 fills it in (a minute and a gigabyte for 12,000 rows of a 20-NN graph), and
-  finds the wrong end where the matrix is indefinite. Lanczos on the largest end of `s I - M` needs products only, but
-  many steps, and to keep them orthogonal costs ten times as much as the products. So it runs on a polynomial of that
-  matrix, which sets the wanted eigenvalues apart: each step takes more products, and there are few steps.
-* A repeated eigenvalue, above all the 0 of every connected component, is seen once by a Krylov sequence, with a tiny
-  residual. What is known of the null space is therefore written down, not computed.
+* A factorization at a shift near 0 fills in (a minute and a gigabyte for 12,000 rows of a 20-NN graph), and finds the
+  wrong end where the matrix is indefinite. Lanczos on the largest end of `s I - M` needs products only, but many steps,
+  and their orthogonalization costs ten times as much as the products. So it runs on a polynomial of that matrix which
+  separates the sought eigenvalues: more products for each of fewer steps.
+* A Krylov sequence finds a repeated eigenvalue once, with a tiny residual; above all the 0 of every connected
+  component. So the known null space is written down, not computed, and the rest is checked from random vectors.
 """
 
 from __future__ import annotations
@@ -16,26 +16,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from threadpoolctl import threadpool_limits
 
 from .._memory import require_memory
-from .result import SpectralResult, Status, backward_error, status_of
+from .result import SpectralResult, Status, backward_error
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = 8000  # rows up to which it may solve, in a minute, what the iteration has left unsolved
 SOLVED = 1e-6  # relative residual
+TOL = 1e-8  # of Lanczos, relative to a bound of the largest eigenvalue
 NULL = 1e-14  # relative residual of a null vector
-RESTARTS = 100  # of Lanczos; what it then lacks is left to the iteration of the space
-EXTRA, LOOKS, ROUNDS = (
-    8,
-    4,
-    20,
-)  # random vectors that look for what was missed, how often they are filtered, and at most
+RESTARTS = 100  # of Lanczos; what is then missing is left to the iteration of the subspace
+EXTRA, FILTERINGS, ROUNDS = 8, 4, 20  # random vectors that search for missed pairs; rounds at most
 
-Product = Callable[[np.ndarray], np.ndarray]  # of a matrix with columns
+Product = Callable[[np.ndarray], np.ndarray]  # of a vector, or of columns
+Pairs = tuple[np.ndarray, np.ndarray]  # eigenvalues, ascending, and vectors as columns
 
 
 def smallest_eigenpairs(
@@ -44,7 +42,6 @@ def smallest_eigenpairs(
     null: csr_array | None = None,
     *,
     excluded: np.ndarray | None = None,
-    tol: float = 1e-8,
     start: np.ndarray | None = None,
 ) -> SpectralResult:
     """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
@@ -59,14 +56,12 @@ def smallest_eigenpairs(
         m; at most n - 1 exist.
     null : csr_array of shape (n, J), optional
         Likely null vectors of M: orthonormal columns without common rows, such as the scaled indicators of a graph's
-        connected components. Those that M does not send to 0 (1e-14) are ignored. Those combinations of the others that
-        are orthogonal to q are eigenvectors of value 0; they need no iteration, and no repeated 0 is missed.
+        connected components. Those that M does not map to 0 (1e-14) are ignored. Combinations of the others that are
+        orthogonal to q are eigenvectors of value 0 and need no iteration.
     excluded : array of shape (n,), optional
         q, not 0, of any length; by default all ones.
-    tol : float
-        Residual that Lanczos aims at, relative to a bound of the largest eigenvalue.
     start : array of shape (n,), optional
-        Where Lanczos begins: the sum of vectors of a similar problem saves some of its steps.
+        Where Lanczos begins: the sum of the vectors of a similar problem saves some of its steps.
 
     Returns
     -------
@@ -77,53 +72,47 @@ def smallest_eigenpairs(
 
     Notes
     -----
-    Memory: O(nnz(M) + n m), and O(n^2) up to 2,000 rows or where more than one pair in twenty is wanted.
+    Memory: O(nnz(M) + n m), and O(n^2) up to 2,000 rows or where more than one pair in twenty is requested.
     """
     n = M.shape[0]
     m = min(n_pairs, n - 1)
     q = np.ones(n) if excluded is None else excluded
     q = q / np.linalg.norm(q)
     size = np.sqrt(M.power(2).sum(axis=0).max())
+    null = csr_array((n, 0)) if null is None else null[:, np.sqrt((M @ null).power(2).sum(axis=0)) <= NULL * size]
+    solvers = [_sparse, _dense] if n <= STILL_DENSE else [_sparse]
     if n <= DENSE or m > n // 20 or (n <= STILL_DENSE and M.nnz > n * n // 10):
-        values, V, residual = _judged(M, q, size, *_dense(M, m, q))
-    else:
-        null = csr_array((n, 0)) if null is None else null[:, np.sqrt((M @ null).power(2).sum(axis=0)) <= NULL * size]
-        with threadpool_limits(1, user_api="blas"):  # to wake threads for each vector costs more than it saves
-            values, V = _sparse(M, m, csr_array(null), q, tol, start)
-        values, V, residual = _judged(M, q, size, values, V)
-        if residual > SOLVED and n <= STILL_DENSE:
-            values, V, residual = _judged(M, q, size, *_dense(M, m, q))
-    status = Status.RANK_DEFICIENT if n_pairs > m else Status.OPTIMAL if residual <= SOLVED else Status.UNRESOLVED
-    return SpectralResult(V, values, float(values.sum()), n - 1, 1, residual, 0.0, status, n_pairs)
-
-
-def _judged(
-    M: csr_array, q: np.ndarray, size: float, values: np.ndarray, V: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return eigenpairs exactly orthogonal to q and of unit length, and their largest residual."""
-    V = V - np.outer(q, q @ V)
-    V /= np.linalg.norm(V, axis=0)
-    R = M @ V
-    R -= np.outer(q, q @ R) + V * values
-    return values, V, backward_error(R, V, size)
+        solvers = [_dense]
+    for solve in solvers:
+        values, V = solve(M, m, q, null, start)
+        V = V - np.outer(q, q @ V)  # exactly orthogonal to q, and of unit length
+        V /= np.linalg.norm(V, axis=0)
+        R = M @ V
+        R -= np.outer(q, q @ R) + V * values
+        result = _result((values, V), R, size, n - 1, n_pairs)
+        if result.residual <= SOLVED:
+            break
+    return result
 
 
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
-    """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the vectors.
-
-    RANK_DEFICIENT, with as many columns as H has, where more pairs were requested.
-    """
-    m = min(n_pairs, len(H))
-    values, B = eigh(H, subset_by_index=[0, m - 1])
-    residual = backward_error(H @ B - B * values, B, np.sqrt(np.square(H).sum(axis=0).max()))
-    status = Status.RANK_DEFICIENT if n_pairs > m else status_of(residual)
-    return SpectralResult(Q @ B, values, float(values.sum()), len(H), 1, residual, 0.0, status, n_pairs)
+    """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the vectors."""
+    values, B = eigh(H, subset_by_index=[0, min(n_pairs, len(H)) - 1])
+    size = np.linalg.norm(H, axis=0).max()
+    return _result((values, Q @ B), H @ B - B * values, size, len(H), n_pairs)
 
 
-def _dense(M: csr_array, m: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _result(pairs: Pairs, R: np.ndarray, size: float, rank: int, n_pairs: int) -> SpectralResult:
+    values, V = pairs
+    residual = backward_error(R, V, size)
+    status = Status.RANK_DEFICIENT if n_pairs > rank else Status.OPTIMAL if residual <= SOLVED else Status.UNRESOLVED
+    return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, n_pairs)
+
+
+def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
     n = M.shape[0]
     require_memory(3 * 8 * n * n, f"The dense eigenproblem of {n} rows", "ask for fewer components")
-    above = 2 * np.abs(M).sum(axis=1).max()  # q goes there, above all eigenvalues
+    above = 2 * np.abs(M).sum(axis=1).max()  # the eigenvalue that q gets, above all others
     A = M.toarray()
     A -= np.outer(q, q @ A)
     A -= np.outer(A @ q, q)
@@ -131,106 +120,86 @@ def _dense(M: csr_array, m: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return eigh((A + A.T) / 2, subset_by_index=[0, m - 1])
 
 
-def _sparse(
-    M: csr_array, m: int, null: csr_array, q: np.ndarray, tol: float, start: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Merge the known zeros with what is found outside of them."""
+def _sparse(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
+    """Merge the known null vectors with the pairs found orthogonal to them."""
     n, n_null = null.shape
-    transposed = csr_array(null.T)
-    overlap = transposed @ q
-    zeros = null @ _orthogonal_complement(overlap, m)
-    q_is_null = np.linalg.norm(overlap) > 1 - 1e-8
-    overlap = overlap / (np.linalg.norm(overlap) or 1.0)
+    null_t = csr_array(null.T)
+    w = null_t @ q
+    zeros = null @ np.linalg.qr(np.column_stack([w, np.eye(n_null, m)]))[0][:, 1:]  # m null vectors orthogonal to q
+    w /= np.linalg.norm(w) or 1.0
 
     def project(X: np.ndarray) -> np.ndarray:
-        """Remove q and the part of the null space that is orthogonal to it from columns."""
-        if zeros.size:
-            T = transposed @ X
-            X = X - null @ (T - np.outer(overlap, overlap @ T))
-        return X - np.outer(q, q @ X)
+        """Remove q, and all null vectors that are orthogonal to it."""
+        if n_null > 1:
+            T = null_t @ X
+            X = X - null @ (T - np.multiply.outer(w, w @ T))
+        return X - np.multiply.outer(q, q @ X)
 
     shift = np.abs(M).sum(axis=1).max()  # at least the largest eigenvalue: what is removed comes last
 
-    def multiply(X: np.ndarray) -> np.ndarray:
-        """Return P(s I - M)X, which is symmetric among vectors that P leaves as they are."""
+    def A(X: np.ndarray) -> np.ndarray:
         return project(shift * X - M @ X)
 
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal(n) if start is None else start
+    n_other = min(m, n - max(n_null, 1))
     V, values = zeros, np.zeros(zeros.shape[1])
-    outside = min(m, n - n_null - (not q_is_null))
-    if outside > 0:
-        rng = np.random.default_rng(0)
-        start = rng.standard_normal(n) if start is None else start
-        found = _largest(multiply, project, project(start[:, None]), outside, tol, rng)
-        found_values, E = eigh(found.T @ (M @ found))
-        V, values = np.hstack([zeros, found @ E]), np.concatenate([values, found_values])
+    if n_other > 0:
+        with threadpool_limits(1, user_api="blas"):  # to wake threads for each vector costs more than it saves
+            others = _largest(A, project, project(start), n_other, rng)
+            other_values, E = eigh(others.T @ (M @ others))
+        V, values = np.hstack([zeros, others @ E]), np.concatenate([values, other_values])
     order = np.argsort(values, kind="stable")[:m]
     return values[order], V[:, order]
 
 
-def _largest(
-    A: Product, project: Product, start: np.ndarray, m: int, tol: float, rng: np.random.Generator
-) -> np.ndarray:
-    """Return an orthonormal basis (n, m) of the m largest eigenpairs of A >= 0 in the range of a projection."""
-    n = len(start)
-    F = _set_apart(A, m, start)
-    operator = LinearOperator((n, n), matvec=lambda x: F(x.reshape(n, 1)).ravel(), dtype=np.float64)
-    try:
-        V = eigsh(operator, m, which="LA", tol=tol, v0=start.ravel(), maxiter=RESTARTS)[1]
-    except ArpackNoConvergence as stopped:
-        V = stopped.eigenvectors
-    except ArpackError:
-        V = np.empty((n, 0))
-    return _completed(A, F, project, V, m, rng)
+def _largest(A: Product, project: Product, start: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Return an orthonormal basis (n, m) of the m largest eigenpairs of A >= 0 in the range of a projection.
 
-
-def _completed(A: Product, F: Product, project: Product, V: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the m largest eigenpairs of A, given most of them: none is missed because its eigenvalue is repeated.
-
-    A Krylov sequence sees one vector of a repeated eigenvalue, or of many that differ in their last digits only, with
-    tiny residuals. So some random vectors outside of V are sent through the filter F; if the space of both holds
-    larger Ritz values, V was not all, and the space is iterated with F until it holds no larger ones.
+    Lanczos finds one vector of a repeated eigenvalue, or of many that differ in their last digits only, with tiny
+    residuals. So some random vectors orthogonal to V are filtered, too; where the space of both has larger Ritz values,
+    pairs were missed, and the space is iterated with the filter F until it has no larger ones.
     """
-    V = _orthonormal(project(V))
-    best = -np.inf
-    if V.shape[1] == m:
-        best = np.einsum("ij,ij->", V, A(V))
+    n = len(start)
+    F = _chebyshev_filter(A, m, start)
+    try:
+        V = eigsh(_operator(F, n), m, which="LA", tol=TOL, v0=start, maxiter=RESTARTS)[1]
+    except ArpackError as stopped:  # some may have converged
+        V = getattr(stopped, "eigenvectors", np.empty((n, 0)))
+    V = np.linalg.qr(project(V))[0]
+    trace = float(np.vdot(V, A(V))) if V.shape[1] == m else -np.inf
     for _ in range(ROUNDS):
-        Y = project(rng.standard_normal((len(V), m - V.shape[1] + EXTRA)))
-        for _ in range(LOOKS):
+        Y = project(rng.standard_normal((n, m - V.shape[1] + EXTRA)))
+        for _ in range(FILTERINGS):
             Y = F(Y)
-            Y = _orthonormal(Y - V @ (V.T @ Y))
-        V, trace = _leading(A, np.hstack([V, Y - V @ (V.T @ Y)]), m)
-        if trace <= best * (1 + 1e-12):
+            Y = np.linalg.qr(Y - V @ (V.T @ Y))[0]
+        V, larger_trace = _ritz(A, np.hstack([V, Y]), m)
+        if larger_trace <= trace * (1 + 1e-12):
             break
-        for _ in range(LOOKS):
+        for _ in range(FILTERINGS):
             V = F(V)
-        V, best = _leading(A, _orthonormal(V), m)
+        V, trace = _ritz(A, V, m)
     return V
 
 
-def _leading(A: Product, S: np.ndarray, m: int) -> tuple[np.ndarray, float]:
+def _ritz(A: Product, S: np.ndarray, m: int) -> tuple[np.ndarray, float]:
     """Return the m leading Ritz vectors of A in the span of S, and the sum of their values."""
-    S = _orthonormal(S)
+    S = np.linalg.qr(S)[0]
     H = S.T @ A(S)
     values, E = eigh((H + H.T) / 2)
     return S @ E[:, : -m - 1 : -1], float(values[-m:].sum())
 
 
-def _orthonormal(S: np.ndarray) -> np.ndarray:
-    return qr(S, mode="economic", check_finite=False)[0] if S.shape[1] else S
-
-
-def _set_apart(A: Product, m: int, start: np.ndarray) -> Product:
+def _chebyshev_filter(A: Product, m: int, start: np.ndarray) -> Product:
     """Return T_d(2 A / b - 1), which has the m largest eigenpairs of A >= 0 as its own, far from the others.
 
     The Chebyshev polynomial T_d stays within 1 on [0, b] and grows fast, and monotonically, above. b lies below the
-    m-th Ritz value of a rough look, which is at most the m-th eigenvalue; d is such that the largest becomes about 1e5,
-    so that rounding stays 1e-11 of the smallest.
+    m-th Ritz value of a rough iteration, which is at most the m-th eigenvalue; d is such that the largest becomes about
+    1e5, so that rounding stays 1e-11 of the smallest.
     """
-    n = len(start)
-    operator = LinearOperator((n, n), matvec=lambda x: A(x.reshape(n, 1)).ravel(), dtype=np.float64)
     try:
-        rough = eigsh(operator, m, which="LA", tol=0.1, v0=start.ravel(), return_eigenvectors=False, maxiter=RESTARTS)
+        operator = _operator(A, len(start))
+        rough = eigsh(operator, m, which="LA", tol=0.1, v0=start, return_eigenvectors=False, maxiter=RESTARTS)
     except ArpackError:
         return A
     top, least = rough.max(), rough.min()
@@ -248,16 +217,5 @@ def _set_apart(A: Product, m: int, start: np.ndarray) -> Product:
     return polynomial
 
 
-def _orthogonal_complement(w: np.ndarray, m: int) -> np.ndarray:
-    """Return up to m orthonormal vectors orthogonal to w, shape (J, <= m).
-
-    The columns of the reflection that turns w into its first axis, but for the first.
-    """
-    if len(w) < 2:
-        return np.empty((len(w), 0))
-    w = w.copy()
-    w[0] += np.copysign(np.linalg.norm(w), w[0])
-    kept = np.arange(1, min(len(w), m + 1))
-    reflection = -np.outer(w, w[kept]) * (2 / (w @ w))
-    reflection[kept, kept - 1] += 1.0
-    return reflection
+def _operator(A: Product, n: int) -> LinearOperator:
+    return LinearOperator((n, n), matvec=A, dtype=np.float64)
