@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_array
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
@@ -9,10 +9,10 @@ from nearkin.neighbors import closest_pairs, nearest, nearest_other_class, neare
 
 def brute_force(X, allowed, k):
     """Return lists of (neighbours, distances), by the definition."""
-    D = np.array([[np.linalg.norm(a - b) for b in X] for a in X])
+    D = np.linalg.norm(X[:, None] - X, axis=2)
     lists = []
     for i in range(len(X)):
-        candidates = np.flatnonzero([allowed(i, j) and i != j for j in range(len(X))])
+        candidates = np.flatnonzero(allowed[i] & (np.arange(len(X)) != i))
         order = candidates[np.argsort(D[i, candidates], kind="stable")][: k[i]]
         lists.append((order, D[i, order]))
     return lists
@@ -26,23 +26,23 @@ def assert_lists(G, lists, **tolerance):
 
 
 SEARCHES = {
-    "overall": (lambda X, y, k: nearest(X, k), lambda y: lambda i, j: True),
-    "same": (nearest_same_class, lambda y: lambda i, j: y[i] == y[j]),
-    "other": (nearest_other_class, lambda y: lambda i, j: y[i] != y[j]),
+    "all": (lambda X, y, k: nearest(X, k), lambda y: np.ones((len(y), len(y)), bool)),
+    "same": (nearest_same_class, lambda y: y[:, None] == y),
+    "other": (nearest_other_class, lambda y: y[:, None] != y),
 }
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("container", [np.asarray, csr_array, csr_matrix])
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize("k", [1, 4, 1000, "per row"])
 def test_definition(search, container, k):
     rng = np.random.default_rng(0)
     # classes of very different sizes: searched by complement, by filter, and one that stands alone
-    y = np.repeat(["a", "b", "c", "d", "e"], [90, 70, 12, 3, 1])[rng.permutation(176)]
-    X = rng.normal(size=(176, 3))
-    k = rng.integers(0, 9, size=176) if k == "per row" else k
+    y = np.repeat(["a", "b", "c", "d", "e"], [75, 66, 9, 3, 1])[rng.permutation(154)]
+    X = rng.normal(size=(154, 3))
+    k = rng.integers(0, 9, size=154) if k == "per row" else k
     run, allowed = SEARCHES[search]
-    lists = brute_force(X, allowed(y), np.broadcast_to(k, 176))
+    lists = brute_force(X, allowed(y), np.broadcast_to(k, 154))
     assert_lists(run(container(X), y, k), lists, atol=1e-7)
 
 
@@ -90,7 +90,7 @@ def test_sparse_far_from_the_origin_and_stored_twice():
 
 
 def test_many_small_classes_share_one_search(monkeypatch):
-    """10,000 classes must not cost 10,000 copies of X: strangers of all small classes are found in one index."""
+    """10,000 classes must not cost 10,000 copies of X: all small classes are searched in one index."""
     fitted = []
     original = NearestNeighbors.fit
     monkeypatch.setattr(NearestNeighbors, "fit", lambda self, X, y=None: fitted.append(len(X)) or original(self, X))

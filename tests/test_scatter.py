@@ -69,7 +69,7 @@ def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
 
 
 def test_a_distance_between_components_cancels_nothing(X):
-    """Kin of far classes: the graph sees no edge between them."""
+    """A same-class graph has no edge between classes, however far apart these are."""
     y = np.arange(30) % 3
     L = laplacian(union(heat_kernel(nearest_same_class(X, y, 3))))
     far = X + 1e8 * np.outer(y, np.ones(4))
@@ -192,8 +192,8 @@ class TestRowSpace:
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_a_feature_that_is_constant_in_every_class_has_exactly_no_within_scatter(X, container):
     y = np.arange(30) % 3
-    told = np.hstack([X, np.array([0.1, 1e8, -3e-7])[y][:, None], np.full((30, 1), 0.1)])
-    S_w = within_scatter(container(told), y)
+    shifted = np.hstack([X, np.array([0.1, 1e8, -3e-7])[y][:, None], np.full((30, 1), 0.1)])
+    S_w = within_scatter(container(shifted), y)
     assert not S_w[4:].any()
     assert not S_w[:, 4:].any()
     np.testing.assert_allclose(S_w[:4, :4], within_scatter(X, y))

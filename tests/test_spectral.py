@@ -63,24 +63,27 @@ class TestTraceDifference:
         assert result.residual < 1e-12
 
     def test_lanczos_agrees_with_lapack(self):
+        A = symmetric(150, 0)
+        dense, lanczos = eigh(A, subset_by_index=[0, 9]), trace_difference(aslinearoperator(A), 10)
+        np.testing.assert_allclose(lanczos.values, dense[0], rtol=1e-9)
+        np.testing.assert_allclose(np.abs(np.sum(lanczos.vectors * dense[1], axis=0)), 1, atol=1e-6)
+
+    @pytest.mark.slow
+    def test_large_matrices_with_few_components_are_solved_by_lanczos(self):
         A = symmetric(1200, 0)
-        dense, sparse = eigh(A, subset_by_index=[0, 9]), trace_difference(A, 10)
-        np.testing.assert_allclose(sparse.values, dense[0], rtol=1e-9)
-        np.testing.assert_allclose(np.abs(np.sum(sparse.vectors * dense[1], axis=0)), 1, atol=1e-6)
-        operator = trace_difference(aslinearoperator(A), 10)
-        np.testing.assert_array_equal(operator.values, sparse.values)
+        np.testing.assert_array_equal(trace_difference(aslinearoperator(A), 10).values, trace_difference(A, 10).values)
 
     @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
     def test_lanczos_sees_repeated_eigenvalues(self, scale):
         rng = np.random.default_rng(0)
-        Q = np.linalg.qr(rng.normal(size=(1200, 1200)))[0]
-        known = np.concatenate([np.full(12, -3.0), rng.uniform(-2, 5, 1188)])
-        result = trace_difference((Q * known * scale) @ Q.T, 12)
+        Q = np.linalg.qr(rng.normal(size=(150, 150)))[0]
+        known = np.concatenate([np.full(12, -3.0), rng.uniform(-2, 5, 138)])
+        result = trace_difference(aslinearoperator((Q * known * scale) @ Q.T), 12)
         np.testing.assert_allclose(result.values, -3.0 * scale)
         np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(12), atol=1e-8)
 
     def test_where_lanczos_gives_up_the_matrix_is_solved(self):
-        zero = trace_difference(np.zeros((1200, 1200)), 3)
+        zero = trace_difference(aslinearoperator(np.zeros((150, 150))), 3)
         np.testing.assert_array_equal(zero.values, 0)
         np.testing.assert_allclose(zero.vectors.T @ zero.vectors, np.eye(3), atol=1e-12)
 
@@ -139,53 +142,53 @@ def in_a_plane(d, first, second):
     return Q, (Q * first) @ Q.T, (Q * second) @ Q.T
 
 
-class TestLargestShares:
+class TestGeneralizedEigh:
     def test_optimality(self):
-        push, pull = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
-        result = generalized_eigh(push, pull, 5)
+        S_b, S_w = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
+        result = generalized_eigh(S_b, S_w, 5)
         V, quotient = result.vectors, result.values / (1 - result.values)
-        np.testing.assert_allclose(V.T @ (push + pull) @ V, np.eye(5), atol=1e-10)
-        np.testing.assert_allclose(push @ V, pull @ V * quotient, atol=1e-8)
-        np.testing.assert_allclose(quotient, eigh(push, pull, eigvals_only=True)[:-6:-1])
+        np.testing.assert_allclose(V.T @ (S_b + S_w) @ V, np.eye(5), atol=1e-10)
+        np.testing.assert_allclose(S_b @ V, S_w @ V * quotient, atol=1e-8)
+        np.testing.assert_allclose(quotient, eigh(S_b, S_w, eigvals_only=True)[:-6:-1])
         assert result.objective == pytest.approx(result.values.sum())
         assert (result.status, result.rank, result.requested) == (Status.OPTIMAL, 12, 5)
 
     def test_no_other_directions_have_more(self):
-        push, pull = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
-        best = generalized_eigh(push, pull, 3)
+        S_b, S_w = symmetric(12, 0, rank=15), symmetric(12, 1, rank=15)
+        best = generalized_eigh(S_b, S_w, 3)
         rng = np.random.default_rng(0)
         for step in (1e-3, 1.0):
             V = best.vectors + step * np.abs(best.vectors).mean() * rng.normal(size=(12, 3))
-            assert np.trace(np.linalg.solve(V.T @ (push + pull) @ V, V.T @ push @ V)) < best.objective
+            assert np.trace(np.linalg.solve(V.T @ (S_b + S_w) @ V, V.T @ S_b @ V)) < best.objective
 
     def test_where_pull_vanishes_comes_first_and_where_both_do_is_left_out(self):
-        Q, push, pull = in_a_plane(5, [2.0, 9.0, 4.0, 0.0, 0.0], [0.0, 0.0, 1.0, 3.0, 0.0])
-        result = generalized_eigh(push, pull)
+        Q, S_b, S_w = in_a_plane(5, [2.0, 9.0, 4.0, 0.0, 0.0], [0.0, 0.0, 1.0, 3.0, 0.0])
+        result = generalized_eigh(S_b, S_w)
         np.testing.assert_allclose(result.values, [1, 1, 0.8, 0], atol=1e-12)
         found = np.abs(Q.T @ result.vectors)
         np.testing.assert_allclose(found[:, :3], np.eye(5)[:, [1, 0, 2]] / np.sqrt([9, 2, 5]), atol=1e-10)
         assert result.rank == 4
 
     def test_unit_pull(self):
-        _, push, pull = in_a_plane(4, [2.0, 9.0, 4.0, 5.0], [0.0, 1e-9, 1.0, 3.0])
-        result = unit_within_scatter(generalized_eigh(push, pull))
+        _, S_b, S_w = in_a_plane(4, [2.0, 9.0, 4.0, 5.0], [0.0, 1e-9, 1.0, 3.0])
+        result = unit_within_scatter(generalized_eigh(S_b, S_w))
         V = result.vectors
-        np.testing.assert_allclose(np.diag(V.T @ pull @ V)[2:], 1)
-        np.testing.assert_allclose(np.diag(V.T @ (push + pull) @ V)[:2], 1e4)
+        np.testing.assert_allclose(np.diag(V.T @ S_w @ V)[2:], 1)
+        np.testing.assert_allclose(np.diag(V.T @ (S_b + S_w) @ V)[:2], 1e4)
 
     def test_the_limit_of_no_pull_is_continuous(self):
         lengths = []
-        for pull in (1.0001e-4, 1e-4, 0.9999e-4):
-            result = unit_within_scatter(generalized_eigh(np.eye(1) * (1 - pull), np.eye(1) * pull))
+        for S_w in (1.0001e-4, 1e-4, 0.9999e-4):
+            result = unit_within_scatter(generalized_eigh(np.eye(1) * (1 - S_w), np.eye(1) * S_w))
             lengths.append(abs(result.vectors[0, 0]))
         np.testing.assert_allclose(lengths, 100, rtol=1e-4)
 
     def test_what_there_is_to_say(self):
         T = np.random.default_rng(2).normal(size=(4, 9))
-        push, pull = T.T @ symmetric(4, 0, rank=4) @ T, T.T @ symmetric(4, 1, rank=4) @ T
-        result = generalized_eigh(push, pull, 6)
+        S_b, S_w = T.T @ symmetric(4, 0, rank=4) @ T, T.T @ symmetric(4, 1, rank=4) @ T
+        result = generalized_eigh(S_b, S_w, 6)
         assert (result.status, result.vectors.shape, result.requested) == (Status.RANK_DEFICIENT, (9, 4), 6)
-        assert generalized_eigh(np.zeros((9, 9)), pull, 2).status is Status.FLAT
+        assert generalized_eigh(np.zeros((9, 9)), S_w, 2).status is Status.FLAT
         with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"):
             generalized_eigh(np.zeros((3, 3)), np.zeros((3, 3)))
 

@@ -43,7 +43,7 @@ def wide(n_classes=6, per_class=5, p=60):
 @pytest.mark.parametrize(("k_w", "k_b"), [(5, 5), (1, 20), (10**6, 10**6)])
 class TestAgainstThePaper:
     def test_optimality(self, k_w, k_b):
-        X, y = wine()
+        X, y = (table[::2] for table in wine())
         model = LDE(4, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         V, quotient = model.components_.T, model.eigenvalues_ / (1 - model.eigenvalues_)
@@ -53,8 +53,8 @@ class TestAgainstThePaper:
         assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
 
     def test_it_is_the_right_end_of_the_spectrum(self, k_w, k_b):
-        """Near strangers are far from one another in the learned space, in units of near kin."""
-        X, y = wine()
+        """In the learned space other-class neighbours are far apart, in units of same-class neighbours."""
+        X, y = (table[::2] for table in wine())
         model = LDE(2, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         V = model.components_.T
@@ -62,8 +62,9 @@ class TestAgainstThePaper:
         for _ in range(20):
             U = rng.normal(size=V.shape)
             assert np.trace(np.linalg.solve(U.T @ S_w @ U, U.T @ S_b @ U)) < np.trace(V.T @ S_b @ V)
-        held_out = KNeighborsClassifier(1).fit(model.transform(X[::2]), y[::2]).score(model.transform(X[1::2]), y[1::2])
-        assert held_out > 0.95
+        test, y_test = (table[1::2] for table in wine())
+        held_out = KNeighborsClassifier(1).fit(model.transform(X), y).score(model.transform(test), y_test)
+        assert held_out > 0.9
 
 
 def test_with_all_neighbours_at_one_distance_the_scatters_are_those_of_the_classes():
@@ -77,7 +78,7 @@ def test_with_all_neighbours_at_one_distance_the_scatters_are_those_of_the_class
     np.testing.assert_allclose(np.diag(V.T @ S_w @ V), np.minimum(1, 1e4 * (1 - share)), atol=1e-9)
     np.testing.assert_allclose(S_b @ V * (1 - share), S_w @ V * share, atol=1e-9)
     same = NMMP(11, n_neighbors_within=11, n_neighbors_between=11, criterion="ratio_trace").fit(X, y)
-    np.testing.assert_allclose(share, same.eigenvalues_, atol=1e-12)  # it differs in weights, and in who is tied
+    np.testing.assert_allclose(share, same.eigenvalues_, atol=1e-12)  # it differs in weights and in edges
 
 
 class TestSingularWithinScatter:

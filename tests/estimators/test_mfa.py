@@ -22,16 +22,16 @@ def scatters(X, y, k_1=5, k_2=100):
     D = np.linalg.norm(X[:, None] - X, axis=2)
     intrinsic, penalty = np.zeros((n, n), bool), np.zeros((n, n), bool)
     for i in range(n):
-        kin = np.flatnonzero((y == y[i]) & (np.arange(n) != i))
-        intrinsic[i, kin[np.argsort(D[i, kin])[:k_1]]] = True
+        same = np.flatnonzero((y == y[i]) & (np.arange(n) != i))
+        intrinsic[i, same[np.argsort(D[i, same])[:k_1]]] = True
     for c in np.unique(y):
         pairs = sorted((D[i, j], i, j) for i in np.flatnonzero(y == c) for j in np.flatnonzero(y != c))
         for _, i, j in pairs[:k_2]:
             penalty[i, j] = True
     result = []
-    for tied in (intrinsic | intrinsic.T, penalty | penalty.T):
+    for edges in (intrinsic | intrinsic.T, penalty | penalty.T):
         S = np.zeros((X.shape[1], X.shape[1]))
-        for i, j in np.argwhere(np.triu(tied)):
+        for i, j in np.argwhere(np.triu(edges)):
             S += np.outer(X[i] - X[j], X[i] - X[j])
         result.append(S)
     return result

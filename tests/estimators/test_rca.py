@@ -184,8 +184,8 @@ class TestWhereChunkletsDoNotVary:
     @pytest.mark.parametrize("container", [np.asarray, csr_array])
     def test_a_feature_that_only_tells_classes_apart_is_left_out(self, container):
         X, y = load_iris(return_X_y=True)
-        told = np.hstack([X, 0.1 * y[:, None] + 1e3, np.zeros((150, 100)) + 1e-3 * (np.arange(100) == 7)])
-        model = RCA().fit(container(told), y)
+        shifted = np.hstack([X, 0.1 * y[:, None] + 1e3, np.zeros((150, 100)) + 1e-3 * (np.arange(100) == 7)])
+        model = RCA().fit(container(shifted), y)
         np.testing.assert_allclose(model.components_[:, :4], RCA().fit(X, y).components_, rtol=1e-6)
         np.testing.assert_array_equal(model.components_[:, 4:], 0)
 
