@@ -31,38 +31,41 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
         )
 
 
+def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, Any]:
+    """Return X and y for fitting: at least two rows that are not all equal."""
+    refuse_foreign(X)
+    found = validate_data(estimator, widened(X), y, ensure_min_samples=2, **_ROWS, **options)
+    X, y = found if isinstance(found, tuple) else (found, None)
+    X = canonical(X)
+    check_spread(X)
+    return X, y
+
+
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return X as a float array or canonical csr_array, float32 kept; `reset` as in scikit-learn's `validate_data`.
 
-    Fitting (`reset=True`) asks for at least two rows that are not all equal.
+    Fitting (`reset=True`) requires at least two rows that are not all equal.
     """
-    refuse_foreign(X)
-    X = canonical(validate_data(estimator, widened(X), reset=reset, ensure_min_samples=2 if reset else 1, **_ROWS))
     if reset:
-        check_spread(X)
-    return X
+        return _validate(estimator, X)[0]
+    refuse_foreign(X)
+    return canonical(validate_data(estimator, widened(X), reset=False, **_ROWS))
 
 
 def validate_labelled_rows(
     estimator: Any,
     X: Any,
     y: Any,
-    encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] | None = None,
+    encode: Callable[[Any], tuple[np.ndarray, np.ndarray]] = encode_labels,
     *,
     reset: bool = True,
 ) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ...
+    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ..., by `encode`.
 
-    `encode` reads the labels: `encode_labels` by default, `encode_partial_labels` where rows may have none. Without
-    `reset` the features must be those of the last fit.
+    Without `reset` the features must be those of the last fit.
     """
-    refuse_foreign(X)
-    encode = encode or encode_labels
-    codes = None if y is None else encode(y)[1]  # before validate_data, which trips over pandas' NA
-    X, codes = validate_data(estimator, widened(X), codes, reset=reset, ensure_min_samples=2, **_ROWS)
-    X = canonical(X)
-    check_spread(X)
-    return X, codes
+    codes = None if y is None else encode(y)[1]  # first: validate_data fails on pandas' NA
+    return _validate(estimator, X, codes, reset=reset)
 
 
 def validate_partly_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -70,45 +73,34 @@ def validate_partly_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, 
 
     Without y no row is labelled, where the estimator does not require y.
     """
-    refuse_foreign(X)
-    classes, codes = encode_partial_labels([] if y is None else y)  # before validate_data, see above
-    if y is None:
-        X = validate_data(estimator, widened(X), ensure_min_samples=2, y=None, **_ROWS)
-        codes = np.full(X.shape[0], -1)
-    else:
-        X, codes = validate_data(estimator, widened(X), codes, ensure_min_samples=2, **_ROWS)
-    X = canonical(X)
-    check_spread(X)
-    return X, classes, codes
+    classes, codes = encode_partial_labels([] if y is None else y)
+    X, codes = _validate(estimator, X, None if y is None else codes)
+    return X, classes, np.full(X.shape[0], -1) if codes is None else codes
 
 
 def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_labelled_rows` does, and the real-valued target of every row as float64."""
-    refuse_foreign(X)
-    X, y = validate_data(estimator, widened(X), y, reset=reset, y_numeric=True, ensure_min_samples=2, **_ROWS)
-    X, y = canonical(X), np.asarray(y, dtype=np.float64)
-    check_spread(X)
+    """Return X for fitting, as `validate_rows` does, and the real-valued target of every row as float64."""
+    X, y = _validate(estimator, X, y, reset=reset, y_numeric=True)
+    y = np.asarray(y, dtype=np.float64)
     if y.min() == y.max():
-        raise ValueError(f"y does not vary (all {y[0]!s}): learning whose targets agree needs some that do not.")
+        raise ValueError(f"y does not vary (all {y[0]!s}): at least two different targets are needed.")
     return X, y
 
 
 def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and real-valued targets as float64 of shape (n,) or (n, q).
 
-    NaN says that there is none. Some of the values that there are must vary.
+    NaN means no target. The others must vary.
     """
-    refuse_foreign(X)
     refuse_foreign(y, "y")
     if y is not None:
         y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
-    places = None if y is None else np.arange(len(y))  # stand for y, which may not be finite
-    X = canonical(validate_data(estimator, widened(X), places, ensure_min_samples=2, **_ROWS)[0])
-    check_spread(X)
+    numbers = None if y is None else np.arange(len(y))  # in place of y, which may not be finite
+    X, _ = _validate(estimator, X, numbers)
     known = y[has_target(y)]
     if not len(known) or (known == known[0]).all():
-        held = f"does not vary (all {known[0]!s})" if len(known) else "holds no value"
-        raise ValueError(f"y {held}: learning whose targets agree needs some that do not.")
+        what = f"does not vary (all {known[0]!s})" if len(known) else "holds no value"
+        raise ValueError(f"y {what}: at least two different targets are needed.")
     return X, y
 
 
@@ -157,12 +149,12 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
             f"got {W.shape}."
         )
     if W.nnz and W.min() < 0:
-        raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) where new rows are tied.")
+        raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows.")
     return canonical(csr_array(W))
 
 
 def widened(X: Any) -> Any:
-    """Return rows in float16 as float32, by which they are computed with; others as they are."""
+    """Return rows in float16 as float32; others as they are."""
     return X.astype(np.float32) if isinstance(X, np.ndarray) and X.dtype == np.float16 else X
 
 
