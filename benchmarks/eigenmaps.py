@@ -2,7 +2,7 @@
 
     NEARKIN_DATA=folder python benchmarks/eigenmaps.py
 
-The graph ties each of the first 12,000 MNIST rows to its 20 nearest (if either lists the other; weight 1); 10 vectors.
+The union 20-NN graph of the first 12,000 MNIST rows, weights 1; 10 vectors.
 The residual is the largest ||Lv - lambda v|| of scikit-learn's normalized Laplacian, whose norm is between 1 and 2.
 SpectralEmbedding does not return eigenvalues; they are the Rayleigh quotients of its vectors. Skipped where
 NEARKIN_DATA does not hold mnist.npz.
@@ -31,7 +31,7 @@ def main(n: int, m: int) -> None:
     W = union(binary(nearest(X, 20)))
     roots, L = np.sqrt(W.sum(axis=1)), normalized_laplacian(W)
 
-    def judged(Z: np.ndarray) -> tuple[np.ndarray, float]:
+    def evaluate(Z: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the eigenvalues and the largest residual of an embedding, whose columns are v / sqrt(d)."""
         V = Z * roots[:, None]
         V /= np.linalg.norm(V, axis=0)
@@ -41,7 +41,7 @@ def main(n: int, m: int) -> None:
     start = time.perf_counter()
     Z = LaplacianEigenmaps(m).fit(X, affinity=W).embedding_
     ours = time.perf_counter() - start
-    values, residual = judged(Z)
+    values, residual = evaluate(Z)
     print(f"{n} rows, {m} vectors\n\n| | seconds | times ours | residual | largest difference of eigenvalues |")
     print("| --- | --- | --- | --- | --- |")
     print(f"| nearkin LaplacianEigenmaps | {ours:.1f} | 1 | {residual:.0e} | - |", flush=True)
@@ -54,7 +54,7 @@ def main(n: int, m: int) -> None:
             print(f"| {name} | {str(error).splitlines()[0]} | | | |", flush=True)
             continue
         seconds = time.perf_counter() - start
-        found, their_residual = judged(theirs.embedding_)
+        found, their_residual = evaluate(theirs.embedding_)
         difference = np.abs(np.sort(found) - values).max()
         print(
             f"| {name} | {seconds:.1f} | {seconds / ours:.0f} | {their_residual:.0e} | {difference:.0e} |", flush=True

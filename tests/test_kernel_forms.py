@@ -76,11 +76,11 @@ def fisher_weights(D2, y, k):
     n = len(y)
     W_w, W_b = np.zeros((n, n)), np.full((n, n), 1 / n)
     for c in np.unique(y):
-        kin = np.ix_(y == c, y == c)
-        scale = np.full(np.sum(y == c), np.inf) if k is None else np.sqrt(np.sort(D2[kin], axis=1)[:, k])
-        a = np.exp(-D2[kin] / np.outer(scale, scale))
-        W_w[kin] = a / np.sum(y == c)
-        W_b[kin] = a * (1 / n - 1 / np.sum(y == c))
+        same = np.ix_(y == c, y == c)
+        scale = np.full(np.sum(y == c), np.inf) if k is None else np.sqrt(np.sort(D2[same], axis=1)[:, k])
+        a = np.exp(-D2[same] / np.outer(scale, scale))
+        W_w[same] = a / np.sum(y == c)
+        W_b[same] = a * (1 / n - 1 / np.sum(y == c))
     return W_w, W_b
 
 
@@ -140,7 +140,7 @@ def test_nystroem_of_all_rows_is_exact(settings):
     np.testing.assert_allclose(sampled[: len(negative)], negative, rtol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_five_classes_that_no_direction_separates_become_separable(seed):
     """Figure 1d: all eigenvalues are positive in the input space, and in the kernel's one or two are not."""
     (X, y), (T, t) = circles(80, seed), circles(500, 100 + seed)
@@ -150,6 +150,7 @@ def test_five_classes_that_no_direction_separates_become_separable(seed):
     assert model.score(T, t) > KNeighborsClassifier(1).fit(X, y).score(T, t) + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")
 def test_the_page():
     """Its blocks run, and what a comment says a line gives is what it gives."""

@@ -286,8 +286,7 @@ class TestBoth:
         assert {single.components_.dtype, single.label_components_.dtype} == {np.dtype(np.float32)}
         np.testing.assert_allclose(single.components_, double.components_, atol=1e-5)
 
-    @pytest.mark.parametrize("offset", [0.0, 3.0])
-    @pytest.mark.parametrize("container", [np.asarray, csr_array])
+    @pytest.mark.parametrize(("offset", "container"), [(0.0, csr_array), (3.0, np.asarray)])
     def test_more_features_than_rows(self, target, offset, container):
         """The same rows among 500 features, turned and not, are the same problem."""
         X, y = problem(target)
@@ -308,7 +307,7 @@ class TestBoth:
         DiscriminativeProjections(target=target).fit(X, y.astype(float) + 1)
         np.testing.assert_array_equal(X, kept)
 
-    def test_a_graph_of_ones_own(self, target):
+    def test_a_given_graph(self, target):
         X, y = problem(target)
         W = graph(X)[0]
         expected = DiscriminativeProjections(3, target=target).fit(X, y)
@@ -318,7 +317,7 @@ class TestBoth:
         coarse = DiscriminativeProjections(3, target=target).fit(X, y, affinity=graph(X, 50)[0])
         assert np.abs(coarse.components_ - expected.components_).max() > 1e-4
 
-    def test_fewer_directions_than_asked_for(self, target):
+    def test_fewer_directions_than_requested(self, target):
         X = np.random.default_rng(0).normal(size=(40, 2)) @ np.ones((2, 6))
         with pytest.warns(UserWarning, match=r"n_components=6 were requested, but only 2 directions exist"):
             model = DiscriminativeProjections(6, target=target).fit(X, np.arange(40) % 2 + 1.0)
@@ -436,7 +435,7 @@ class TestClassifier:
         np.testing.assert_array_equal(model.predict(X) == "b", model.decision_function(X) > 0)
         assert not hasattr(model[-1], "predict_proba")
 
-    def test_a_graph_of_ones_own_and_bad_labels(self):
+    def test_a_given_graph_and_bad_labels(self):
         X, _, few = wine()
         given = DiscriminativeProjectionsClassifier(DiscriminativeProjections(None, n_neighbors=3)).fit(
             X, few, affinity=graph(X)[0]
@@ -447,10 +446,10 @@ class TestClassifier:
             DiscriminativeProjectionsClassifier().fit(X, np.where(few == 0, 0, -1))
 
     def test_unlabelled_rows_help_where_labels_are_few(self):
-        """Two rows of each class of iris, 20 seeds: the graph of the other 144 against none."""
+        """Two rows of each class of iris, 10 seeds: the graph of the other 144 against none."""
         X, y = load_iris(return_X_y=True)
         right = {None: [], "labelled": []}
-        for seed in range(20):
+        for seed in range(10):
             rng = np.random.default_rng(seed)
             few = np.full(150, -1)
             for label in range(3):
@@ -465,6 +464,19 @@ class TestClassifier:
 
 def continuous(n_components=None, **settings):
     return DiscriminativeProjections(n_components, target="continuous", **settings)
+
+
+def test_the_given_projections_are_cloned_and_must_be_of_the_same_target():
+    X, _, few = wine()
+    maps = DiscriminativeProjections(5)
+    model = DiscriminativeProjectionsClassifier(maps).set_params(projections__mu=3.0).fit(X, few)
+    assert not hasattr(maps, "components_")
+    assert model.projections_.components_.shape == (5, 13)
+    assert model.projections_.mu_ == 3
+    with pytest.raises(ValueError, match="projections must have target='classes' here, got 'continuous'"):
+        DiscriminativeProjectionsClassifier(continuous()).fit(X, few)
+    with pytest.raises(ValueError, match="projections must have target='continuous' here, got 'classes'"):
+        DiscriminativeProjectionsRegressor(maps).fit(*values())
 
 
 class TestRegressor:
