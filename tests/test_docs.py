@@ -1,20 +1,42 @@
-"""The code in the documents runs, block after block as a reader would paste them."""
+"""The code in README and docs runs, block after block as a reader would paste it; links lead somewhere."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.model_selection import train_test_split
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
+BLOCKS = {name: re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) for name, text in PAGES.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:faiss was imported before")
-def test_scaling():
-    text = (DOCS / "scaling.md").read_text()
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+@pytest.mark.parametrize("page", [page for page, blocks in BLOCKS.items() if blocks])
+def test_python_examples(page, tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    X, y = load_wine(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    names = {"X": X, "y": y, "X_train": X_train, "X_test": X_test, "y_train": y_train, "y_test": y_test}
+    names |= {"pairs": np.stack([X[:5], X[5:10]], axis=1), "X_new": X_test}
+    for block in BLOCKS[page]:
         exec(block, names)
-    Z = names["pipeline"].transform(names["X"])
-    squares = np.square(Z[names["numbers"]] - Z[:3, None]).sum(axis=2)
-    np.testing.assert_allclose(names["distances"], squares, atol=1e-2)
+    plt.close("all")
+
+
+def anchors(text):
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", path.read_text(encoding="utf-8")):
+        page = path.parent / target if target else path
+        assert page.exists(), target
+        assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), f"{target}#{anchor}"

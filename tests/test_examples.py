@@ -8,6 +8,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not EXAMPLES.exists(), reason="the examples are not installed")
 def test_clusters_on_a_learned_metric_agree_better_with_the_classes():
     figures = runpy.run_path(str(EXAMPLES / "learned_metric.py"))["main"]()
