@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nearkin
 from nearkin import DNE, LDE, LMNN, LPP, NCA, NMMP, RCA, DiscriminativeProjections, PairNCA
 from nearkin.estimators.base import LinearEmbedding, SpectralEmbedding
+from nearkin.evaluation import Method, compare
 from nearkin.spectral import generalized_eigh, unit_within_scatter
 from nearkin.testing import assert_same_subspace, check_embedding, embedding_checks
 
@@ -102,6 +103,8 @@ def test_a_new_method_needs_nothing_but_its_formula():
     X, y = load_iris(return_X_y=True)
     lda = LinearDiscriminantAnalysis().fit(X, y)
     assert_same_subspace(Fisher(2).fit(X, y).components_, lda.scalings_[:, :2].T)
+    ranking = compare(X, y, methods=[Method("Fisher", Fisher())], n_splits=2, n_repeats=1)
+    assert {result.name for result in ranking.results} == {"Fisher", "raw k-NN"}
 
 
 class FirstFeatures(LinearEmbedding):
