@@ -79,13 +79,13 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return minus the squared distance to every label, shape (n, c); of two labels the difference, shape (n,)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "projections_")
         decision = -self._distances(validate_rows(self, X, reset=False))
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class whose label is nearest, for every row."""
-        check_is_fitted(self)
+        check_is_fitted(self, "projections_")
         return self.classes_[self._distances(validate_rows(self, X, reset=False)).argmin(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
@@ -165,7 +165,7 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the value of every row, shape (n,) or (n, q)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "projections_")
         X = _centred(validate_rows(self, X, reset=False), self.row_mean_)
         values = _nearest_values(self.projections_, X) @ self.shrinkage_ + self.target_mean_
         return values.ravel() if self._one_target else values

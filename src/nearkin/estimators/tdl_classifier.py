@@ -103,7 +103,7 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
 
         `affinity` is required after a fit with an affinity, see `TDL.transform`.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "tdl_")
         X = validate_rows(self, X, reset=False)
         return self._voters.predict_proba(self.tdl_.transform(X, affinity=affinity))
 

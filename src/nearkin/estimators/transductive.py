@@ -74,7 +74,7 @@ class TransductiveEmbedding(Embedding):
         Z : array of shape (n_new, m)
             float32 if X is float32.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "extension_")
         X = validate_rows(self, X, reset=False)
         return self.extension_(X, affinity).astype(X.dtype, copy=False)
 
