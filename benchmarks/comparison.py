@@ -101,7 +101,7 @@ def some(X: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarra
     return X[:, np.ptp(X, axis=0) > 0], y
 
 
-def contestants() -> list[Method]:
+def candidates() -> list[Method]:
     """Return every method with its dimension chosen on training folds, and as it comes."""
     chosen = default_methods()
     bare = [
@@ -115,7 +115,7 @@ def contestants() -> list[Method]:
 def rank_one(one: Set, known: dict[str, Any]) -> dict[str, Any]:
     """Return accuracy, dimension and seconds of every method on ten folds, of those not known yet."""
     before = known.get("methods", {})
-    methods = [method for method in contestants() if method.name not in before]
+    methods = [method for method in candidates() if method.name not in before]
     if not methods:
         return known
     X, y = some(*rows_of(one), MOST_ROWS)
@@ -129,7 +129,7 @@ def rank_one(one: Set, known: dict[str, Any]) -> dict[str, Any]:
         "features": X.shape[1],
         "classes": len(np.unique(y)),
         "kind": one.kind,
-        "notes": [*known.get("notes", []), *found.notes],
+        "notes": [*known.get("notes", []), *(f"{name} skipped: {reason}" for name, reason in found.skipped.items())],
         "methods": before
         | {
             result.name: [100 * result.score.mean(), float(np.median(result.dimension)), result.fit_seconds.mean()]
@@ -196,13 +196,13 @@ VECTORS = {
 
 
 def shrink_one(name: str, known: dict[str, Any]) -> dict[str, Any]:
-    """Return what smaller vectors keep: labels of held-out rows, and their kin among the nearest ten of themselves."""
+    """Return what smaller vectors keep: labels of held-out rows, and rows of their class among their nearest ten."""
     X, y = some(*VECTORS[name](), 6000)
     train, test, y_train, y_test = train_test_split(X.astype(np.float32), y, random_state=0, stratify=y)
     n_classes = len(np.unique(y))
     p = X.shape[1]
     results: dict[str, Any] = known.get("methods", {})
-    results = results or {f"all {p}": judged(FunctionTransformer(), train, y_train, test, y_test)}
+    results = results or {f"all {p}": scored(FunctionTransformer(), train, y_train, test, y_test)}
     for m in (p // 6, p // 12):
         cut = FunctionTransformer(lambda Z, m=m: Z[:, :m])
         models = {"first ones": cut} | {method: make(m, n_classes) for method, make in SHRUNK.items()}
@@ -210,12 +210,12 @@ def shrink_one(name: str, known: dict[str, Any]) -> dict[str, Any]:
             if f"{method}|{m}" in results:
                 continue
             print(f"\r{name}: {method} {m}      ", end="", file=sys.stderr)
-            results[f"{method}|{m}"] = judged(model, train, y_train, test, y_test)
+            results[f"{method}|{m}"] = scored(model, train, y_train, test, y_test)
     print(file=sys.stderr)
     return {"rows": len(train), "held out": len(test), "features": p, "classes": n_classes, "methods": results}
 
 
-def judged(model: Any, train: Any, y_train: np.ndarray, test: Any, y_test: np.ndarray) -> list[float]:
+def scored(model: Any, train: Any, y_train: np.ndarray, test: Any, y_test: np.ndarray) -> list[float]:
     """Return 3-NN accuracy, precision among 10 held-out rows, the dimension and the seconds of the fit."""
     start = time.perf_counter()
     model.fit(train, y_train)
@@ -280,9 +280,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 def cells(row: np.ndarray, dimensions: np.ndarray) -> list[str]:
     """Return accuracies with their dimensions, the best in bold."""
-    told = [f"{accuracy:.1f}" for accuracy in row]
-    told = [f"**{text}**" if accuracy == row.max() else text for text, accuracy in zip(told, row, strict=True)]
-    return [f"{text} ({m:.0f})" for text, m in zip(told, dimensions, strict=True)]
+    cells = [f"{accuracy:.1f}" for accuracy in row]
+    cells = [f"**{text}**" if accuracy == row.max() else text for text, accuracy in zip(cells, row, strict=True)]
+    return [f"{text} ({m:.0f})" for text, m in zip(cells, dimensions, strict=True)]
 
 
 def ranking_text(found: dict[str, Any], folder: Path) -> str:
@@ -290,7 +290,7 @@ def ranking_text(found: dict[str, Any], folder: Path) -> str:
     if not found:
         return ""
     everywhere = set.intersection(*(set(one["methods"]) for one in found.values()))
-    names = [name for name in (method.name for method in contestants()) if name in everywhere]
+    names = [name for name in (method.name for method in candidates()) if name in everywhere]
     bare = [name for name in names if name.endswith(", as it comes")]
     names = [name for name in names if name not in bare]
     accuracy, dimension, seconds = (
@@ -332,7 +332,7 @@ def ranking_text(found: dict[str, Any], folder: Path) -> str:
              "n_components=None instead"],
             overall,
         ),
-        f"Friedman's test that all are alike: p = {p:.1g}. Methods under one bar are not told apart at 5 % (Nemenyi); "
+        f"Friedman's test that all are alike: p = {p:.1g}. Methods under one bar do not differ at 5 % (Nemenyi); "
         f"with {len(found)} sets it takes a difference of {difference:.1f} ranks.",
         "![Mean ranks of the methods with the critical difference](images/critical_difference.png)",
         "By kind of data, mean %:",
@@ -357,8 +357,8 @@ def defaults_text(found: dict[str, Any]) -> str:
             over = [one[f"{method}|{rule}"] - one[raw] for one in found.values() if f"{method}|{rule}" in one]
             means.append((np.mean(over), np.min(over)) if len(over) == len(found) else (np.nan, np.nan))
         best = np.nanmax([mean for mean, _ in means])
-        told = [f"{mean:+.1f} ({least:+.1f})" for mean, least in means]
-        bold = [f"**{text}**" if mean == best else text for text, (mean, _) in zip(told, means, strict=True)]
+        cells = [f"{mean:+.1f} ({least:+.1f})" for mean, least in means]
+        bold = [f"**{text}**" if mean == best else text for text, (mean, _) in zip(cells, means, strict=True)]
         rows.append([method, *bold])
     return "\n\n".join(
         [
@@ -384,10 +384,10 @@ def shrinking_text(found: dict[str, Any]) -> str:
         p = one["features"]
         rows = {}  # LDA, of fewer classes, is the same at both sizes
         for key, (accuracy, precision, m, seconds) in one["methods"].items():
-            method, _, asked = key.partition("|")
-            saved = f"{100 * (1 - m / p):.0f} %" if asked else ""
-            told = [f"{accuracy:.1f}", f"{precision:.1f}", 4 * m, saved, f"{seconds:.1f}" * bool(asked)]
-            rows[method, m] = [method, m, *told]
+            method, _, chosen = key.partition("|")
+            saved = f"{100 * (1 - m / p):.0f} %" if chosen else ""
+            cells = [f"{accuracy:.1f}", f"{precision:.1f}", 4 * m, saved, f"{seconds:.1f}" * bool(chosen)]
+            rows[method, m] = [method, m, *cells]
         everything, *smaller = rows.values()
         smaller.sort(key=lambda row: (-row[1] // (p // 11), -float(row[2])))
         header = ["vectors", "dimension", "3-NN, %", "precision, %", "bytes a row (float32)", "saved", "fit, s"]

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import DNE, LPP
-from nearkin.evaluation import CLASSIFICATION, REGRESSION, Method, compare
+from nearkin.evaluation import Method, compare
 from nearkin.plotting import (
     COLORS,
     MARKERS,
@@ -66,7 +66,7 @@ class TestEmbedding:
         X, y = wine()
         estimator = make_pipeline(StandardScaler(), DNE(5))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
-        train, test = _hold_out(y, 0.3, 0, CLASSIFICATION)
+        train, test = _hold_out(y, 0.3, 0, "classification")
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
         accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
         assert display.score == accuracy
@@ -118,7 +118,7 @@ class TestNumbers:
 
     def test_the_title_is_the_held_out_r2_of_what_is_drawn(self, ax):
         display, (X, _) = self.display(ax), wine()
-        train, test = _hold_out(X[:, 12], 0.3, 0, REGRESSION)
+        train, test = _hold_out(X[:, 12], 0.3, 0, "regression")
         Z = make_pipeline(StandardScaler(), PCA(2)).fit(X[train, :12]).transform(X[:, :12])
         expected = KNeighborsRegressor(3).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
         assert display.score == pytest.approx(expected)

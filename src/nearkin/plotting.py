@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,25 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted
 
 from ._labels import known_labels
-from .evaluation import CLASSIFICATION, RAW, Comparison, Task, held_out_map, named_task
+from .evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, held_out_map, named_task
 
-# Okabe and Ito's colours, told apart by colour-blind readers too (without yellow, too pale for a dot); with eight
+# Okabe and Ito's colours, which colour-blind readers can distinguish (without yellow, too pale for a dot); with eight
 # markers no two of 56 classes look alike.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-# From dark blue to yellow, evenly, told apart by colour-blind readers and in grey; both ends are outlined to be seen.
+# From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are outlined to be seen.
 SEQUENTIAL = "cividis"
+# Of a ranking by a task: the factor of a score, the title, and the label of the axis.
+SCORES = {
+    CLASSIFICATION.name: (100, "Accuracy", "held-out rows right (%)"),
+    REGRESSION.name: (1, "R²", "R² on held-out rows"),
+}
 MAX_LEGEND = 24
 MAX_BARS = 30
 MAX_SPIKES = 300
 
 
+@dataclass(eq=False)
 class SpectrumDisplay:
     """Eigenvalues of a fitted method with their cumulative sum (DNE's figures 4 to 6).
 
@@ -46,10 +53,9 @@ class SpectrumDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, eigenvalues: np.ndarray, n_components: int, estimator_name: str) -> None:
-        self.eigenvalues = eigenvalues
-        self.n_components = n_components
-        self.estimator_name = estimator_name
+    eigenvalues: np.ndarray
+    n_components: int
+    estimator_name: str
 
     @classmethod
     def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None) -> SpectrumDisplay:
@@ -78,6 +84,7 @@ class SpectrumDisplay:
         return self
 
 
+@dataclass(eq=False)
 class EmbeddingDisplay:
     """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
 
@@ -86,7 +93,7 @@ class EmbeddingDisplay:
     embedding : array of shape (n, 1) or (n, 2)
         Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
     labels : array of shape (n,)
-        Classes, told by colours and markers, or numbers, told by a scale of colours.
+        Classes, shown by colours and markers, or numbers, shown by a scale of colours.
     score : float
         Of a k-NN vote among the training rows, in the same coordinates: the share of these rows that it gets right, or
         its R².
@@ -102,21 +109,12 @@ class EmbeddingDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(
-        self,
-        embedding: np.ndarray,
-        labels: np.ndarray,
-        score: float,
-        n_neighbors: int,
-        name: str,
-        task: str = CLASSIFICATION.name,
-    ) -> None:
-        self.embedding = embedding
-        self.labels = labels
-        self.score = score
-        self.n_neighbors = n_neighbors
-        self.name = name
-        self.task = task
+    embedding: np.ndarray
+    labels: np.ndarray
+    score: float
+    n_neighbors: int
+    name: str
+    task: str = CLASSIFICATION.name
 
     @classmethod
     def from_estimator(
@@ -140,7 +138,7 @@ class EmbeddingDisplay:
         ----------
         estimator : transformer
             E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more than two components the first two are drawn, and
-            judged.
+            scored.
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
         task : {"classification", "regression"}, default="classification"
@@ -160,7 +158,7 @@ class EmbeddingDisplay:
         ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
-        split = split or _hold_out(y, test_size, random_state, named_task(task))
+        split = split or _hold_out(y, test_size, random_state, task)
         rows = np.asarray(unlabelled, dtype=int)
         seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
@@ -168,25 +166,26 @@ class EmbeddingDisplay:
 
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
-        ax, has_two, task = _axes(ax), self.embedding.shape[1] > 1, named_task(self.task)
-        if task is CLASSIFICATION:
+        ax, Z, is_plane = _axes(ax), self.embedding, self.embedding.shape[1] > 1
+        if named_task(self.task) is CLASSIFICATION:
+            score, other_axis = f"right in {self.score:.1%} of", "class"
             self._plot_classes(ax)
-        else:
-            self._plot_numbers(ax)
-        aside = "class" if task is CLASSIFICATION else "target"
-        ax.set(xlabel="dimension 1", ylabel="dimension 2" if has_two else aside, xticks=[])
-        if has_two or task is CLASSIFICATION:
             ax.set(yticks=[])
-        ax.set_title(
-            f"{self.name} in {self.embedding.shape[1]}-D: {self.n_neighbors}-NN {task.said(self.score)} {task.rows} "
-            f"{len(self.labels)} held-out rows",
-            parse_math=False,
-        )
+        else:
+            score, other_axis = f"at R² {self.score:.3f} on", "target"
+            heights = Z[:, 1] if is_plane else self.labels
+            style = {"c": self.labels, "cmap": SEQUENTIAL, "s": 26, "linewidths": 0.4, "edgecolors": "#555555"}
+            ax.figure.colorbar(ax.scatter(Z[:, 0], heights, **style), ax=ax, label="target")
+            ax.set(yticks=[] if is_plane else ax.get_yticks())
+        ax.set(xlabel="dimension 1", ylabel="dimension 2" if is_plane else other_axis, xticks=[])
+        title = f"{self.name} in {Z.shape[1]}-D: {self.n_neighbors}-NN {score} {len(Z)} held-out rows"
+        ax.set_title(title, parse_math=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _plot_classes(self, ax: Any) -> None:
-        for number, label in enumerate(np.unique(self.labels)):
+        classes = np.unique(self.labels)
+        for number, label in enumerate(classes):
             Z = self.embedding[self.labels == label]
             jitter = number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
             ax.scatter(
@@ -199,25 +198,13 @@ class EmbeddingDisplay:
                 alpha=0.75,
                 label=_shortened(str(label)),
             )
-        if len(np.unique(self.labels)) <= MAX_LEGEND:
+        if len(classes) <= MAX_LEGEND:
             legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
             for text in legend.get_texts():
                 text.set_parse_math(False)
 
-    def _plot_numbers(self, ax: Any) -> None:
-        Z = self.embedding
-        points = ax.scatter(
-            Z[:, 0],
-            Z[:, 1] if Z.shape[1] > 1 else self.labels,
-            c=self.labels,
-            cmap=SEQUENTIAL,
-            s=26,
-            linewidths=0.4,
-            edgecolors="#555555",
-        )
-        ax.figure.colorbar(points, ax=ax, label="target")
 
-
+@dataclass(eq=False)
 class RankingDisplay:
     """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat.
 
@@ -231,8 +218,7 @@ class RankingDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
+    comparison: Comparison
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> RankingDisplay:
@@ -242,23 +228,25 @@ class RankingDisplay:
     def plot(self, *, ax: Any = None) -> RankingDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
         ax = _axes(ax)
-        results, task = self.comparison.results[::-1], self.comparison.task
+        results = self.comparison.results[::-1]
+        factor, title, label = SCORES[self.comparison.task.name]
         colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
         for position, result in enumerate(results):
-            color = colors[result.verdict]
-            folds = task.factor * result.score
+            color = colors[result.status]
+            folds = factor * result.score
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
             ax.scatter(folds, position + jitter, color=color, alpha=0.3, s=14, linewidths=0)
             ax.errorbar(folds.mean(), position, xerr=folds.std(ddof=1), fmt="o", color=color, capsize=3)
-        raw = task.factor * self.comparison[RAW].score.mean()
+        raw = factor * self.comparison[RAW].score.mean()
         ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
-        ax.set_yticks(range(len(results)), [f"{r.name}\n{r.verdict}" for r in results])
-        ax.set_xlabel(f"{task.axis}, {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
-        ax.set_title(f"{task.title} on held-out rows (dashed: the raw features)")
+        ax.set_yticks(range(len(results)), [f"{r.name}\n{r.status}" for r in results])
+        ax.set_xlabel(f"{label}, {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
+        ax.set_title(f"{title} on held-out rows (dashed: the raw features)")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
+@dataclass(eq=False)
 class FeatureDisplay:
     """What a learned linear map does to every feature: stretched, or ignored.
 
@@ -276,10 +264,9 @@ class FeatureDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, stretch: np.ndarray, names: Sequence[str], name: str) -> None:
-        self.stretch = stretch
-        self.names = names
-        self.name = name
+    stretch: np.ndarray
+    names: Sequence[str]
+    name: str
 
     @classmethod
     def from_estimator(
@@ -325,8 +312,8 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
     Parameters
     ----------
     estimator : fitted linear transformer
-        With `components_` of shape (m, p), as the methods here, PCA and NCA have it, or LDA; others are asked for the
-        images of the p unit vectors, which takes O(p^2) memory.
+        With `components_` of shape (m, p), as the methods here, PCA and NCA have it, or LDA; others map the p
+        unit vectors, which takes O(p^2) memory.
 
     Returns
     -------
@@ -350,9 +337,9 @@ def _spikes(ax: Any, position: np.ndarray, height: np.ndarray, **style: Any) -> 
     return ax.vlines(position, 0, height, **style)
 
 
-def _hold_out(y: np.ndarray, test_size: float, random_state: int, task: Task) -> tuple[np.ndarray, np.ndarray]:
+def _hold_out(y: np.ndarray, test_size: float, random_state: int, task: str) -> tuple[np.ndarray, np.ndarray]:
     """Return a fold rather than a shuffled split: it also serves classes of fewer rows than there are classes."""
-    folds = task.splitter(max(2, round(1 / test_size)), False, random_state)
+    folds = named_task(task).splitter(max(2, round(1 / test_size)), False, random_state)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
         train, test = next(folds.split(y, y))

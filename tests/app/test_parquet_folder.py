@@ -319,7 +319,7 @@ def test_a_difference_is_judged_by_the_rows_on_which_two_methods_differ():
     n = 10_000
     raw, better, same, worse = np.arange(n) < 5000, np.arange(n) < 5200, np.arange(n) % 2 == 0, np.arange(n) < 4000
     results = judged([of(RAW, raw), of("b", better), of("s", same), of("w", worse)])
-    assert [(r.name, r.verdict) for r in results] == [
+    assert [(r.name, r.status) for r in results] == [
         ("b", "better"), (RAW, "baseline"), ("s", "unclear"), ("w", "worse")
     ]  # fmt: skip
     by_name = {r.name: r for r in results}
@@ -335,7 +335,7 @@ def test_a_difference_is_judged_by_the_rows_on_which_two_methods_differ():
 def test_methods_that_never_differ_are_not_told_apart():
     same = np.arange(600) % 3 > 0
     results = judged([of(RAW, same), of("copy", same)])
-    assert [r.verdict for r in results] == ["baseline", "unclear"]
+    assert [r.status for r in results] == ["baseline", "unclear"]
     assert (results[1].margin, results[1].p_value) == (0, 1)
 
 

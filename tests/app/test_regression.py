@@ -11,6 +11,7 @@ import pytest
 from nearkin.app.cli import main
 from nearkin.app.model import embed, learned_model, predict
 from nearkin.app.model_file import load_model, save_model
+from nearkin.app.sentences import verdict
 from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.evaluation import RAW, compare
 
@@ -79,7 +80,7 @@ def test_what_is_printed(here, capsys):
 def test_python_says_the_same_as_the_command(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, "--repeats", "2", "-q"]) == 0
     table = read_table("houses.csv", "price", task="regression")
-    assert compare(table.X, table.y, task="regression", n_repeats=2).verdict in capsys.readouterr().out
+    assert verdict(compare(table.X, table.y, task="regression", n_repeats=2)) in capsys.readouterr().out
 
 
 def test_groups_make_it_harder_and_are_no_feature(here, capsys):

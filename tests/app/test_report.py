@@ -13,7 +13,7 @@ from nearkin.app import report
 from nearkin.app.encoder import numbers_only
 from nearkin.app.report import write_report
 from nearkin.app.table import Table
-from nearkin.evaluation import Method, compare, default_methods, regression_methods, score_by_dimension
+from nearkin.evaluation import Method, compare, default_methods, score_by_dimension
 from tests.browser import Browser, find_chromium
 
 EVIL = '"><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;%{x}</b>'
@@ -35,7 +35,7 @@ def hostile_table(n=90):
 def page(tmp_path_factory):
     """A page about a table that would like to run a script."""
     path, table = tmp_path_factory.mktemp("report") / "page.html", hostile_table()
-    methods = [*METHODS, Method(EVIL, METHODS[0].estimator, summary=EVIL)]
+    methods = [*METHODS, Method(EVIL, METHODS[0].estimator)]
     comparison = compare(table.X, table.y, methods=methods, n_splits=3, n_repeats=2)
     curves = score_by_dimension(comparison, table.X, table.y)
     write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])
@@ -47,8 +47,8 @@ def page_of_numbers(tmp_path_factory):
     """The page of a regression on such a table; one of its maps has a single dimension."""
     path, table = tmp_path_factory.mktemp("numbers") / "page.html", hostile_table()
     table = replace(table, y=table.X.sum(axis=1), task="regression")
-    single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, most=lambda p, n_classes: 1)
-    methods = [*regression_methods(), single]
+    single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, max_components=lambda p, n_classes: 1)
+    methods = [*default_methods("regression"), single]
     comparison = compare(table.X, table.y, task="regression", methods=methods, n_splits=3, n_repeats=2)
     curves = score_by_dimension(comparison, table.X, table.y)
     write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])

@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from nearkin.app.model import learned_model
-from nearkin.evaluation import RAW, compare, default_methods, semi_supervised_methods
+from nearkin.evaluation import RAW, compare, default_methods
 
-METHODS = {method.name: method for method in [*default_methods(), *semi_supervised_methods()]}
+METHODS = {method.name: method for method in default_methods(semi_supervised=True)}
 FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
 

@@ -22,11 +22,10 @@ from nearkin.evaluation import (
     compare,
     confusion,
     corrected_resampled_t_test,
+    default_methods,
     held_out_map,
-    regression_methods,
     score_by_dimension,
 )
-from nearkin.evaluation.methods import pca
 from nearkin.evaluation.protocol import Protocol
 from nearkin.evaluation.task import named_task
 
@@ -53,6 +52,7 @@ class _Correlated(TransformerMixin, BaseEstimator):
         return X * self.weights_**2
 
 
+PCA_METHOD = next(method for method in default_methods("regression") if method.name == "PCA")
 SUPERVISED = Method("correlated", _Correlated(), nested=False)
 
 
@@ -75,51 +75,53 @@ class TestKnownAnswers:
 
     def test_a_better_method_wins_and_is_fitted(self):
         X, y = hidden()
-        comparison = compare(X, y, task="regression", methods=[pca()])
+        comparison = compare(X, y, task="regression", methods=[PCA_METHOD], n_repeats=1)
         assert [result.name for result in comparison.results] == ["PCA", RAW]
-        assert comparison["PCA"].verdict == "better"
-        said = comparison.verdict
-        assert said.startswith("PCA lets nearest neighbours predict better than the raw features do: R² 0.")
-        assert f"against {comparison[RAW].r2.mean():.3f} on held-out rows, +0." in said
-        assert said.endswith("after Holm over 1 method.")
+        assert comparison["PCA"].status == "better"
+        assert comparison.verdict.startswith("PCA: r2 0.")
         assert comparison.winner.score(X, y) > 0.95
         assert isinstance(comparison.winner[-1], KNeighborsRegressor)
 
     def test_none_is_a_possible_answer(self):
         X, y = hidden()
-        comparison = compare(X, np.random.default_rng(1).permutation(y), task="regression")
+        comparison = compare(
+            X, np.random.default_rng(1).permutation(y), task="regression", methods=[PCA_METHOD], n_repeats=1
+        )
         assert comparison.best.name == RAW
-        assert comparison.verdict.startswith("No method is shown to beat raw k-NN here. The best, PCA: R² -0.")
+        assert comparison.verdict.endswith("no method is shown to be better")
         assert list(comparison.winner.named_steps) == ["scale", "vote"]
 
-    def test_worse_is_said(self):
+    def test_worse(self):
         X, y = hidden()
         noise = Method("noise", _Last(), nested=False)
-        assert compare(X, y, task="regression", methods=[noise])["noise"].verdict == "worse"
+        assert compare(X, y, task="regression", methods=[noise])["noise"].status == "worse"
 
     def test_a_method_is_given_the_numbers(self):
         comparison = compare(*hidden(), task="regression", methods=[SUPERVISED], n_repeats=1)
         assert comparison["correlated"].r2.mean() > comparison[RAW].r2.mean()
-        assert comparison.notes == ()
+        assert comparison.skipped == comparison.reduced == {}
 
     def test_a_constant_shift_and_a_unit_change_no_r2(self):
         X, y = hidden()
-        first, second = (compare(X, t, task="regression", n_repeats=1) for t in (y, 1000 * y - 5))
+        first, second = (
+            compare(X, t, task="regression", methods=[PCA_METHOD], n_splits=2, n_repeats=1) for t in (y, 1000 * y - 5)
+        )
         for name in ("PCA", RAW):
             np.testing.assert_allclose(first[name].r2, second[name].r2, rtol=1e-9)
             np.testing.assert_allclose(1000 * first[name].mae, second[name].mae, rtol=1e-9)
 
     def test_nothing_to_compare(self):
         comparison = compare(*hidden(), task="regression", methods=[], n_repeats=1)
-        assert comparison.verdict.startswith("3-NN on the raw features is at R² 0.")
+        assert comparison.best.name == RAW
 
-    def test_noise_hardly_ever_gets_a_verdict(self):
-        verdicts = []
+    @pytest.mark.slow
+    def test_noise_is_hardly_ever_significant(self):
+        statuses = []
         for seed in range(40):
             rng = np.random.default_rng(seed)
             X, y = rng.normal(size=(40, 4)), rng.normal(size=40)
-            verdicts.append(compare(X, y, task="regression", n_repeats=2)["PCA"].verdict)
-        assert sum(verdict != "unclear" for verdict in verdicts) <= 4
+            statuses.append(compare(X, y, task="regression", n_repeats=2)["PCA"].status)
+        assert sum(status != "unclear" for status in statuses) <= 4
 
 
 class _Last(TransformerMixin, BaseEstimator):
@@ -138,7 +140,7 @@ class TestProtocol:
         return Protocol(X, y, groups, 3, True, 0, REGRESSION)
 
     def test_every_repeat_holds_every_row_out_once_in_folds_of_equal_size(self):
-        folds = self.protocol(*hidden(n=52)).folds(5, 2, [])
+        folds = self.protocol(*hidden(n=52)).folds(5, 2)
         assert [len(test) for _, test in folds[:5]] == [11, 11, 10, 10, 10]
         for repeat in (folds[:5], folds[5:]):
             np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in repeat])), np.arange(52))
@@ -148,18 +150,18 @@ class TestProtocol:
         X, y = hidden()
         groups = np.arange(120) // 6
         protocol = self.protocol(X, y, groups)
-        folds = protocol.folds(5, 2, [])
+        folds = protocol.folds(5, 2)
         inner = protocol.inner_folds(folds[0][0])
         assert len(inner) == 3
         assert all(not set(groups[train]) & set(groups[test]) for train, test in [*folds, *inner])
         assert set(groups[folds[0][1]]) != set(groups[folds[5][1]])
-        comparison = compare(X, y, task="regression", groups=[f"city {g}" for g in groups], n_repeats=1)
+        comparison = compare(X, y, task="regression", groups=[f"city {g}" for g in groups], methods=[], n_repeats=1)
         assert len(comparison.folds) == 5
 
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
-        method = regression_methods()[1]
-        train, test = self.protocol(X, y).folds(5, 1, [])[0]
+        method = PCA_METHOD
+        train, test = self.protocol(X, y).folds(5, 1)[0]
         chosen = self.protocol(X, y).choose(method, train)
         spoilt, wrong = X.copy(), y.copy()
         spoilt[test], wrong[test] = 1e6, -1e6
@@ -169,27 +171,29 @@ class TestProtocol:
     def test_the_order_of_rows_changes_no_score_of_a_fold(self):
         X, y = hidden()
         protocol = self.protocol(X, y)
-        train, test = protocol.folds(5, 1, [])[0]
+        train, test = protocol.folds(5, 1)[0]
         order = np.random.default_rng(1).permutation(len(y))
         place = np.argsort(order)
         turned = self.protocol(X[order], y[order])
-        for method in regression_methods():
+        for method in default_methods("regression"):
             expected = protocol.curve(method, {}, train, test)
             found = turned.curve(method, {}, place[train], place[test])
             assert found.keys() == expected.keys()
             np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-9)
 
     def test_same_seed_same_answer(self):
-        first, second = (compare(*hidden(), task="regression", n_repeats=1, random_state=3) for _ in range(2))
+        first, second = (
+            compare(*hidden(n=60, p=6), task="regression", n_splits=2, n_repeats=1, random_state=3) for _ in range(2)
+        )
         np.testing.assert_array_equal(first["PCA"].r2, second["PCA"].r2)
 
     def test_few_rows_reduce_the_folds_and_the_vote_visibly(self):
         X, y = hidden(n=6)
         comparison = compare(X, y, task="regression")
-        assert comparison.notes[:2] == (
-            "5 folds reduced to 3: R² needs two rows in every fold, and there are 6.",
-            "3-NN reduced to 2-NN: a fold leaves 2 rows to learn from.",
-        )
+        assert comparison.reduced == {
+            "n_splits": (5, "R² needs two rows in every fold, and there are 6"),
+            "n_neighbors": (3, "a fold leaves 2 rows to learn from"),
+        }
         assert [len(test) for _, test in comparison.folds] == [2] * 9
 
     def test_the_fewest_rows(self):
@@ -201,7 +205,7 @@ class TestProtocol:
     def test_few_groups_reduce_the_folds_visibly(self):
         X, y = hidden(n=40)
         comparison = compare(X, y, task="regression", groups=np.arange(40) % 3, n_repeats=1)
-        assert comparison.notes[0] == "5 folds reduced to 3: there are 3 groups."
+        assert comparison.reduced == {"n_splits": (5, "there are 3 groups")}
 
     def test_a_fold_without_spread_is_refused(self):
         X, _ = hidden(n=40)
@@ -223,27 +227,28 @@ class TestProtocol:
         X, _ = hidden(n=60)
         y = np.zeros(60)
         y[::4] = np.arange(1, 16)
-        comparison = compare(X, y, task="regression")
+        comparison = compare(X, y, task="regression", methods=[PCA_METHOD], n_repeats=1)
         assert all(np.isfinite(result.r2).all() for result in comparison.results)
 
     def test_sparse_rows(self):
         X, y = hidden()
         sparse = np.where(np.abs(X) > 0.5, X, 0)
         dense, found = (
-            compare(rows, y, task="regression", scale=False, n_repeats=1) for rows in (sparse, csr_array(sparse))
+            compare(rows, y, task="regression", methods=[], scale=False, n_repeats=1)
+            for rows in (sparse, csr_array(sparse))
         )
         np.testing.assert_allclose(found[RAW].r2, dense[RAW].r2, rtol=1e-9)
 
     def test_a_method_of_classes_is_skipped_with_its_reason(self):
         comparison = compare(*hidden(), task="regression", methods=[Method("DNE", DNE())], n_repeats=1)
-        assert comparison.notes[0].startswith("DNE skipped: Unknown label type: continuous")
+        assert comparison.skipped["DNE"].startswith("Unknown label type: continuous")
 
     def test_budgets_know_the_rows(self):
         seen = []
         mine = Method("mine", PCA(), memory=lambda sizes: seen.append(sizes) or 1e30)
         comparison = compare(*hidden(), task="regression", methods=[mine], n_repeats=1)
         assert [sizes.tolist() for sizes in seen] == [[96]]
-        assert comparison.notes[0].startswith("mine skipped: a fit needs about")
+        assert comparison.skipped["mine"].startswith("a fit needs about")
 
     def test_the_pilot(self):
         rows = np.arange(0, 6000, 2)
@@ -315,32 +320,10 @@ class TestViews:
 
     def test_frame(self):
         pytest.importorskip("pandas")
-        comparison = compare(*hidden(), task="regression", n_repeats=1)
+        comparison = compare(*hidden(), task="regression", methods=[], n_repeats=1)
         frame = comparison.to_frame()
         assert frame.columns[1:5].tolist() == ["r2", "r2_std", "mae", "mae_std"]
         assert frame.loc[0, "r2"] == comparison.results[0].r2.mean()
-
-
-class TestFigures:
-    @pytest.mark.parametrize(
-        ("values", "text"),
-        [
-            ([2.5, 2.9], "2.70 ± 0.28"),
-            ([23145.0, 23947.0], "23546 ± 567"),
-            ([0.0012, 0.0014], "0.00130 ± 0.00014"),
-            ([0.0, 0.0], "0.00 ± 0.00"),
-            ([2e-9, 3e-9], "2.50e-09 ± 7e-10"),
-            ([2e12, 3e12], "2.50e+12 ± 7e+11"),
-        ],
-    )
-    def test_errors_in_the_unit_of_the_target(self, values, text):
-        assert REGRESSION.second_mean_std(np.array(values)) == text
-
-    def test_scores(self):
-        assert REGRESSION.mean_std(np.array([0.5, 0.7])) == "0.600 ± 0.141"
-        assert CLASSIFICATION.mean_std(np.array([0.5, 0.7])) == "60.0 ± 14.1"
-        assert [REGRESSION.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+0.123", "+0.000", "-0.020"]
-        assert (REGRESSION.said(0.5), CLASSIFICATION.said(0.5)) == ("at R² 0.500", "right in 50.0%")
 
 
 X, Y = hidden(n=20)

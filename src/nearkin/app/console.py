@@ -22,9 +22,10 @@ from rich.text import Text
 from scipy.sparse import issparse
 
 from .._memory import human_bytes
-from ..evaluation import CLASSIFICATION, Comparison, MethodResult, format_p
+from ..evaluation import CLASSIFICATION, Comparison, MethodResult
 from .model import MAX_NAME, Model
 from .one_split import Ranking, Result, interval
+from .sentences import WORDING, format_p, notes, verdict
 from .table import Table, listed
 
 FEW = 10
@@ -105,15 +106,15 @@ def announce_folder(name: str, sizes: np.ndarray, facts: Sequence[str], notes: S
 
 def report(comparison: Comparison) -> None:
     """Print the ranking, the verdict and the remarks."""
-    optional = ("fit", comparison.task.headings[1], "dim", "p")
+    optional = ("fit", WORDING[comparison.task.name].headings[1], "dim", "p")
     _print_grid([cells(result) for result in comparison.results], comparison.results, optional)
     scaled = "standardized" if comparison.scale else "unscaled"
     say(
         f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
         f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm"
     )
-    say(comparison.verdict, style="bold")
-    for note in comparison.notes:
+    say(verdict(comparison), style="bold")
+    for note in notes(comparison):
         say(f"  {note}")
 
 
@@ -137,8 +138,8 @@ def _split_cells(result: Result) -> dict[str, str]:
         "accuracy %": f"{100 * result.accuracy:.1f}",
         "dim": str(result.n_components),
         "fit": _duration(result.fit_seconds),
-        "vs raw": "" if result.verdict == "baseline" else interval(result),
-        "verdict": result.verdict,
+        "vs raw": "" if result.status == "baseline" else interval(result),
+        "verdict": result.status,
     }
 
 
@@ -153,7 +154,7 @@ def _print_grid(rows: list[dict[str, str]], results: Sequence[Any], optional: Se
     for name, size in widths.items():
         grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
     for row, result in zip(rows, results, strict=True):
-        grid.add_row(*(row[name] for name in widths), style=STYLES[result.verdict])
+        grid.add_row(*(row[name] for name in widths), style=STYLES[result.status])
     console.print(grid)
     console.print()
 
@@ -161,16 +162,16 @@ def _print_grid(rows: list[dict[str, str]], results: Sequence[Any], optional: Se
 def cells(result: MethodResult) -> dict[str, str]:
     """Return the line of the ranking for a method."""
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
-    baseline, headings = result.verdict == "baseline", result.task.headings
+    baseline, words = result.status == "baseline", WORDING[result.task.name]
     return {
         "method": result.name,
-        headings[0]: result.task.mean_std(result.score),
-        headings[1]: result.task.second_mean_std(result.second_score),
+        words.headings[0]: words.mean_std(result.score),
+        words.headings[1]: words.second_mean_std(result.second_score),
         "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
         "fit": _duration(result.fit_seconds.mean()),
-        "vs raw": "" if baseline else result.task.signed(result.difference),
+        "vs raw": "" if baseline else words.signed(result.difference),
         "p": "" if baseline else format_p(result.p_value),
-        "verdict": result.verdict,
+        "verdict": result.status,
     }
 
 
@@ -180,7 +181,8 @@ def _duration(seconds: float) -> str:
 
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
-    names, held_out, task = model.encoder.feature_names, model.held_out, model.question
+    names, held_out = model.encoder.feature_names, model.held_out
+    words, score = WORDING[model.task], model.question.score_name
     one_split = held_out["folds"] == 1  # of a folder: the held-out rows were not learned from
     rows, folds = ("part of ", "one split") if one_split else ("", f"{held_out['folds']:.0f} folds")
     say(
@@ -189,8 +191,8 @@ def describe(model: Model, path: Path) -> None:
     )
     beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
     say(
-        f"Held out: {model.n_neighbors}-NN {task.said(held_out[task.score_name])} ± {task.figure(held_out['std'])} "
-        f"({folds}); on the raw features {task.figure(held_out[f'raw_{task.score_name}'])}{beaten}"
+        f"Held out: {model.n_neighbors}-NN {words.vote(held_out[score])} ± {words.figure(held_out['std'])} "
+        f"({folds}); on the raw features {words.figure(held_out[f'raw_{score}'])}{beaten}"
     )
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import mode, norm
 
 from ..evaluation import CLASSIFICATION, RAW
+from .sentences import WORDING
 
 MOST_HELD_OUT = 20_000
 LEVEL = 0.95
@@ -57,7 +58,7 @@ class Result:
         return float(np.sqrt(self.accuracy * (1 - self.accuracy) / len(self.right)))
 
     @property
-    def verdict(self) -> str:
+    def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the interval holds 0."""
         if self.name == RAW:
             return "baseline"
@@ -97,27 +98,28 @@ class Ranking:
     @property
     def best(self) -> Result:
         """Return the most accurate result that is shown to be better than the raw features, else that of these."""
-        return next((result for result in self.results if result.verdict == "better"), self.raw)
+        return next((result for result in self.results if result.status == "better"), self.raw)
 
     @property
     def verdict(self) -> str:
         """Return the outcome in one sentence."""
-        task, raw, others = CLASSIFICATION, self.raw, [result for result in self.results if result.name != RAW]
+        words, raw = WORDING[CLASSIFICATION.name], self.raw
+        others = [result for result in self.results if result.name != RAW]
         if not others:
-            return f"{self.n_neighbors}-NN on the raw features is {task.said(raw.accuracy)}; nothing to compare."
+            return f"{self.n_neighbors}-NN on the raw features is {words.vote(raw.accuracy)}; nothing to compare."
         first = others[0] if self.best is raw else self.best
         evidence = (
-            f"{task.figure(first.accuracy)} against {task.figure(raw.accuracy)} of {self.n_held_out} held-out rows, "
+            f"{words.figure(first.accuracy)} against {words.figure(raw.accuracy)} of {self.n_held_out} held-out rows, "
             f"{interval(first)} points"
         )
         if self.best is raw:
             return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
-        return f"{first.name} {task.praise} than the raw features do: {evidence}."
+        return f"{first.name} {words.better} than the raw features do: {evidence}."
 
 
 def interval(result: Result) -> str:
     """Return a difference with its interval in points, e.g. "+1.2 ± 0.3"."""
-    return f"{CLASSIFICATION.signed(result.difference)} ± {100 * result.margin:.1f}"
+    return f"{WORDING[CLASSIFICATION.name].signed(result.difference)} ± {100 * result.margin:.1f}"
 
 
 def judged(finished: Sequence[Result]) -> tuple[Result, ...]:

@@ -46,10 +46,10 @@ def draw_ranking(ranking: Ranking, name: str, path: Path) -> None:
     results = ranking.results[::-1]
     for position, result in enumerate(results):
         ax.errorbar(
-            100 * result.accuracy, position, xerr=100 * result.margin, fmt="o", color=colors[result.verdict], capsize=4
+            100 * result.accuracy, position, xerr=100 * result.margin, fmt="o", color=colors[result.status], capsize=4
         )
     ax.axvline(100 * ranking.raw.accuracy, color="black", linewidth=0.8, linestyle="--", zorder=0)
-    ax.set_yticks(range(len(results)), [f"{r.name}, {r.n_components}-D\n{r.verdict}" for r in results])
+    ax.set_yticks(range(len(results)), [f"{r.name}, {r.n_components}-D\n{r.status}" for r in results])
     ax.set_xlabel(
         f"held-out rows right (%), {ranking.n_neighbors}-NN among {ranking.n_train} rows; bars: the difference from "
         "the raw features, 95%"

@@ -29,12 +29,12 @@ from ..evaluation import (
     Comparison,
     HeldOutMap,
     MethodResult,
-    Task,
     confusion,
     first_repeat,
     held_out_map,
 )
 from .console import cells, rows_of, target_facts
+from .sentences import WORDING, Wording, notes, summary, verdict
 from .table import Table
 
 MAX_POINTS = 1000
@@ -76,14 +76,14 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
 
     pieces = {
         "title": escape(f"nearkin compare {table.name}"),
-        "verdict": escape(comparison.verdict),
+        "verdict": escape(verdict(comparison)),
         "facts": escape(_facts(table)),
         "ranking": _ranking(comparison),
-        "notes": _items([*table.notes, *comparison.notes]),
+        "notes": _items([*table.notes, *notes(comparison)]),
         "methods": _methods(comparison),
         "settings": _settings(comparison, table, command),
         "score": escape(WORDS[table.task]["score"]),
-        "title_of_score": escape(comparison.task.title),
+        "title_of_score": escape(WORDING[table.task].title),
         "colours": escape(WORDS[table.task]["colours"]),
         "confusion_hidden": "" if table.task == CLASSIFICATION.name else "hidden",
         "sample": escape(_sampling(comparison)),
@@ -112,7 +112,7 @@ def _ranking(comparison: Comparison) -> str:
     lines = [cells(result) for result in comparison.results]
     head = "".join(f"<th>{escape(name)}</th>" for name in lines[0])
     body = "".join(
-        f'<tr class="{result.verdict}">' + "".join(f"<td>{escape(cell)}</td>" for cell in line.values()) + "</tr>"
+        f'<tr class="{result.status}">' + "".join(f"<td>{escape(cell)}</td>" for cell in line.values()) + "</tr>"
         for result, line in zip(comparison.results, lines, strict=True)
     )
     return f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
@@ -124,7 +124,7 @@ def _items(lines: Sequence[str]) -> str:
 
 def _methods(comparison: Comparison) -> str:
     described = [result.method for result in comparison.results]
-    return "".join(f"<dt>{escape(method.name)}</dt><dd>{escape(method.summary)}</dd>" for method in described)
+    return "".join(f"<dt>{escape(method.name)}</dt><dd>{escape(summary(method))}</dd>" for method in described)
 
 
 def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> str:
@@ -151,10 +151,10 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> s
 
 def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any]:
     """Return what the pictures show."""
-    task, learned = comparison.task, [result for result in comparison.results if result.name != RAW]
+    words, learned = WORDING[table.task], [result for result in comparison.results if result.name != RAW]
     labels, answers = _answers(table)
     return {
-        "score": {"axis": task.axis, "prefix": task.prefix, "unit": task.unit, "decimals": task.decimals},
+        "score": {"axis": words.axis, "prefix": words.prefix, "unit": words.unit, "decimals": words.decimals},
         "target": _text(table.target),
         "labels": labels,
         "range": [_digits(table.y.min(), 6), _digits(table.y.max(), 6)] if labels is None else None,
@@ -162,10 +162,10 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
         "ranking": [
             {
                 "name": result.name,
-                "verdict": result.verdict,
-                "folds": _scaled(task, result.score),
-                "mean": _scaled(task, result.score.mean()),
-                "std": _scaled(task, result.score.std(ddof=1)),
+                "verdict": result.status,
+                "folds": _scaled(words, result.score),
+                "mean": _scaled(words, result.score.mean()),
+                "std": _scaled(words, result.score.std(ddof=1)),
             }
             for result in comparison.results
         ],
@@ -173,8 +173,8 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
             {
                 "name": name,
                 "dimension": list(scores),
-                "mean": [_scaled(task, score.mean()) for score in scores.values()],
-                "folds": [_scaled(task, score) for score in scores.values()],
+                "mean": [_scaled(words, score.mean()) for score in scores.values()],
+                "folds": [_scaled(words, score) for score in scores.values()],
             }
             for name, scores in curves.items()
         ],
@@ -195,22 +195,22 @@ def _answers(table: Table) -> tuple[list[str] | None, np.ndarray]:
 
 def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
     """Return a sample of the held-out rows of the first fold, with the answers of their neighbours."""
-    task, fold = comparison.task, comparison.folds[0]
+    words, fold = WORDING[table.task], comparison.folds[0]
     seen = held_out_map(
         result.mapping(2),
         table.X,
         table.y,
         fold,
         comparison.n_neighbors,
-        task=task.name,
+        task=table.task,
         unlabelled=result.unlabelled[0],
     )
     shown = _sample(seen, comparison.random_state)
     Z = seen.embedding[shown]
     return {
         "name": result.name,
-        "score": _scaled(task, seen.score),
-        "said": f"{task.said(seen.score)} {task.rows} {len(seen.rows)} held-out rows",
+        "score": _scaled(words, seen.score),
+        "said": f"{words.vote(seen.score)} {words.of_rows} {len(seen.rows)} held-out rows",
         "x": _digits(Z[:, 0]),
         "y": _digits(Z[:, 1]) if Z.shape[1] > 1 else None,
         "row": [_text(table.row_names[row]) for row in seen.rows[shown]],
@@ -266,9 +266,9 @@ def _spectrum(comparison: Comparison, table: Table) -> dict[str, Any] | None:
     }
 
 
-def _scaled(task: Task, values: Any) -> Any:
+def _scaled(words: Wording, values: Any) -> Any:
     """Return scores as they are written, but finer."""
-    return np.round(task.factor * np.asarray(values), task.decimals + 2).tolist()
+    return np.round(words.factor * np.asarray(values), words.decimals + 2).tolist()
 
 
 def _digits(values: Any, digits: int = 4) -> Any:

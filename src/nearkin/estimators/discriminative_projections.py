@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag, svd
@@ -122,6 +122,14 @@ class DiscriminativeProjections(LinearEmbedding):
     >>> DiscriminativeProjections(n_components=2).fit_transform(scale(X), y).shape
     (178, 2)
     """
+
+    compared_as: ClassVar[dict] = {
+        "DP": {
+            "settings": lambda p: [{"n_components": min(p, 50)}],
+            "unlabelled": True,
+            "semi_supervised": True,
+        }
+    }
 
     def __init__(
         self,

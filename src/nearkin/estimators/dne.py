@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -80,6 +80,8 @@ class DNE(SpectralEmbedding):
     >>> DNE(n_components=0.96, n_neighbors=5).fit_transform(scale(X), y).shape
     (178, 9)
     """
+
+    compared_as: ClassVar[dict] = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}
 
     def __init__(self, n_components: Any = None, *, n_neighbors: int = 1, search: Any = "exact") -> None:
         self.n_components = n_components

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._validation import check_n_neighbors
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
@@ -82,6 +82,8 @@ class LDE(SpectralEmbedding):
     >>> LDE(n_components=5).fit_transform(scale(X), y).shape
     (178, 5)
     """
+
+    compared_as: ClassVar[dict] = {"LDE": {}}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._validation import check_n_neighbors
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
@@ -71,6 +71,8 @@ class LFDA(SpectralEmbedding):
     >>> LFDA(n_components=5).fit_transform(scale(X), y).shape
     (178, 5)
     """
+
+    compared_as: ClassVar[dict] = {"LFDA": {}}
 
     def __init__(self, n_components: int | None = None, *, n_neighbors: int = 7, search: Any = "exact") -> None:
         self.n_components = n_components

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -115,6 +115,8 @@ class LMNN(CallbackSupportMixin, LinearEmbedding):
     >>> lmnn.transform(scale(X)).shape
     (178, 13)
     """
+
+    compared_as: ClassVar[dict] = {"LMNN": {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}}
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._validation import check_n_neighbors
 from ..spectral import SpectralResult, ratio_trace
@@ -70,6 +70,8 @@ class LPP(SpectralEmbedding):
     >>> LPP(n_components=2).fit_transform(scale(X)).shape
     (178, 2)
     """
+
+    compared_as: ClassVar[dict] = {"LPP": {"unlabelled": True}}
 
     _needs_labels = False
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._validation import check_n_neighbors
+from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
 from .base import SpectralEmbedding
@@ -65,6 +66,13 @@ class MFA(SpectralEmbedding):
     >>> MFA(n_components=5).fit_transform(scale(X), y).shape
     (178, 5)
     """
+
+    compared_as: ClassVar[dict] = {
+        "MFA": {
+            "settings": lambda p: [{"n_pairs": k} for k in (20, 200)],
+            "memory": lambda sizes: 200.0 * BYTES_PER_NEIGHBOR * sizes.sum(),
+        }
+    }
 
     def __init__(
         self, n_components: int | None = None, *, n_neighbors: int = 5, n_pairs: int = 100, search: Any = "exact"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -176,6 +176,19 @@ class NCA(CallbackSupportMixin, LinearEmbedding):
     >>> nca.objective_ > 0.95  # share of rows that a random near neighbour labels right
     True
     """
+
+    compared_as: ClassVar[dict] = {
+        "NCA": {
+            "settings": lambda p: [{"n_components": min(p, 50)}],
+            "nested": False,
+            "regression": {"target": "continuous"},
+        },
+        "NCA log": {
+            "params": {"objective": "log_likelihood"},
+            "settings": lambda p: [{"n_components": min(p, 50)}],
+            "nested": False,
+        },
+    }
 
     _underway: SGDState | None = None
 

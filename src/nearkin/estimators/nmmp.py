@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._validation import check_n_neighbors
+from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, Status, generalized_eigh, range_basis, trace_ratio
 from ._rows import Rows
 from .base import SpectralEmbedding
+
+
+def _default_edges_bytes(class_sizes: np.ndarray) -> float:
+    return BYTES_PER_NEIGHBOR * float(np.sum(class_sizes * (class_sizes / 2 + 2)))
 
 
 class NMMP(SpectralEmbedding):
@@ -91,6 +96,17 @@ class NMMP(SpectralEmbedding):
     >>> NMMP(n_components=5).fit_transform(scale(X), y).shape
     (178, 5)
     """
+
+    compared_as: ClassVar[dict] = {
+        "NMMP ratio trace": {"params": {"criterion": "ratio_trace"}, "memory": _default_edges_bytes},
+        "NMMP": {
+            "settings": lambda p: [
+                {"n_components": m} for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
+            ],
+            "nested": False,
+            "memory": _default_edges_bytes,
+        },
+    }
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -87,6 +87,8 @@ class RCA(SpectralEmbedding):
     >>> RCA(n_components=2).fit_transform(X, y).shape
     (178, 2)
     """
+
+    compared_as: ClassVar[dict] = {"RCA": {"growth": 1}}
 
     def __init__(self, n_components: int | None = None, *, target: str = "classes") -> None:
         self.n_components = n_components

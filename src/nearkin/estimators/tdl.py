@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -132,6 +132,16 @@ class TDL(TransductiveEmbedding):
     >>> tdl.embedding_.shape, tdl.transform(X[1000:]).shape
     ((1000, 10), (797, 10))
     """
+
+    compared_as: ClassVar[dict] = {
+        "TDL": {
+            "params": {"n_components": 20},  # of a graph, not of the features: there may be more than these
+            "max_components": lambda p, n_classes: 20,
+            "growth": 1,  # from the 1,000 rows of a pilot, which are solved densely, to the Lanczos iteration of many
+            "unlabelled": True,
+            "semi_supervised": True,
+        }
+    }
 
     def __init__(
         self,

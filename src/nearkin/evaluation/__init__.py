@@ -1,10 +1,10 @@
 """Which learned metric makes nearest neighbours right? A held-out comparison that may answer "none".
 
-Every method is judged by the same k-NN vote (of numbers, the mean) on the same held-out rows. Whatever a method leaves
-open (its dimension, DNE's k) is chosen by validation inside the training rows; scaling is learned there, too. The
-differences to k-NN on the raw features are paired by fold, and tested by the corrected resampled t-test (folds share
-training rows, so their differences are not independent; Nadeau and Bengio 2003) with Holm's correction for the number
-of methods.
+Every method is scored by the same k-NN vote (for numbers, their mean) on the same held-out rows. Whatever a method
+leaves open (its dimension, DNE's k) is chosen by validation inside the training rows; scaling is learned there, too.
+The differences to k-NN on the raw features are paired by fold, and tested by the corrected resampled t-test (folds
+share training rows, so their differences are not independent; Nadeau and Bengio 2003) with Holm's correction for the
+number of methods.
 
 Rows may lack a label: the others are held out and vote, as if alone; methods that can learn from all rows do so, and
 are ranked beside those that cannot.
@@ -18,12 +18,9 @@ from .embeddings import same_class_among as same_class_among
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import default_methods as default_methods
-from .methods import regression_methods as regression_methods
-from .methods import semi_supervised_methods as semi_supervised_methods
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
-from .statistics import format_p as format_p
 from .statistics import holm as holm
 from .task import CLASSIFICATION as CLASSIFICATION
 from .task import REGRESSION as REGRESSION

@@ -1,11 +1,11 @@
-"""The rules that every method is judged by: who is held out, what is chosen where, what a method may cost."""
+"""How every method is evaluated: which rows are held out, what is chosen where, what a method may cost."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from .methods import DIMENSIONS, RAW, Method, Params
 from .results import Fold, MethodResult
 from .task import CLASSIFICATION, PILOT_ROWS, Task
 
-# What a method may raise on a table that does not suit it; it is skipped then, and the reason is told.
+# What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 INNER_SPLITS = 3
 # Up to so many features the matrices are so small that BLAS threads cost more than they give: on two cores, twice the
@@ -33,6 +33,8 @@ INNER_SPLITS = 3
 FEW_FEATURES = 500
 FEW_ROWS = 2000
 NO_ROWS = np.arange(0)
+
+Progress = Callable[[str, int, int], None]
 
 
 class Skipped(Exception):  # noqa: N818 - not an error
@@ -54,7 +56,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules that every method is judged by: only rows with a label are held out, and only they vote.
+    """The rules for every method: only rows with a label are held out, and only they vote.
 
     `unlabelled` are the other rows: those that have no label, or fewer. All other row numbers are of labelled rows.
     """
@@ -78,26 +80,25 @@ class Protocol:
         return known_labels(self.y, rows)
 
     def beside(self, method: Method, rows: np.ndarray) -> np.ndarray:
-        """Return the rows without a label that the method learns from beside these: of groups held out it sees none."""
+        """Return the rows without a label that the method learns from beside these: none of a group held out."""
         if not method.unlabelled or len(self.unlabelled) == 0 or self.groups is None:
             return self.unlabelled if method.unlabelled else NO_ROWS
         held_out = np.setdiff1d(self.labelled, rows)
         return self.unlabelled[~np.isin(self.groups[self.unlabelled], self.groups[held_out])]
 
-    def folds(self, n_splits: int, n_repeats: int, notes: list[str]) -> list[Fold]:
-        """Return the outer folds; as many as the rows allow, and say so where these are fewer than asked for."""
-        rows = self.labelled
-        possible, reason = self.task.most_folds(self.target(rows), self._groups(rows))
-        if possible < n_splits:
-            counted = ", counting those with a label" if len(self.unlabelled) else ""
-            notes.append(f"{n_splits} folds reduced to {possible}: {reason}{counted}.")
+    def most_folds(self) -> tuple[int, str]:
+        """Return into how many folds the rows with a label can be cut, and what limits it."""
+        return self.task.most_folds(self.target(self.labelled), self._groups(self.labelled))
+
+    def folds(self, n_splits: int, n_repeats: int) -> list[Fold]:
+        """Return the outer folds."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_repeats)
-        folds = [fold for seed in seeds for fold in self._splits(rows, min(n_splits, possible), seed)]
+        folds = [fold for seed in seeds for fold in self._splits(self.labelled, n_splits, seed)]
         for number, (_, test) in enumerate(folds, start=1):
             if not self.task.can_score(self.target(test)):
                 raise ValueError(
-                    f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold {number}, where "
-                    f"{self.task.headings[0]} has no meaning: give fewer folds, or larger groups."
+                    f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold {number}, where R² has no "
+                    "meaning: give fewer folds, or larger groups."
                 )
         return folds
 
@@ -110,7 +111,7 @@ class Protocol:
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
         splitter = self.task.splitter(n_splits, self.groups is not None, seed)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The least populated class")  # said in the notes
+            warnings.filterwarnings("ignore", "The least populated class")  # `Comparison.reduced` holds it
             splits = list(splitter.split(rows, self.target(rows), self._groups(rows)))
         return [(rows[train], rows[test]) for train, test in splits]
 
@@ -127,17 +128,13 @@ class Protocol:
         return Pipeline([*steps, ("vote", self.task.vote(self.n_neighbors))])
 
     def fit(self, pipeline: Pipeline, method: Method, rows: np.ndarray) -> Pipeline:
-        """Fit scaler, map and vote; the rows vote."""
-        X, y = self.X[rows], self.target(rows)
-        if len(self.beside(method, rows)) == 0:
-            return pipeline.fit(X, y)
-        pipeline[-1].fit(self.fit_map(pipeline[:-1], method, rows).transform(X), y)
-        return pipeline
-
-    def fit_map(self, maps: Pipeline, method: Method, rows: np.ndarray) -> Pipeline:
-        """Fit scaler and map on the rows and, where the method can learn from them, on those without a label."""
+        """Fit scaler and map on the rows and those beside them, and the vote on the rows."""
         others, y = self.beside(method, rows), self.target(rows)
-        return fit_partly(maps, self.X, y, rows, others, self.task)
+        if len(others) == 0:
+            return pipeline.fit(self.X[rows], y)
+        maps = fit_partly(pipeline[:-1], self.X, y, rows, others, self.task)
+        pipeline[-1].fit(maps.transform(self.X[rows]), y)
+        return pipeline
 
     def few_threads(self) -> threadpool_limits:
         """Return a context in which small problems are solved by a single thread."""
@@ -146,59 +143,44 @@ class Protocol:
 
     def choose(self, method: Method, rows: np.ndarray) -> Params:
         """Return the parameters with the highest mean score on inner folds of the rows; of equals the smallest."""
-        settings = method.settings(self.X.shape[1])
-        folds = self.inner_folds(rows)
+        settings, folds = method.settings(self.X.shape[1]), self.inner_folds(rows)
         if not method.leaves_choice(self.X.shape[1]) or not folds:
             return settings[0]
         scores: dict[tuple[int, int | None], list[float]] = {}
         for train, test in folds:
             for number, setting in enumerate(settings):
-                for m, score in self._scores_by_dimension(method, setting, train, test).items():
-                    scores.setdefault((number, m), []).append(score)
+                curve = self.curve(method, setting, train, test)
+                for m, score in curve.items():  # None: all dimensions, which may be fewer in another fold
+                    scores.setdefault((number, None if m == max(curve) else m), []).append(score)
         complete = {key: round(np.mean(values), 12) for key, values in scores.items() if len(values) == len(folds)}
-        number, m = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0]))
-        return settings[number] | ({} if m is None else {"n_components": m})
-
-    def _scores_by_dimension(
-        self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray
-    ) -> dict[int | None, float]:
-        """Return the score for every number of leading dimensions; None stands for all of them."""
-        scores = self.curve(method, setting, train, test)
-        return {(None if m == max(scores) else m): score for m, score in scores.items()}
+        number, best = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0]))
+        return settings[number] | ({} if best is None else {"n_components": best})
 
     def curve(self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray) -> dict[int, float]:
         """Return the score on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
         *maps, (_, vote) = self.pipeline(method, setting).steps
-        mapping, y_train, y_test = self.fit_map(Pipeline(maps), method, train), self.target(train), self.target(test)
+        y_train, y_test = self.target(train), self.target(test)
+        mapping = fit_partly(Pipeline(maps), self.X, y_train, train, self.beside(method, train), self.task)
         Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
-        every = Z_train.shape[1]
-        cuts = [m for m in DIMENSIONS if m < every] if method.nested and method.estimator is not None else []
-        return {
-            m: vote.fit(Z_train[:, :m], y_train).score(Z_test[:, :m], y_test) for m in [*cuts, every]
-        }  # fmt: skip
+        full = Z_train.shape[1]
+        cuts = [m for m in DIMENSIONS if m < full] if method.nested and method.estimator is not None else []
+        return {m: vote.fit(Z_train[:, :m], y_train).score(Z_test[:, :m], y_test) for m in [*cuts, full]}
 
 
 def fit_partly(maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task) -> Any:
     """Fit on rows, whose labels y are, and on others that have none."""
     if len(others) == 0:
-        return maps.fit(taken(X, rows), y)
-    return maps.fit(taken(X, np.append(rows, others)), task.with_unknown(y, len(others)))
+        return maps.fit(take_rows(X, rows), y)
+    return maps.fit(take_rows(X, np.append(rows, others)), task.with_unknown(y, len(others)))
 
 
-def taken(X: Any, rows: np.ndarray) -> Any:
+def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Return rows of an array or a DataFrame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def evaluate(
-    method: Method,
-    protocol: Protocol,
-    folds: list[Fold],
-    budget: Budget,
-    notes: list[str],
-    progress: Callable[[str, int, int], None],
-) -> MethodResult:
-    """Return what the method does on every fold, or raise `Skipped`."""
+def evaluate(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget, progress: Progress) -> MethodResult:
+    """Return the result of the method on every fold, or raise `Skipped`."""
     start = time.perf_counter()
     rows = []
     progress(method.name, 0, len(folds))
@@ -207,79 +189,70 @@ def evaluate(
         if method.name != RAW:
             _check_budget(method, protocol, folds, budget)
         for done, fold in enumerate(folds, start=1):
-            rows.append(_judge_fold(method, protocol, fold))
+            try:
+                rows.append(_evaluate_fold(method, protocol, fold))
+            except FAILURES as error:
+                if method.name == RAW:
+                    raise
+                raise Skipped(str(error).partition("\n")[0]) from error
             progress(method.name, done, len(folds))
             if method.name != RAW and done < len(folds):
                 budget.check_seconds((time.perf_counter() - start) * len(folds) / done)
-    notes.extend(_summarized(method.name, caught))
     score, second, dimension, params, seconds, predictions = zip(*rows, strict=True)
+    n_classes = len(protocol.task.sizes(protocol.target(protocol.labelled)))
+    messages = Counter(str(warning.message) for warning in caught)
     return MethodResult(
-        protocol.task,
-        method,
-        np.array(score),
-        np.array(second),
-        np.array(dimension),
-        params,
-        np.array(seconds),
-        predictions,
-        protocol.pipeline(method, params[0]),
-        method.most(protocol.X.shape[1], len(protocol.task.sizes(protocol.target(protocol.labelled)))),
-        tuple(protocol.beside(method, train) for train, _ in folds),
+        task=protocol.task,
+        method=method,
+        score=np.array(score),
+        second_score=np.array(second),
+        dimension=np.array(dimension),
+        params=params,
+        fit_seconds=np.array(seconds),
+        predictions=predictions,
+        pipeline=protocol.pipeline(method, params[0]),
+        max_components=method.max_components(protocol.X.shape[1], n_classes),
+        unlabelled=tuple(protocol.beside(method, train) for train, _ in folds),
+        # the dimensions tried may exceed the rank of a fold: harmless
+        warnings={text: n for text, n in messages.items() if not text.startswith("n_components=")},
     )
 
 
-def _judge_fold(method: Method, protocol: Protocol, fold: Fold) -> tuple[float, float, int, Params, float, np.ndarray]:
+def _evaluate_fold(
+    method: Method, protocol: Protocol, fold: Fold
+) -> tuple[float, float, int, Params, float, np.ndarray]:
     train, test = fold
-    try:
-        params = protocol.choose(method, train)
-        model = protocol.pipeline(method, params)
-        start = time.perf_counter()
-        protocol.fit(model, method, train)
-        seconds = time.perf_counter() - start
-        predicted = model.predict(protocol.X[test])
-    except FAILURES as error:
-        if method.name == RAW:
-            raise
-        raise Skipped(str(error).partition("\n")[0]) from error
+    params = protocol.choose(method, train)
+    model = protocol.pipeline(method, params)
+    start = time.perf_counter()
+    protocol.fit(model, method, train)
+    seconds = time.perf_counter() - start
+    predicted = model.predict(protocol.X[test])
     score, second = protocol.task.scores(protocol.target(test), predicted)
     return score, second, model[-1].n_features_in_, params, seconds, predicted
 
 
 def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget) -> None:
-    """Raise `Skipped` when a method is expected to need too much, before it does."""
-    train = folds[0][0]
+    """Raise `Skipped` when a method is expected to need too much, before it does: by a pilot on about 1,000 rows."""
+    train, p = folds[0][0], protocol.X.shape[1]
     n_bytes = method.memory(protocol.task.sizes(protocol.target(train)))
     if n_bytes > budget.n_bytes:
         raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
-    p = protocol.X.shape[1]
-    settings = method.settings(p)
-    fits = len(folds) * (1 + INNER_SPLITS * len(settings) * method.leaves_choice(p))
     pilot, others = protocol.task.pilot_rows(protocol.y, train), protocol.beside(method, train)
     few = np.random.default_rng(0).permutation(others)[: max(PILOT_ROWS - len(pilot), 0)]
-    growth = ((len(train) + len(others)) / (len(pilot) + len(few))) ** method.growth
-    seconds = _pilot_seconds(method, settings[-1], replace(protocol, groups=None, unlabelled=few), pilot)
-    budget.check_seconds(fits * seconds * growth)
-
-
-def _pilot_seconds(method: Method, params: Params, protocol: Protocol, rows: np.ndarray) -> float:
-    """Return the time of a fit, the quicker of two (the first also warms up); 0 if it fails, for the folds to judge."""
-    seconds, pipeline = [], protocol.pipeline(method, params)
-    for _ in range(2):
+    settings, small = method.settings(p), replace(protocol, groups=None, unlabelled=few)
+    pipeline, seconds = protocol.pipeline(method, settings[-1]), np.inf
+    for _ in range(2):  # the first fit also warms up
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                protocol.fit(pipeline, method, rows)
-        except FAILURES:
-            return 0.0
-        seconds.append(time.perf_counter() - start)
-        if seconds[0] > 1:
+                small.fit(pipeline, method, pilot)
+        except FAILURES:  # the folds show why
+            return
+        seconds = min(seconds, time.perf_counter() - start)
+        if seconds > 1:
             break
-    return min(seconds)
-
-
-def _summarized(name: str, caught: list[warnings.WarningMessage]) -> Iterator[str]:
-    """Yield each distinct warning once, with how often it came."""
-    for text, count in Counter(str(warning.message) for warning in caught).items():
-        if "were requested, but only" not in text:  # dimensions tried may exceed a fold's rank: harmless
-            yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"
+    growth = ((len(train) + len(others)) / (len(pilot) + len(few))) ** method.growth
+    fits = len(folds) * (1 + INNER_SPLITS * len(settings) * method.leaves_choice(p))
+    budget.check_seconds(fits * seconds * growth)

@@ -1,9 +1,9 @@
-"""What a comparison found: figures for every fold, a ranking and a verdict that may be "none"."""
+"""What a comparison found: figures for every fold, and a ranking in which no method need be better than none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from .methods import RAW, Method, Params
-from .statistics import corrected_resampled_t_test, format_p, holm
+from .statistics import corrected_resampled_t_test, holm
 from .task import Task
 
 SIGNIFICANCE = 0.05
@@ -21,7 +21,7 @@ Fold = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What one method did on every held-out fold, and how it stands against the raw features.
+    """The scores of a method on every held-out fold, and its difference from the raw features.
 
     Attributes
     ----------
@@ -45,6 +45,8 @@ class MethodResult:
         Largest number of components that the method has for this table.
     unlabelled : tuple of ndarray
         Row numbers without a label that each fold learned from; none of a method that cannot, or where all have one.
+    warnings : dict of str to int
+        The distinct warnings, and how often each came.
     difference : float
         Mean score minus that of the raw features, paired by fold.
     p_value : float
@@ -62,6 +64,7 @@ class MethodResult:
     pipeline: Pipeline
     max_components: int
     unlabelled: tuple[np.ndarray, ...]
+    warnings: dict[str, int] = field(default_factory=dict)
     difference: float = 0.0
     p_value: float = float("nan")
 
@@ -102,8 +105,8 @@ class MethodResult:
         return clone(self.pipeline[:-1]).set_params(map__n_components=m)
 
     @property
-    def verdict(self) -> str:
-        """Return "baseline", "better", "worse", or "unclear" where the difference may be luck."""
+    def status(self) -> str:
+        """Return "baseline", "better", "worse", or "unclear" where the difference may be chance."""
         if self.name == RAW:
             return "baseline"
         if not self.p_value < SIGNIFICANCE:
@@ -122,8 +125,11 @@ class Comparison:
     winner : Pipeline or None
         The best method that is shown to beat the raw features, else k-NN on the raw features; settings chosen by
         validation on all rows, then fitted on all rows. None after an interruption.
-    notes : tuple of str
-        What was skipped, reduced or remarked, one line each.
+    methods : tuple of str
+        All methods in the order in which they ran.
+    skipped : dict of method name to reason
+    reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
+        What the rows do not allow: fewer folds, or neighbours.
     n_neighbors : int
         k of the vote.
     folds : tuple of (training rows, held-out rows)
@@ -131,21 +137,26 @@ class Comparison:
     scale : bool
     random_state : int
     n_unlabelled : int
-        Rows without a label: no method is judged by them; `results` tells who learned from them.
+        Rows without a label: these are never held out; `results` holds who learned from them.
+    classes : ndarray
+        The sorted classes; empty for a regression.
     """
 
     results: tuple[MethodResult, ...]
     winner: Pipeline | None
-    notes: tuple[str, ...]
+    methods: tuple[str, ...]
+    skipped: dict[str, str]
+    reduced: dict[str, tuple[int, str]]
     n_neighbors: int
     folds: tuple[Fold, ...]
     scale: bool
     random_state: int
-    n_unlabelled: int = 0
+    n_unlabelled: int
+    classes: np.ndarray
 
     @property
     def task(self) -> Task:
-        """Return what the neighbours were asked for."""
+        """Return what was predicted."""
         return self.results[0].task
 
     @property
@@ -167,37 +178,33 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Return the outcome in one sentence."""
-        task, raw, methods = self.task, self[RAW], [result for result in self.results if result.name != RAW]
-        if not methods:
-            return f"{self.n_neighbors}-NN on the raw features is {task.said(raw.score.mean())}; nothing to compare."
-        first = methods[0] if self.best is raw else self.best
-        p = format_p(first.p_value)
-        evidence = (
-            f"{task.prefix}{task.figure(first.score.mean())} against {task.figure(raw.score.mean())} {task.rows} "
-            f"held-out rows, {task.signed(first.difference)}{task.points}, "
-            f"p {p if p.startswith('<') else '= ' + p} after Holm over {len(methods)} method{'s' * (len(methods) > 1)}"
-        )
-        if self.best is raw:
-            return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
-        return f"{first.name} {task.praise} than the raw features do: {evidence}."
+        """Return the winner with its score, and what it stands against."""
+        best, score = self.best, self.task.score_name
+        if best.name != RAW:
+            return (
+                f"{best.name}: {score} {best.score.mean():.3f}, {best.difference:+.3f} to {RAW}, p = {best.p_value:.2g}"
+            )
+        return f"{RAW}: {score} {best.score.mean():.3f}, no method is shown to be better"
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method (needs pandas)."""
         import pandas as pd
 
+        def deviation(values: np.ndarray) -> float:
+            return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
         return pd.DataFrame(
             {
                 "method": [r.name for r in self.results],
                 self.task.score_name: [r.score.mean() for r in self.results],
-                f"{self.task.score_name}_std": [_std(r.score) for r in self.results],
+                f"{self.task.score_name}_std": [deviation(r.score) for r in self.results],
                 self.task.second_name: [r.second_score.mean() for r in self.results],
-                f"{self.task.second_name}_std": [_std(r.second_score) for r in self.results],
+                f"{self.task.second_name}_std": [deviation(r.second_score) for r in self.results],
                 "dimension": [float(np.median(r.dimension)) for r in self.results],
                 "fit_seconds": [r.fit_seconds.mean() for r in self.results],
                 "difference": [r.difference for r in self.results],
                 "p_value": [r.p_value for r in self.results],
-                "verdict": [r.verdict for r in self.results],
+                "status": [r.status for r in self.results],
             }
         )
 
@@ -209,18 +216,14 @@ def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[Met
     resolution = raw.task.resolution(raw.score, n_test)
     others = [result for result in finished if result.name != RAW]
     p_values = holm([corrected_resampled_t_test(r.score - raw.score, n_train, n_test, resolution) for r in others])
-    judged = [
+    tested = [
         replace(result, difference=float(np.mean(result.score - raw.score)), p_value=p_value)
         for result, p_value in zip(others, p_values, strict=True)
     ]
-    return tuple(sorted([raw, *judged], key=lambda result: -result.score.mean()))
+    return tuple(sorted([raw, *tested], key=lambda result: -result.score.mean()))
 
 
 def best_result(results: Sequence[MethodResult]) -> MethodResult:
     """Return the first result that is shown to be better than the raw features, else that of the raw features."""
-    better = [result for result in results if result.verdict == "better"]
+    better = [result for result in results if result.status == "better"]
     return better[0] if better else next(result for result in results if result.name == RAW)
-
-
-def _std(values: np.ndarray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else 0.0

@@ -1,4 +1,4 @@
-"""Is a difference more than luck? Tests for scores that were paired by fold."""
+"""Is a difference more than chance? Tests for scores that were paired by fold."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ def corrected_resampled_t_test(
     variance = max(differences.var(ddof=1), step**2 / 12)
     statistic = differences.mean() / np.sqrt((1 / J + n_test / n_train) * variance)
     return float(2 * student.sf(abs(statistic), J - 1))
-
-
-def format_p(p_value: float) -> str:
-    """Return a p-value with two digits, or "<0.001"."""
-    return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

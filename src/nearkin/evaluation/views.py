@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +13,13 @@ from sklearn.metrics import confusion_matrix
 from .._labels import known_labels
 from .._validation import as_rows
 from .methods import DIMENSIONS, RAW, Params
-from .protocol import FAILURES, NO_ROWS, Protocol, fit_partly, taken
+from .protocol import FAILURES, NO_ROWS, Progress, Protocol, fit_partly, take_rows
 from .results import Comparison, Fold, MethodResult
 from .task import CLASSIFICATION, named_task
 
 
 def score_by_dimension(
-    comparison: Comparison, X: Any, y: Any, *, progress: Callable[[str, int, int], None] | None = None
+    comparison: Comparison, X: Any, y: Any, *, progress: Progress = lambda *_: None
 ) -> dict[str, dict[int, np.ndarray]]:
     """Return the held-out score of every method for each number of dimensions, on the folds of the first repeat.
 
@@ -29,7 +28,7 @@ def score_by_dimension(
     comparison : Comparison
     X, y
         What was compared on.
-    progress : callable, default=None
+    progress : callable
         Called as `progress(method name, folds done, folds)`.
 
     Returns
@@ -52,8 +51,7 @@ def score_by_dimension(
             beside = replace(protocol, unlabelled=result.unlabelled[number])
             with protocol.few_threads():
                 by_fold.append(_fold_curve(result, params, beside, fold))
-            if progress is not None:
-                progress(f"{result.name}, dimensions", number + 1, len(folds))
+            progress(f"{result.name}, dimensions", number + 1, len(folds))
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves
@@ -71,7 +69,7 @@ def _fold_curve(result: MethodResult, params: Params, protocol: Protocol, fold: 
     scores: dict[int, float] = {}
     for setting in settings:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # told in the comparison's notes already
+            warnings.simplefilter("ignore")  # `MethodResult.warnings` holds them
             try:
                 scores |= protocol.curve(method, setting, train, test)
             except FAILURES:  # a dimension that these rows do not have
@@ -131,9 +129,9 @@ def held_out_map(
     """
     y = np.asarray(y)
     train, test = fold
-    y_train, asked = known_labels(y, train), named_task(task)
-    fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, asked)
-    Z_train, Z_test = (np.asarray(fitted.transform(taken(X, rows)))[:, :2] for rows in (train, test))
-    vote = asked.vote(n_neighbors).fit(Z_train, y_train)
+    y_train, target = known_labels(y, train), named_task(task)
+    fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, target)
+    Z_train, Z_test = (np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test))
+    vote = target.vote(n_neighbors).fit(Z_train, y_train)
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
     return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, known_labels(y, test))))
