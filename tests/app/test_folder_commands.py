@@ -17,19 +17,23 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
-from nearkin.app import distributed as app_distributed
-from nearkin.app import mapped_folder
 from nearkin.app.cli import main
-from nearkin.app.mapped_folder import map_file, without_voters
-from nearkin.app.model_file import load_model
+from nearkin.app.encoder import numbers_only
+from nearkin.app.model import new_model, with_voters
+from nearkin.app.model_file import load_model, save_model
 from nearkin.app.one_split import held_out_rows
-from nearkin.app.output import whole_folder
+from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
 from nearkin.app.table import TableError
-from nearkin.dask import DaskDNE
 from nearkin.evaluation import RAW
 
 distributed = pytest.importorskip("distributed")
+
+from nearkin.app import cluster as app_cluster  # noqa: E402 - needs Dask
+from nearkin.app import folder_comparison  # noqa: E402
+from nearkin.app.cluster import map_file, map_folder  # noqa: E402
+from nearkin.app.folder_comparison import FolderComparison  # noqa: E402
+from nearkin.dask import DaskDNE  # noqa: E402
 
 FEATURES = [f"e{j}" for j in range(8)]
 N = 900
@@ -55,26 +59,27 @@ def address():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, address):
-    """A folder, all its rows, and a model that was learned from it; the printed ranking, and the remarks."""
+def made(tmp_path_factory):
+    """A folder of Parquet files, all its rows, and a model that was fitted to them."""
     folder = tmp_path_factory.mktemp("folders")
     parts = [rows_of(n, seed) for seed, n in enumerate((300, 350, 250))]
     (folder / "many").mkdir()
     for number, part in enumerate(parts):
         part.to_parquet(folder / "many" / f"part-{number}.parquet", index=False, row_group_size=100)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        keep_methods(patch, RAW, "PCA", "DNE")
-        assert (
-            main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m.safetensors", "--seed", "3"])
-            == 0
-        )
-    return folder, pd.concat(parts, ignore_index=True)
+    rows = pd.concat(parts, ignore_index=True)
+    X, (classes, codes) = rows[FEATURES].to_numpy(), np.unique(rows["kind"].to_numpy(str), return_inverse=True)
+    scaler = StandardScaler().fit(X)
+    steps = [scaler, DNE(4).fit(scaler.transform(X), codes)]
+    figures = {"accuracy": 0.9, "std": 0.01, "raw_accuracy": 0.8, "folds": 1.0, "p_value": 0.001}
+    header = {"task": "classification", "method": "DNE", "n_neighbors": 3, "n_rows": N, "held_out": figures}
+    model = new_model(steps, numbers_only(FEATURES), classes=classes.tolist(), target="kind", table="many", **header)
+    save_model(with_voters(model, model.transform(X), np.arange(N), codes), folder / "m.safetensors")
+    return folder, rows
 
 
 def keep_methods(patch, *names):
-    everything = app_distributed.Contest._methods
-    patch.setattr(app_distributed.Contest, "_methods", lambda self: {name: everything(self)[name] for name in names})
+    methods = FolderComparison._methods
+    patch.setattr(FolderComparison, "_methods", lambda self: {name: methods(self)[name] for name in names})
 
 
 @pytest.fixture
@@ -91,6 +96,7 @@ def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, address):
     assert main(["compare", "many", "--target", "kind", "--dask", address, "--seed", "3"]) == 0
     out, err = capsys.readouterr()
@@ -114,16 +120,16 @@ def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, 
     assert (here / "many-nearkin.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_model_holds_the_training_rows_and_their_labels(made, here):
-    model = load_model(here / "m.safetensors")
-    rows = made[1]
+@pytest.mark.slow
+def test_the_model_holds_the_training_rows_and_their_labels(made, here, capsys, address):
+    options = ["--dask", address, "--save", "new.safetensors", "--seed", "3"]
+    assert main(["compare", "many", "--target", "kind", *options]) == 0
+    model, rows = load_model(here / "new.safetensors"), made[1]
     assert (model.method, model.n_components, model.n_rows, model.table) == ("DNE", 4, N, "many")
-    np.testing.assert_array_equal(model.arrays["rows"], np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
-    np.testing.assert_array_equal(
-        np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[model.arrays["rows"]]
-    )
-    Z = model.transform(rows[FEATURES].to_numpy()[model.arrays["rows"]])
-    np.testing.assert_allclose(model.voters, Z, atol=1e-4)
+    voters = model.arrays["rows"]
+    np.testing.assert_array_equal(voters, np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
+    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[voters])
+    np.testing.assert_allclose(model.voters, model.transform(rows[FEATURES].to_numpy()[voters]), atol=1e-4)
     assert model.held_out["folds"] == 1
     assert model.held_out["accuracy"] > model.held_out["raw_accuracy"]
 
@@ -137,9 +143,9 @@ def test_the_model_works_like_any_other(made, here, capsys):
     assert "(one split); on the raw features" in out
 
 
+@pytest.mark.slow
 def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeypatch):
-    monkeypatch.setattr(app_distributed, "MOST_VOTERS", 100)
-    monkeypatch.setattr("nearkin.app.folder_commands.MOST_VOTERS", 100)
+    monkeypatch.setattr(folder_comparison, "MOST_VOTERS", 100)
     assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "few.safetensors"]) == 0
     assert "learned from the 720 training rows, of which 100 evenly drawn vote" in capsys.readouterr().out
     model = load_model(here / "few.safetensors")
@@ -150,6 +156,7 @@ def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeyp
     )
 
 
+@pytest.mark.slow
 def test_no_scaling_and_more_votes(here, capsys, address):
     options = ["--no-scaling", "--neighbors", "9", "--picture", "p.png", "-q"]
     assert main(["compare", "many", "--target", "kind", "--dask", address, *options]) == 0
@@ -159,6 +166,7 @@ def test_no_scaling_and_more_votes(here, capsys, address):
     assert names_in(here) == ["m.safetensors", "many", "p.png"]
 
 
+@pytest.mark.slow
 def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeypatch):
     def refuse(self, X, y, client):
         raise ValueError("X is not to my taste.\nAnd more")
@@ -182,6 +190,7 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
         (distributed.KilledWorker("task", None, 3), "workers died again and again, most likely for want of memory"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_finished_outlives_a_method_that_fails(here, capsys, address, monkeypatch, error, message):
     def fail(*arguments, **keywords):
         raise error
@@ -191,11 +200,12 @@ def test_what_is_finished_outlives_a_method_that_fails(here, capsys, address, mo
     out = capsys.readouterr().out
     assert f"  DNE skipped: {message}" in out
     assert re.search(r"^raw k-NN +\d", out, re.MULTILINE)
-    monkeypatch.setattr("nearkin.dask._votes.nearest_labels", fail)
+    monkeypatch.setattr("nearkin.app.folder_comparison.nearest_labels", fail)
     assert main(["compare", "many", "--target", "kind", "--dask", address]) == 2
     assert f"raw k-NN skipped: {message}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypatch):
     def interrupt(self, X, y, client):
         raise KeyboardInterrupt
@@ -206,6 +216,7 @@ def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypa
     assert names_in(here) == ["m.safetensors", "many"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", "/"])
 def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suffix):
     assert main(["transform", "m.safetensors", "many" + suffix, "-o", "short" + suffix, "--dask", address]) == 0
@@ -221,6 +232,7 @@ def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suf
     np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 0
     err = capfd.readouterr().err
@@ -233,11 +245,11 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
 
 
 def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
-    monkeypatch.setattr(mapped_folder, "ROWS_PER_GROUP", 150)
+    monkeypatch.setattr(app_cluster, "ROWS_PER_GROUP", 150)
     monkeypatch.setattr("nearkin.app.parquet_table.CELLS_PER_BLOCK", 80 * 8)
     monkeypatch.setattr("nearkin.app.parquet_table.MIN_ROWS_PER_BATCH", 1)
     model = load_model(here / "m.safetensors")
-    map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", without_voters(model))
+    map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", model)
     about = parquet.read_metadata(here / "out.parquet")
     assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [180, 170]
     assert names_in(here) == ["m.safetensors", "many", "out.parquet"]
@@ -246,6 +258,7 @@ def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_an_empty_file_becomes_an_empty_file(made, here, address):
     (here / "some").mkdir()
     rows = made[1][FEATURES]
@@ -255,14 +268,15 @@ def test_an_empty_file_becomes_an_empty_file(made, here, address):
     assert [len(pd.read_parquet(path)) for path in sorted((here / "short").iterdir())] == [10, 0]
 
 
+@pytest.mark.slow
 def test_what_a_dead_worker_left_is_cleared_away(here, address, monkeypatch):
-    started = app_distributed.cluster
+    started = app_cluster.cluster
 
     def left(address):
         (here / "short.part" / "part-0.parquet.0123").touch()
         return started(address)
 
-    monkeypatch.setattr("nearkin.app.folder_commands.cluster", left)
+    monkeypatch.setattr("nearkin.app.cluster.cluster", left)
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask", address]) == 0
     assert names_in(here / "short") == [f"part-{number}.parquet" for number in range(3)]
 
@@ -278,6 +292,7 @@ def bad_folder(rows):
         some[FEATURES].to_parquet(f"bad/{name}.parquet")
 
 
+@pytest.mark.slow
 def test_a_transform_that_fails_leaves_nothing(made, here, capsys, address):
     bad_folder(made[1])
     assert main(["transform", "m.safetensors", "bad", "-o", "short", "--dask", address]) == 2
@@ -286,11 +301,12 @@ def test_a_transform_that_fails_leaves_nothing(made, here, capsys, address):
     assert names_in(here) == ["bad", "m.safetensors", "many"]
 
 
+@pytest.mark.slow
 def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nearkin.app.folder_commands.map_folder", interrupt)
+    monkeypatch.setattr("nearkin.app.cluster.map_folder", interrupt)
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask", address]) == 130
     assert names_in(here) == ["m.safetensors", "many"]
 
@@ -305,7 +321,7 @@ def test_the_folder_of_a_failed_command_goes_though_a_task_still_writes(here, mo
             folder.mkdir()
 
     monkeypatch.setattr(shutil, "rmtree", disturbed)
-    with pytest.raises(ZeroDivisionError), whole_folder(here / "short"):
+    with pytest.raises(ZeroDivisionError), atomic_folder(here / "short"):
         raise ZeroDivisionError
     assert len(calls) == 2
     assert names_in(here) == ["m.safetensors", "many"]
@@ -313,7 +329,7 @@ def test_the_folder_of_a_failed_command_goes_though_a_task_still_writes(here, mo
 
 def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
     message = r"short: what was written cannot be moved there .*: it is complete in .*short\.part, rename it"
-    with pytest.raises(TableError, match=message), whole_folder(here / "short"):
+    with pytest.raises(TableError, match=message), atomic_folder(here / "short"):
         (here / "short" / "of another").mkdir(parents=True)
     assert names_in(here) == ["m.safetensors", "many", "short", "short.part"]
 
@@ -326,24 +342,9 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
 
     model = load_model(here / "m.safetensors")
     with pytest.raises(KeyboardInterrupt):
-        mapped_folder.map_folder(model, open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
+        map_folder(model, open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
     with pytest.raises(TableError, match="nowhere is not there: every worker must see the folder, under the same path"):
         map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "nowhere" / "a.parquet", model)
-
-
-def test_a_task_ends_when_its_folder_is_gone(made, here, monkeypatch):
-    model = load_model(here / "m.safetensors")
-    (here / "short.part").mkdir()
-
-    def removed(model, file):
-        yield np.zeros((3, 4), np.float32)
-        for path in (here / "short.part").iterdir():
-            path.unlink()
-        yield np.zeros((3, 4), np.float32)
-
-    monkeypatch.setattr(mapped_folder, "_groups", removed)
-    with pytest.raises(mapped_folder.TableError, match=r"short\.part is gone: the command that made it has ended"):
-        map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "short.part" / "a.parquet", model)
 
 
 COMPARE = ["compare", "many", "--target", "kind"]
@@ -358,10 +359,10 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is no folder, and --dask takes"),
         (["compare", "many", "--dask"], "many: say which column holds the classes by --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
-        ([*COMPARE, "--folds", "3", "--dask"], "--folds is not for --dask, which ranks classifiers by one split"),
-        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "--task, --groups are not for --dask"),
-        ([*COMPARE, "--report", "r.html", "--dask"], "--report is not for --dask"),
-        ([*COMPARE, "--memory-budget", "3", "--dask"], "--memory-budget is not for --dask"),
+        ([*COMPARE, "--folds", "3", "--dask"], "without --dask only: --folds"),
+        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. A folder"),
+        ([*COMPARE, "--report", "r.html", "--dask"], "without --dask only: --report"),
+        ([*COMPARE, "--memory-budget", "3", "--dask"], "without --dask only: --memory-budget"),
         ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
         ([*COMPARE, "--save", "m.txt", "--dask"], "let its name end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
@@ -391,6 +392,7 @@ def test_another_run_that_writes_there_is_noticed(here, capsys):
     assert "short.part exists: another command is writing there, or one was killed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_model_of_text_is_refused(here, capsys):
     rows = rows_of(60, 0)
     rows["colour"] = np.where(np.arange(60) % 2, "red", "blue")
@@ -402,6 +404,7 @@ def test_a_model_of_text_is_refused(here, capsys):
     assert "the model learned from text in 'colour', and --dask maps numbers" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_without_dask_the_error_names_the_extra(here):
     code = "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", code, "compare", "many", "--target", "kind", "--dask"]

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from .. import __version__
 from ..datasets import BUNDLED
@@ -18,7 +19,7 @@ from ..evaluation import CLASSIFICATION, TASKS
 BAD_INPUT = 2
 INTERRUPTED = 130
 NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "safetensors")
-# Options of compare that a folder does not have, and what they are when they are not given.
+# Options of compare that a folder does not have, and their defaults.
 TABLE_ONLY = {
     "task": CLASSIFICATION.name,
     "unlabelled": None,
@@ -30,6 +31,13 @@ TABLE_ONLY = {
     "memory_budget": None,
 }
 TABLE = "a CSV, Parquet or NPZ file, - for standard input, or a bundled set"
+DASK: dict[str, Any] = {
+    "metavar": "ADDRESS",
+    "nargs": "?",
+    "const": "",
+    "help": "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
+    "has this address, or, without one, on all cores of this machine (needs nearkin[dask])",
+}
 
 COMPARE = f"""\
 examples:
@@ -37,18 +45,15 @@ examples:
   nearkin compare measurements.csv --target species --report species.html
   nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
   nearkin compare houses.csv --target price --task regression
-  nearkin compare partly.npz --unlabelled -1
   zcat big.csv.gz | nearkin compare - --target kind
   nearkin compare embeddings/ --target topic --dask --save topics.safetensors
-  nearkin compare embeddings/ --target topic --dask tcp://scheduler:8786
 
 bundled sets: {", ".join(BUNDLED)}
 """
 
 PREDICT = """\
-writes, for every row, its label and the share of the votes for it (or, by a model
-of a regression, its value), and the numbers (the first row is 0) and distances of
-the nearest rows that were learned from.
+writes for every row its label and the label's share of the vote (in a regression, the
+value), and the row numbers (the first row is 0) and distances of the nearest voters.
 
 examples:
   nearkin predict scans.safetensors new.csv -o labels.csv
@@ -68,6 +73,15 @@ examples:
   nearkin inspect scans.safetensors --picture scans.png
 """
 
+DESCRIPTION = """\
+Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
+cross-validation. Scaling and every choice (dimensions, DNE's k, MFA's pairs) are made
+inside the training rows. Rows without a label (an empty cell) are never held out and
+do not vote, but PCA, LPP, TDL and DP are fitted to them, too.
+
+With --dask, a folder of Parquet files that may be larger than memory is ranked by one
+split: at most 20,000 rows are held out, the others are trained on and vote."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
@@ -76,13 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
-    from . import commands, console, folder_commands
+    if options.command == "compare" and options.dask is not None:
+        given = [name for name, default in TABLE_ONLY.items() if getattr(options, name) != default]
+        if given:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            return _fail(f"without --dask only: {names}. A folder is classified, and ranked by one split.")
+    from . import commands, console
     from .model_file import ModelFileError
     from .table import TableError
 
     try:
-        on = folder_commands if getattr(options, "dask", None) is not None else commands
-        return getattr(on, options.command)(options, arguments)
+        return getattr(commands, options.command)(options, arguments)
     except (TableError, ModelFileError, OSError, ImportError) as error:
         return _fail(console.printable(str(error)))
     except MemoryError as error:
@@ -100,114 +118,62 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"nearkin {__version__}")
     commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
-    _add_compare(commands)
-    _add_model_commands(commands)
-    return parser
 
-
-def _command(
-    commands: argparse._SubParsersAction, name: str, summary: str, epilog: str, description: str | None = None
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name,
-        help=summary,
-        description=description or f"{summary.capitalize()}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
-    return parser
-
-
-def _add_compare(commands: argparse._SubParsersAction) -> None:
-    compare = _command(
-        commands,
-        "compare",
-        "rank learned metrics by k-NN on held-out rows",
-        COMPARE,
-        """\
-Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
-cross-validation, stratified by class. Scaling and every choice (dimensions, DNE's k,
-MFA's pairs) are made inside the training rows.
-
-With --task regression, the mean of the nearest rows predicts a number: k-NN on the
-raw features and on PCA are ranked by R^2.
-
-Rows may have no label: an empty cell of the target. Only the others are held out and
-vote. PCA and LPP, and TDL and DP, which join then, learn from all; the rest from the labelled
-rows alone.
-
-With --dask, TABLE is a folder of Parquet files with the same columns, numbers but for the
-target, which may be larger than memory. k-NN on the raw features, PCA, LPP, DNE, NMMP and NCA,
-each with half as many dimensions as features, at most 64, are ranked by one split: at most
-20,000 rows are held out, all others learn and vote. The model of --save votes by at most
-100,000 of them.""",
-    )
-    add = compare.add_argument
-    add("table", metavar="TABLE", help=TABLE)
-    add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
-    add(
-        "--task",
-        choices=sorted(TASKS),
-        default=TABLE_ONLY["task"],
-        help="what the target holds: classes (the default), or numbers to predict",
-    )
-    add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
-    add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
-    add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
-    add("--save", metavar="FILE", help="refit the winner on everything and save it (.safetensors)")
-    add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
-    add("--neighbors", metavar="K", type=_at_least(1), default=3, help="k of the vote (default: 3)")
-    add("--folds", metavar="N", type=_at_least(2), default=TABLE_ONLY["folds"], help="folds of a repeat (default: 5)")
-    add("--repeats", metavar="N", type=_at_least(1), default=TABLE_ONLY["repeats"], help="repeats (default: 3)")
-    add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
-    add("--seed", type=_at_least(0), default=0, help="seed of the folds (default: 0)")
-    add(
-        "--time-budget",
-        metavar="S",
-        type=_amount,
-        default=TABLE_ONLY["time_budget"],
-        help="seconds for one method (default: 120)",
-    )
-    add("--memory-budget", metavar="GB", type=_amount, help="memory for one fit (default: half of what is free)")
-    _add_dask(compare)
-
-
-def _add_model_commands(commands: argparse._SubParsersAction) -> None:
-    predict = _command(commands, "predict", "label new rows, or predict numbers, by a saved model", PREDICT)
-    transform = _command(commands, "transform", "map new rows into the learned space of a saved model", TRANSFORM)
-    inspect = _command(commands, "inspect", "show which features a saved model stretches and which it ignores", INSPECT)
-    for command in (predict, transform, inspect):
-        command.add_argument("model", metavar="MODEL", help="a file written by nearkin compare --save")
-    for command in (predict, transform):
-        command.add_argument("table", metavar="TABLE", help=TABLE)
-        command.add_argument(
-            "-o",
-            "--output",
-            metavar="OUT",
-            default="-",
-            help=".csv, .parquet or .npz (default: CSV to standard output)",
+    def command(name: str, summary: str, epilog: str, description: str | None = None) -> argparse.ArgumentParser:
+        added = commands.add_parser(
+            name,
+            help=summary,
+            description=description or f"{summary.capitalize()}.",
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        added.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
+        return added
+
+    _add_compare_options(
+        command("compare", "rank learned metrics by k-NN on held-out rows", COMPARE, DESCRIPTION).add_argument
+    )
+    predict = command("predict", "label new rows, or predict numbers, with a saved model", PREDICT)
+    transform = command("transform", "map new rows into the learned space of a saved model", TRANSFORM)
+    inspect = command("inspect", "show which features a saved model stretches and which it ignores", INSPECT)
+    for each in (predict, transform, inspect):
+        each.add_argument("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    for each in (predict, transform):
+        each.add_argument("table", metavar="TABLE", help=TABLE)
+        text = ".csv, .parquet or .npz (default: CSV to standard output)"
+        each.add_argument("-o", "--output", metavar="OUT", default="-", help=text)
     predict.add_argument(
         "--search",
         choices=["exact", "approximate", "auto"],
         default="exact",
-        help="how the nearest rows are found: exactly (the default), approximately (needs faiss; quicker for 100,000 "
-        "rows learned from and more), or whichever their number suggests",
+        help="search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters "
+        "and more), or chosen by their number",
     )
-    _add_dask(transform)
+    transform.add_argument("--dask", **DASK)
     inspect.add_argument("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
+    return parser
 
 
-def _add_dask(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        nargs="?",
-        const="",
-        help="TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
-        "has this address, or, without one, on all cores of this machine (needs nearkin[dask])",
-    )
+def _add_compare_options(add: Callable[..., Any]) -> None:
+    default = TABLE_ONLY.__getitem__
+    add("table", metavar="TABLE", help=TABLE)
+    add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
+    text = "what the target holds: classes (the default), or numbers to predict"
+    add("--task", choices=sorted(TASKS), default=default("task"), help=text)
+    add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
+    add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
+    add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
+    add("--save", metavar="FILE", help="refit the winner on all rows and save it (.safetensors)")
+    add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
+    add("--neighbors", metavar="K", type=_at_least(1), default=3, help="k of the vote (default: 3)")
+    add("--folds", metavar="N", type=_at_least(2), default=default("folds"), help="folds of a repeat (default: 5)")
+    add("--repeats", metavar="N", type=_at_least(1), default=default("repeats"), help="repeats (default: 3)")
+    add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
+    add("--seed", type=_at_least(0), default=0, help="seed of the folds (default: 0)")
+    text = "seconds for one method (default: 120)"
+    add("--time-budget", metavar="S", type=_positive, default=default("time_budget"), help=text)
+    add("--memory-budget", metavar="GB", type=_positive, help="memory for one fit (default: half of what is free)")
+    add("--dask", **DASK)
 
 
 def _at_least(minimum: int) -> Callable[[str], int]:
@@ -221,7 +187,7 @@ def _at_least(minimum: int) -> Callable[[str], int]:
     return read
 
 
-def _amount(text: str) -> float:
+def _positive(text: str) -> float:
     value = float(text)
     if not value > 0:
         raise argparse.ArgumentTypeError(f"must be positive, got {text}")

@@ -12,76 +12,84 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._memory import human_bytes
-from ..evaluation import CLASSIFICATION, Comparison, score_by_dimension
-from ..evaluation import compare as run_comparison
+from ..evaluation import CLASSIFICATION
 from . import console, pictures
-from .columns import Progress
-from .model import MAX_NEIGHBORS, Model, embed, learned_model
+from .model import MAX_NEIGHBORS, Model, embed
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
-from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, check_writable, whole, write_columns
-from .report import write_report
-from .tables import Table, TableError, read_rows, read_table
+from .output import (
+    STANDARD_OUTPUT,
+    TABLE_SUFFIXES,
+    atomic_folder,
+    atomic_write,
+    check_new_folder,
+    check_writable,
+    write_columns,
+)
+from .parquet_folder import open_folder, require_numbers
+from .sentences import first_line, summarize
+from .table import TableError, note, quoted
+from .table_comparison import TableComparison
+from .tables import read_rows
 
 DONE = 0
 INTERRUPTED = 130
 
 
 def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Rank the methods on a table; write a picture, and on request a report and the winner."""
-    table = _reading(
-        options,
-        lambda progress: read_table(
-            options.table,
-            options.target,
-            options.groups,
-            progress,
-            task=options.task,
-            unlabelled=options.unlabelled,
-        ),
-    )
-    picture = check_writable(options.picture or f"{table.name}-nearkin.png", [".png"], "--picture")
+    """Rank the methods on a table or a folder; write a picture, and on request a report and the winner."""
+    source = TableComparison(options) if options.dask is None else _folder_comparison(options)
+    picture = check_writable(options.picture or f"{source.name}-nearkin.png", [".png"], "--picture")
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
     if save and options.neighbors > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
-    if not options.quiet:
-        console.print_quietly(lambda: console.announce(table))
-    with console.Progress("folds", quiet=options.quiet) as progress:
-        comparison = _run(table, options, progress)
-        curves = {}
-        if report and not comparison.interrupted:
-            curves = score_by_dimension(comparison, table.X, table.y, progress=progress)
-    console.print_quietly(lambda: console.report(comparison))
-    if comparison.interrupted:
-        return INTERRUPTED
-    with whole(picture) as part:
-        pictures.draw_comparison(comparison, table, part)
-    written = [f"Picture: {picture}"]
-    if report:
-        with whole(report) as part:
-            write_report(part, comparison, curves, table, command=["nearkin", *arguments])
-        written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
-    if save:
-        model = learned_model(comparison, table)
-        with whole(save) as part:
-            save_model(model, part)
-            load_model(part)  # nothing is kept that could not be read again
-        written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {_what_was_saved(model)}")
+    with source:
+        with console.Progress(source.unit, quiet=options.quiet) as progress:
+            facts, notes = source.facts(progress)
+            if not options.quiet:
+                console.print_quietly(lambda: console.announce(facts, notes))
+            comparison = source.compare(progress)
+        console.print_quietly(lambda: console.report(summarize(comparison)))
+        if comparison.interrupted:
+            return INTERRUPTED
+        with atomic_write(picture) as part:
+            source.draw(comparison, part)
+        written = [f"Picture: {picture}"]
+        if report:
+            with console.Progress(source.unit, quiet=options.quiet) as progress, atomic_write(report) as part:
+                source.write_report(comparison, part, arguments, progress)
+            written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
+        if save:
+            model, learned = source.model(comparison)
+            with atomic_write(save) as part:
+                save_model(model, part)
+                load_model(part)  # nothing is kept that could not be read again
+            written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
     if not options.quiet:
         console.print_quietly(lambda: console.say("\n".join(written)))
     return DONE
 
 
+def _folder_comparison(options: argparse.Namespace) -> Any:
+    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
+    from .folder_comparison import FolderComparison
+
+    return FolderComparison(options)
+
+
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
-    """Label new rows, or predict their numbers, with the rows that speak for it."""
-    predicted = partial(_predicted, search=options.search)
-    return _apply(options, lambda model: "labelled" if model.question is CLASSIFICATION else "predicted", predicted)
+    """Label new rows, or predict their numbers, with the rows that vote for it."""
+    return _apply(
+        options,
+        lambda model: "labelled" if model.question is CLASSIFICATION else "predicted",
+        partial(_predicted, search=options.search),
+    )
 
 
 def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Map new rows into the learned space."""
-    return _apply(options, lambda model: "mapped", _transformed)
+    return _apply(options, lambda model: "mapped", _transformed) if options.dask is None else _transform_folder(options)
 
 
 def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -89,43 +97,11 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     model = load_model(Path(options.model))
     picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
     console.print_quietly(lambda: console.describe(model, Path(options.model)))
-    with whole(picture) as part:
+    with atomic_write(picture) as part:
         pictures.draw_model(model, part)
     if not options.quiet:
         console.print_quietly(lambda: console.say(f"Picture: {picture}"))
     return DONE
-
-
-def _reading(options: argparse.Namespace, read: Callable[[Progress], Any]) -> Any:
-    """Read a table, with progress on a terminal only: it is soon done."""
-    with console.Progress("%", quiet=options.quiet, lines=False) as progress:
-        return read(lambda done, total: progress(f"reading {options.table}", 100 * done // max(total, 1), 100))
-
-
-def _run(table: Table, options: argparse.Namespace, progress: console.Progress) -> Comparison:
-    try:
-        return run_comparison(
-            table.X,
-            table.y,
-            task=table.task,
-            groups=table.groups,
-            n_neighbors=options.neighbors,
-            n_splits=options.folds,
-            n_repeats=options.repeats,
-            scale=not options.no_scaling,
-            time_budget=options.time_budget,
-            memory_budget=options.memory_budget and options.memory_budget * 1e9,
-            random_state=options.seed,
-            progress=progress,
-        )
-    except ValueError as error:
-        raise TableError(f"{table.name}: {_first_line(error)}") from error
-
-
-def _what_was_saved(model: Model) -> str:
-    if model.is_raw:
-        return "raw k-NN, since no method is shown to beat it: scaling and all rows"
-    return f"{model.method} refitted on all rows"
 
 
 def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: Callable[..., dict[str, Any]]) -> int:
@@ -133,13 +109,13 @@ def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: C
     output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
     model = load_model(Path(options.model))
     done = verb(model)
-    X, notes = _reading(options, lambda progress: read_rows(options.table, model.encoder, progress))
+    X, notes = console.while_reading(options, partial(read_rows, options.table, model.encoder))
     console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
         try:
-            columns = compute(model, X, output, lambda rows, total: progress(f"rows {done}", rows, total))
-        except (ValueError, TypeError) as error:  # the latter for sparse rows where dense ones were learned from
-            raise TableError(f"{options.table}: {_first_line(error)}") from error
+            columns = compute(model, X, output, partial(progress, f"rows {done}"))
+        except (ValueError, TypeError) as error:
+            raise TableError(f"{options.table}: {first_line(error)}") from error
     if output is None:
         console.print_quietly(lambda: write_columns(columns, None))
     else:
@@ -153,10 +129,8 @@ def _predicted(model: Model, X: Any, output: Path | None, progress: Any, *, sear
     columns: dict[str, Any] = dict(found.answer)
     if output is not None and output.suffix.lower() == ".npz":
         return columns | {"nearest": found.nearest, "distance": found.distance}
-    for number in range(model.n_neighbors):
-        columns[f"nearest_{number + 1}"] = found.nearest[:, number]
-    for number in range(model.n_neighbors):
-        columns[f"distance_{number + 1}"] = found.distance[:, number]
+    for name, matrix in (("nearest", found.nearest), ("distance", found.distance)):
+        columns |= {f"{name}_{number}": column for number, column in enumerate(matrix.T, start=1)}
     return columns
 
 
@@ -172,5 +146,34 @@ def _transformed(model: Model, X: Any, output: Path | None, progress: Any) -> di
     return dict(zip(model.names, Z.T, strict=True))
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _transform_folder(options: argparse.Namespace) -> int:
+    """Write a file of coordinates for every file of a folder, into a folder that appears when all are written."""
+    if options.output == STANDARD_OUTPUT:
+        raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
+    out, model = check_new_folder(options.output, "-o"), load_model(Path(options.model))
+    folder = open_folder(Path(options.table))
+    if model.text:
+        raise TableError(
+            f"{folder.path}: the model learned from text in {quoted(model.text, 5)}, and --dask maps numbers: "
+            "transform the files one by one, without --dask."
+        )
+    require_numbers(folder, model.encoder.columns)
+    known = set(model.encoder.columns)
+    console.remark(note("ignored, not learned from", [name for name in folder.names if name not in known]),
+                   quiet=options.quiet)  # fmt: skip
+    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
+    from .cluster import cluster, map_folder
+
+    with (
+        atomic_folder(out) as part,
+        cluster(options.dask) as client,
+        console.Progress("rows", quiet=options.quiet) as progress,
+    ):
+        try:
+            map_folder(model, folder, part, client, partial(progress, "rows mapped"))
+        except (ValueError, TypeError) as error:
+            raise TableError(f"{folder.path}: {first_line(error)}") from error
+    console.remark(
+        [f"{folder.n_rows} rows mapped by {model.method}: {out} ({len(folder.files)} files)"], quiet=options.quiet
+    )
+    return DONE

@@ -1,7 +1,7 @@
-"""Methods ranked by one split: some rows are held out, all others learn and vote.
+"""Methods ranked by one split: some rows are held out, all others are trained on and vote.
 
-At most 20,000 rows are held out: so many tell an accuracy to some tenths of a point, and repeating what takes hours on
-other splits would tell little more. They are drawn by their numbers alone, before a row is read.
+At most 20,000 rows are held out: so many show an accuracy to some tenths of a point, and a run of hours need not be
+repeated on other splits. They are drawn by their row numbers alone, before a row is read.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import mode, norm
+from scipy.stats import norm
 
-from ..evaluation import CLASSIFICATION, RAW
-from .sentences import WORDING
+from ..evaluation import RAW
 
 MOST_HELD_OUT = 20_000
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one method did on the held-out rows, and how it stands against the raw features.
+class SplitResult:
+    """The held-out rows that a method gets right, and how it compares with the raw features.
 
     Attributes
     ----------
@@ -33,7 +32,7 @@ class Result:
     right : boolean array of shape (n_held_out,)
         Whether the vote found the class of the row.
     difference, margin : float
-        Share of right rows minus that of the raw features, and half the width of its interval; see `judged`.
+        Share of right rows minus that of the raw features, and half the width of its interval; see `ranked`.
     p_value : float
         That the difference is 0; NaN for the raw features.
     """
@@ -68,66 +67,39 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """The outcome of a comparison by one split.
+class SplitComparison:
+    """The outcome of a comparison by one split: finished methods, the most accurate first, and remarks."""
 
-    Attributes
-    ----------
-    results : tuple of Result
-        Of the finished methods, the most accurate first.
-    notes : tuple of str
-        What was skipped or remarked, one line each.
-    n_neighbors, n_train, n_held_out, seed : int
-    scaled, interrupted : bool
-    """
-
-    results: tuple[Result, ...]
+    results: tuple[SplitResult, ...]
     notes: tuple[str, ...]
     n_neighbors: int
     n_train: int
-    n_held_out: int
-    seed: int
-    scaled: bool
+    scale: bool
+    random_state: int
     interrupted: bool
 
     @property
-    def raw(self) -> Result:
+    def n_held_out(self) -> int:
+        """Return the number of held-out rows."""
+        return len(self.results[0].right)
+
+    @property
+    def raw(self) -> SplitResult:
         """Return the result of the raw features."""
         return next(result for result in self.results if result.name == RAW)
 
     @property
-    def best(self) -> Result:
+    def best(self) -> SplitResult:
         """Return the most accurate result that is shown to be better than the raw features, else that of these."""
         return next((result for result in self.results if result.status == "better"), self.raw)
 
-    @property
-    def verdict(self) -> str:
-        """Return the outcome in one sentence."""
-        words, raw = WORDING[CLASSIFICATION.name], self.raw
-        others = [result for result in self.results if result.name != RAW]
-        if not others:
-            return f"{self.n_neighbors}-NN on the raw features is {words.vote(raw.accuracy)}; nothing to compare."
-        first = others[0] if self.best is raw else self.best
-        evidence = (
-            f"{words.figure(first.accuracy)} against {words.figure(raw.accuracy)} of {self.n_held_out} held-out rows, "
-            f"{interval(first)} points"
-        )
-        if self.best is raw:
-            return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
-        return f"{first.name} {words.better} than the raw features do: {evidence}."
 
-
-def interval(result: Result) -> str:
-    """Return a difference with its interval in points, e.g. "+1.2 ± 0.3"."""
-    return f"{WORDING[CLASSIFICATION.name].signed(result.difference)} ± {100 * result.margin:.1f}"
-
-
-def judged(finished: Sequence[Result]) -> tuple[Result, ...]:
+def ranked(finished: Sequence[SplitResult]) -> tuple[SplitResult, ...]:
     """Return the results, the most accurate first, with their differences from the raw features.
 
     A difference is a mean over the held-out rows of d, which is 1, 0 or -1: right here and wrong there, alike, or the
     reverse. Its interval is `mean(d) ± z sd(d) / sqrt(n)`, with the z of 1 - 0.05 / (2 M): all M intervals hold
-    together in 95 % of the draws of held-out rows (Bonferroni). Of other training rows they say nothing: there is one
+    together in 95 % of the draws of held-out rows (Bonferroni). They say nothing of other training rows: there is one
     split.
     """
     raw = next(result for result in finished if result.name == RAW)
@@ -148,10 +120,5 @@ def n_held_out(n: int) -> int:
 
 
 def held_out_rows(n: int, seed: int) -> np.ndarray:
-    """Return the numbers of the rows to hold out, ascending; all sets of so many are equally likely."""
+    """Return the row numbers to hold out, ascending; all sets of so many are equally likely."""
     return np.sort(np.random.default_rng(seed).choice(n, n_held_out(n), replace=False))
-
-
-def majority(labels: np.ndarray) -> np.ndarray:
-    """Return the most frequent label of every row, of equally many the smallest."""
-    return mode(labels, axis=1).mode

@@ -1,4 +1,4 @@
-"""Files that the command writes: whole or not at all, and refused before the work where they cannot be written."""
+"""Files that the command writes: completely or not at all, and refused before the work where they cannot be written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
 
 from .table import TableError
 
@@ -38,8 +41,8 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     return path
 
 
-def claim_folder(path: str | Path, option: str) -> Path:
-    """Return the path of a folder that is to be made, or refuse it where one cannot be, before any work is done."""
+def check_new_folder(path: str | Path, option: str) -> Path:
+    """Return the path of a folder to be made, or refuse it where none can be made, before any work is done."""
     path = Path(path)
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with {option}.")
@@ -49,7 +52,7 @@ def claim_folder(path: str | Path, option: str) -> Path:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder beside `path` to write into; it takes its place when everything is written.
 
     It is removed when the writing fails, and kept when everything is written but the place was taken meanwhile.
@@ -64,7 +67,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
     try:
         yield part
     except BaseException:
-        _remove(part)
+        for _ in range(ATTEMPTS):  # tasks of a cluster may still write into it
+            shutil.rmtree(part, ignore_errors=True)
+            if not part.exists():
+                break
+            time.sleep(0.1)
         raise
     try:
         part.rename(path)
@@ -74,17 +81,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         ) from error
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder; again for a short while, since tasks of a cluster may still write into it."""
-    for _ in range(ATTEMPTS):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.1)
-
-
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it takes its place when everything is written."""
     part = _part(path)
     try:
@@ -94,43 +92,22 @@ def whole(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_columns(columns: dict[str, Any], target: Path | None) -> None:
-    """Write arrays of n values as columns, by the suffix of the file; as CSV to standard output without one."""
-    if target is None:
-        _frame(columns).to_csv(sys.stdout, index=False)
-        return
-    with whole(target) as part:
-        _WRITERS[target.suffix.lower()](columns, part)
-
-
-def _frame(columns: dict[str, Any]) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame(columns, copy=False)
-
-
 def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _write_csv(columns: dict[str, Any], path: Path) -> None:
-    _frame(columns).to_csv(path, index=False)
-
-
-def _write_parquet(columns: dict[str, Any], path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    parquet.write_table(pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()}), path)
-
-
-def _write_npz(columns: dict[str, Any], path: Path) -> None:
-    with path.open("wb") as file:  # by its name, savez would add a suffix
-        np.savez(file, **columns)
-
-
-_WRITERS: dict[str, Callable[[dict[str, Any], Path], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".npz": _write_npz,
-}
+def write_columns(columns: dict[str, Any], target: Path | None) -> None:
+    """Write arrays of n values as columns, by the suffix of the file; as CSV to standard output without one."""
+    if target is None:
+        pd.DataFrame(columns, copy=False).to_csv(sys.stdout, index=False)
+        return
+    with atomic_write(target) as part:
+        if target.suffix.lower() == ".npz":
+            with part.open("wb") as file:  # by its name, savez would add a suffix
+                np.savez(file, **columns)
+        elif target.suffix.lower() == ".csv":
+            pd.DataFrame(columns, copy=False).to_csv(part, index=False)
+        else:
+            parquet.write_table(
+                pa.table({name: np.ascontiguousarray(column) for name, column in columns.items()}), part
+            )

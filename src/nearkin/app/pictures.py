@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ..evaluation import RAW, Comparison
 from ..plotting import COLORS, EmbeddingDisplay, FeatureDisplay, RankingDisplay, SpectrumDisplay
 from .model import Model
-from .one_split import Ranking
+from .one_split import SplitComparison
 from .table import Table
 
 
@@ -37,24 +37,22 @@ def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:
     figure.savefig(path, dpi=110, format="png")
 
 
-def draw_ranking(ranking: Ranking, name: str, path: Path) -> None:
-    """Draw the ranking by one split: accuracies, and beside them how sure the differences from the raw features are."""
+def draw_split(comparison: SplitComparison, name: str, path: Path) -> None:
+    """Draw accuracies on one split, and beside them the intervals of the differences from the raw features."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     figure.suptitle(f"nearkin compare {name} --dask", parse_math=False)
-    ax = figure.subplots()
+    ax, results = figure.subplots(), comparison.results[::-1]
     colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
-    results = ranking.results[::-1]
     for position, result in enumerate(results):
-        ax.errorbar(
-            100 * result.accuracy, position, xerr=100 * result.margin, fmt="o", color=colors[result.status], capsize=4
-        )
-    ax.axvline(100 * ranking.raw.accuracy, color="black", linewidth=0.8, linestyle="--", zorder=0)
+        interval, color = 100 * result.margin, colors[result.status]
+        ax.errorbar(100 * result.accuracy, position, xerr=interval, fmt="o", color=color, capsize=4)
+    ax.axvline(100 * comparison.raw.accuracy, color="black", linewidth=0.8, linestyle="--", zorder=0)
     ax.set_yticks(range(len(results)), [f"{r.name}, {r.n_components}-D\n{r.status}" for r in results])
     ax.set_xlabel(
-        f"held-out rows right (%), {ranking.n_neighbors}-NN among {ranking.n_train} rows; bars: the difference from "
-        "the raw features, 95%"
+        f"held-out rows right (%), {comparison.n_neighbors}-NN among {comparison.n_train} rows; bars: the difference "
+        "from the raw features, 95%"
     )
-    ax.set_title(f"Accuracy on {ranking.n_held_out} held-out rows (dashed: the raw features)")
+    ax.set_title(f"Accuracy on {comparison.n_held_out} held-out rows (dashed: the raw features)")
     figure.savefig(path, dpi=110, format="png")
 
 

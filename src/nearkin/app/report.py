@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -25,35 +25,18 @@ from .._labels import known_labels
 from ..evaluation import (
     CLASSIFICATION,
     RAW,
-    REGRESSION,
     Comparison,
-    HeldOutMap,
     MethodResult,
     confusion,
     first_repeat,
     held_out_map,
 )
-from .console import cells, rows_of, target_facts
-from .sentences import WORDING, Wording, notes, summary, verdict
+from .sentences import WORDING, rows_of, summarize, summary, target_facts
 from .table import Table
 
 MAX_POINTS = 1000
 MAX_CONFUSION = 40
 MAX_LABEL = 40
-# What the page says of a score, of the colours of its maps, and of the vote.
-WORDS = {
-    CLASSIFICATION.name: {
-        "score": "Share of held-out rows that the vote of the nearest neighbours gets right.",
-        "colours": "click labels in the legend to hide or show them.",
-        "vote": "{} nearest neighbours",
-    },
-    REGRESSION.name: {
-        "score": "R² of the mean of the nearest neighbours on held-out rows: 1 is right everywhere, 0 no better than "
-        "to say the mean. MAE is the mean error, in the unit of the target.",
-        "colours": "its colour is its own value of the target.",
-        "vote": "mean of the {} nearest neighbours",
-    },
-}
 
 Curves = dict[str, dict[int, np.ndarray]]
 
@@ -74,69 +57,58 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
     """
     from plotly.offline import get_plotlyjs
 
-    pieces = {
-        "title": escape(f"nearkin compare {table.name}"),
-        "verdict": escape(verdict(comparison)),
-        "facts": escape(_facts(table)),
-        "ranking": _ranking(comparison),
-        "notes": _items([*table.notes, *notes(comparison)]),
-        "methods": _methods(comparison),
-        "settings": _settings(comparison, table, command),
-        "score": escape(WORDS[table.task]["score"]),
-        "title_of_score": escape(WORDING[table.task].title),
-        "colours": escape(WORDS[table.task]["colours"]),
-        "confusion_hidden": "" if table.task == CLASSIFICATION.name else "hidden",
-        "sample": escape(_sampling(comparison)),
-        "spectrum_hidden": "" if _spectrum(comparison, table) else "hidden",
-        "data": _json(_data(comparison, curves, table)),
-        "plotly": get_plotlyjs(),
+    words, found, data = WORDING[table.task], summarize(comparison), _data(comparison, curves, table)
+    facts = f"{rows_of(table, ',')}, {table.X.shape[1]:,} features, {target_facts(table)} of {table.target!r}"
+    sample = f"All {len(comparison.folds[0][1])} held-out rows of the first fold are shown."
+    if len(comparison.folds[0][1]) > MAX_POINTS:
+        sample = (
+            f"Shown are {MAX_POINTS:,} of {len(comparison.folds[0][1]):,} held-out rows, drawn with seed "
+            f"{comparison.random_state}."
+        )
+    cells = [(status, row.values()) for status, row in zip(found.statuses, found.cells, strict=True)]
+    methods = [result.method for result in comparison.results]
+    texts = {
+        "title": f"nearkin compare {table.name}",
+        "verdict": found.verdict,
+        "facts": facts,
+        "sample": sample,
+        "score": words.about_score,
+        "title_of_score": words.title,
+        "colours": words.about_colours,
     }
     page = files(__package__) / "page"
-    pieces |= {"style": (page / "page.css").read_text(), "script": (page / "page.js").read_text()}
+    html = {
+        "ranking": "<thead><tr>" + _elements("th", found.cells[0]) + "</tr></thead><tbody>"
+        + "".join(f'<tr class="{status}">{_elements("td", row)}</tr>' for status, row in cells) + "</tbody>",
+        "notes": _elements("li", [*table.notes, *found.notes]),
+        "methods": "".join(_elements("dt", [m.name]) + _elements("dd", [summary(m)]) for m in methods),
+        "settings": "".join(
+            f"<tr>{_elements('th', [name])}{_elements('td', [value])}</tr>"
+            for name, value in _settings(comparison, table, command).items()
+        ),
+        "confusion_hidden": "hidden" if data["confusion"] is None else "",
+        "spectrum_hidden": "hidden" if data["spectrum"] is None else "",
+        "data": _json(data),
+        "plotly": get_plotlyjs(),
+        "style": (page / "page.css").read_text(),
+        "script": (page / "page.js").read_text(),
+    }  # fmt: skip
+    pieces = {name: escape(text) for name, text in texts.items()} | html
     path.write_text(Template((page / "page.html").read_text()).substitute(pieces), encoding="utf-8")
 
 
-def _facts(table: Table) -> str:
-    return f"{rows_of(table, ',')}, {table.X.shape[1]:,} features, {target_facts(table)} of {table.target!r}"
+def _elements(tag: str, texts: Iterable[str]) -> str:
+    """Return an HTML element for each text."""
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
 
 
-def _sampling(comparison: Comparison) -> str:
-    held_out = len(comparison.folds[0][1])
-    if held_out <= MAX_POINTS:
-        return f"All {held_out} held-out rows of the first fold are shown."
-    return f"Shown are {MAX_POINTS:,} of {held_out:,} held-out rows, drawn with seed {comparison.random_state}."
-
-
-def _ranking(comparison: Comparison) -> str:
-    """Return the ranking as table rows."""
-    lines = [cells(result) for result in comparison.results]
-    head = "".join(f"<th>{escape(name)}</th>" for name in lines[0])
-    body = "".join(
-        f'<tr class="{result.status}">' + "".join(f"<td>{escape(cell)}</td>" for cell in line.values()) + "</tr>"
-        for result, line in zip(comparison.results, lines, strict=True)
-    )
-    return f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-
-
-def _items(lines: Sequence[str]) -> str:
-    return "".join(f"<li>{escape(line)}</li>" for line in lines)
-
-
-def _methods(comparison: Comparison) -> str:
-    described = [result.method for result in comparison.results]
-    return "".join(f"<dt>{escape(method.name)}</dt><dd>{escape(summary(method))}</dd>" for method in described)
-
-
-def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> str:
-    """Return all that it takes to get these figures again, as table rows."""
-    settings = {
+def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> dict[str, str]:
+    """Return all that it takes to get these figures again."""
+    learned = "rows that a method learns from" if comparison.n_unlabelled else "training rows"
+    return {
         "command": shlex.join(command),
-        "vote": WORDS[table.task]["vote"].format(comparison.n_neighbors),
-        "scaling": "standardized on the rows that a method learns from"
-        if comparison.n_unlabelled
-        else "standardized on the training rows"
-        if comparison.scale
-        else "none",
+        "vote": WORDING[table.task].about_vote.format(comparison.n_neighbors),
+        "scaling": f"standardized on the {learned}" if comparison.scale else "none",
         "folds": f"{len(comparison.folds)}, of {len(first_repeat(comparison.folds))} a repeat; every choice by "
         "validation inside the training rows",
         "test": "corrected resampled t-test, paired by fold; Holm over the methods",
@@ -146,13 +118,16 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> s
         f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}",
         "machine": platform.platform(),
     }
-    return "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in settings.items())
 
 
 def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any]:
-    """Return what the pictures show."""
+    """Return what the pictures show; scores as they are written, but finer."""
     words, learned = WORDING[table.task], [result for result in comparison.results if result.name != RAW]
     labels, answers = _answers(table)
+
+    def scaled(score: Any) -> Any:
+        return np.round(words.factor * np.asarray(score), words.decimals + 2).tolist()
+
     return {
         "score": {"axis": words.axis, "prefix": words.prefix, "unit": words.unit, "decimals": words.decimals},
         "target": _text(table.target),
@@ -162,10 +137,10 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
         "ranking": [
             {
                 "name": result.name,
-                "verdict": result.status,
-                "folds": _scaled(words, result.score),
-                "mean": _scaled(words, result.score.mean()),
-                "std": _scaled(words, result.score.std(ddof=1)),
+                "status": result.status,
+                "folds": scaled(result.score),
+                "mean": scaled(result.score.mean()),
+                "std": scaled(result.score.std(ddof=1)),
             }
             for result in comparison.results
         ],
@@ -173,12 +148,12 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
             {
                 "name": name,
                 "dimension": list(scores),
-                "mean": [_scaled(words, score.mean()) for score in scores.values()],
-                "folds": [_scaled(words, score) for score in scores.values()],
+                "mean": [scaled(score.mean()) for score in scores.values()],
+                "folds": [scaled(score) for score in scores.values()],
             }
             for name, scores in curves.items()
         ],
-        "maps": [_map(result, comparison, table, answers) for result in learned],
+        "maps": [_map(result, comparison, table, answers, scaled) for result in learned],
         "confusion": None if labels is None else _confusion(comparison, table, labels),
         "spectrum": _spectrum(comparison, table),
     }
@@ -193,23 +168,27 @@ def _answers(table: Table) -> tuple[list[str] | None, np.ndarray]:
     return [_text(label) for label in classes.tolist()], codes
 
 
-def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
+def _map(
+    result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray, scaled: Callable[[float], float]
+) -> dict[str, Any]:
     """Return a sample of the held-out rows of the first fold, with the answers of their neighbours."""
-    words, fold = WORDING[table.task], comparison.folds[0]
+    words = WORDING[table.task]
     seen = held_out_map(
         result.mapping(2),
         table.X,
         table.y,
-        fold,
+        comparison.folds[0],
         comparison.n_neighbors,
         task=table.task,
         unlabelled=result.unlabelled[0],
     )
-    shown = _sample(seen, comparison.random_state)
+    shown = np.arange(len(seen.rows))
+    if len(shown) > MAX_POINTS:
+        shown = np.sort(np.random.default_rng(comparison.random_state).choice(len(shown), MAX_POINTS, replace=False))
     Z = seen.embedding[shown]
     return {
         "name": result.name,
-        "score": _scaled(words, seen.score),
+        "score": scaled(seen.score),
         "said": f"{words.vote(seen.score)} {words.of_rows} {len(seen.rows)} held-out rows",
         "x": _digits(Z[:, 0]),
         "y": _digits(Z[:, 1]) if Z.shape[1] > 1 else None,
@@ -220,33 +199,24 @@ def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np
     }
 
 
-def _sample(seen: HeldOutMap, random_state: int) -> np.ndarray:
-    n_rows = len(seen.rows)
-    if n_rows <= MAX_POINTS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(random_state).choice(n_rows, MAX_POINTS, replace=False))
-
-
 def _confusion(comparison: Comparison, table: Table, labels: list[str]) -> dict[str, Any]:
     """Return the shares of each class's held-out rows by label, before and after; of many classes the most confused."""
-    learned = next(result for result in comparison.results if len(comparison.results) == 1 or result.name != RAW)
+    learned = next((result for result in comparison.results if result.name != RAW), comparison[RAW])
     after = learned if comparison.best.name == RAW else comparison.best
-    counts = {
-        "before": confusion(comparison[RAW], comparison, table.y),
-        "after": confusion(after, comparison, table.y),
-    }
-    errors = sum(matrix.sum(axis=1) - np.diag(matrix) for matrix in counts.values())
+    before, with_map = (confusion(result, comparison, table.y) for result in (comparison[RAW], after))
+    errors = sum(matrix.sum(axis=1) - np.diag(matrix) for matrix in (before, with_map))
     shown = np.sort(np.argsort(-errors, kind="stable")[:MAX_CONFUSION])
+
+    def shares(counts: np.ndarray) -> list[list[float]]:
+        return np.round(100 * counts / counts.sum(axis=1, keepdims=True), 2)[np.ix_(shown, shown)].tolist()
+
     return {
         "name": after.name,
         "labels": [labels[number] for number in shown],
         "classes": len(labels),
-        **{when: _shares(matrix)[np.ix_(shown, shown)].tolist() for when, matrix in counts.items()},
+        "before": shares(before),
+        "after": shares(with_map),
     }
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    return np.round(100 * counts / counts.sum(axis=1, keepdims=True), 2)
 
 
 def _spectrum(comparison: Comparison, table: Table) -> dict[str, Any] | None:
@@ -255,20 +225,14 @@ def _spectrum(comparison: Comparison, table: Table) -> dict[str, Any] | None:
     if result is None:
         return None
     train, _ = comparison.folds[0]
-    fitted = (
-        result.pipeline[:-1].set_params(map__n_components=None).fit(table.X[train], known_labels(table.y, train))[-1]
-    )
+    maps = result.pipeline[:-1].set_params(map__n_components=None)
+    fitted = maps.fit(table.X[train], known_labels(table.y, train))[-1]
     return {
         "values": _digits(fitted.eigenvalues_),
         "negative": fitted.n_components_,
         "k": fitted.n_neighbors,
         "chosen": int(result.dimension[0]),
     }
-
-
-def _scaled(words: Wording, values: Any) -> Any:
-    """Return scores as they are written, but finer."""
-    return np.round(words.factor * np.asarray(values), words.decimals + 2).tolist()
 
 
 def _digits(values: Any, digits: int = 4) -> Any:

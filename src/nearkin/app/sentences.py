@@ -1,14 +1,18 @@
-"""What the command says of a comparison: scores as they are written, the verdict, the notes, the methods."""
+"""The English of the command: how scores are written, what a comparison found, and what is worth a remark."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from ..evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, Method, first_repeat
+from ..evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, Method, MethodResult, first_repeat
+from .one_split import SplitComparison, SplitResult
+from .table import Table
 
 DIGITS = 3  # of an error in the target's own unit
 
@@ -31,6 +35,8 @@ class Wording:
         What a method does that is shown to be better.
     title, axis : str
         Of a picture of scores.
+    about_score, about_colours, about_vote : str
+        What the report says of the score, of the colours of its maps, and of the vote of k neighbours.
     """
 
     headings: tuple[str, str]
@@ -44,6 +50,9 @@ class Wording:
     better: str
     title: str
     axis: str
+    about_score: str
+    about_colours: str
+    about_vote: str
 
     def figure(self, score: float) -> str:
         """Return a score, e.g. "95.4%" or "0.954"."""
@@ -87,6 +96,9 @@ WORDING = {
         better="makes nearest neighbours right more often",
         title="Accuracy",
         axis="held-out rows right (%)",
+        about_score="Share of held-out rows that the vote of the nearest neighbours gets right.",
+        about_colours="click labels in the legend to hide or show them.",
+        about_vote="{} nearest neighbours",
     ),
     REGRESSION.name: Wording(
         headings=("R²", "MAE"),
@@ -100,26 +112,122 @@ WORDING = {
         better="lets nearest neighbours predict better",
         title="R²",
         axis="R² on held-out rows",
+        about_score="R² of the mean of the nearest neighbours on held-out rows: 1 is a perfect prediction, 0 is no "
+        "better than to predict the mean. MAE is the mean absolute error, in the unit of the target.",
+        about_colours="its colour is its own value of the target.",
+        about_vote="mean of the {} nearest neighbours",
     ),
 }
 
 
-def verdict(comparison: Comparison) -> str:
-    """Return the outcome in one sentence."""
-    words, raw = WORDING[comparison.task.name], comparison[RAW]
-    methods = [result for result in comparison.results if result.name != RAW]
-    if not methods:
-        return f"{comparison.n_neighbors}-NN on the raw features is {words.vote(raw.score.mean())}; nothing to compare."
-    first = methods[0] if comparison.best is raw else comparison.best
-    p = format_p(first.p_value)
-    evidence = (
-        f"{words.prefix}{words.figure(first.score.mean())} against {words.figure(raw.score.mean())} {words.of_rows} "
-        f"held-out rows, {words.signed(first.difference)}{words.points}, "
-        f"p {p if p.startswith('<') else '= ' + p} after Holm over {len(methods)} method{'s' * (len(methods) > 1)}"
+@dataclass(frozen=True)
+class Summary:
+    """A comparison in words: a table of `cells`, of which a narrow terminal can spare the `optional` columns."""
+
+    cells: list[dict[str, str]]
+    statuses: list[str]
+    optional: tuple[str, ...]
+    caption: str
+    verdict: str
+    notes: list[str]
+
+
+def summarize(comparison: Comparison | SplitComparison) -> Summary:
+    """Return the ranking, the verdict and the remarks."""
+    if isinstance(comparison, SplitComparison):
+        return _summarize_split(comparison)
+    scaled = "standardized" if comparison.scale else "unscaled"
+    return Summary(
+        cells=[_cells(result) for result in comparison.results],
+        statuses=[result.status for result in comparison.results],
+        optional=("fit", WORDING[comparison.task.name].headings[1], "dim", "p"),
+        caption=f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
+        f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm",
+        verdict=verdict(comparison),
+        notes=list(notes(comparison)),
     )
-    if comparison.best is raw:
-        return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
-    return f"{first.name} {words.better} than the raw features do: {evidence}."
+
+
+def _summarize_split(comparison: SplitComparison) -> Summary:
+    scaled, words, raw = (
+        "standardized" if comparison.scale else "unscaled",
+        WORDING[CLASSIFICATION.name],
+        comparison.raw,
+    )
+
+    def interval(result: SplitResult) -> str:
+        return f"{words.signed(result.difference)} ± {100 * result.margin:.1f}"
+
+    def evidence(first: SplitResult) -> str:
+        figures = f"{words.figure(first.accuracy)} against {words.figure(raw.accuracy)}"
+        return f"{figures} of {comparison.n_held_out} held-out rows, {interval(first)} points"
+
+    cells = [
+        {
+            "method": result.name,
+            "accuracy %": f"{100 * result.accuracy:.1f}",
+            "dim": str(result.n_components),
+            "fit": _duration(result.fit_seconds),
+            "vs raw": "" if result is raw else interval(result),
+            "verdict": result.status,
+        }
+        for result in comparison.results
+    ]
+    return Summary(
+        cells=cells,
+        statuses=[result.status for result in comparison.results],
+        optional=("fit", "dim"),
+        caption=f"{comparison.n_neighbors}-NN on {scaled} features, {comparison.n_train} training rows, "
+        f"{comparison.n_held_out} held-out rows, seed {comparison.random_state}: ± holds in 95% of the draws of "
+        "held-out rows, for all methods at once",
+        verdict=_outcome(comparison, words, raw.accuracy, evidence),
+        notes=list(comparison.notes),
+    )
+
+
+def _cells(result: MethodResult) -> dict[str, str]:
+    """Return the line of the ranking for a method."""
+    low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
+    baseline, words = result.status == "baseline", WORDING[result.task.name]
+    return {
+        "method": result.name,
+        words.headings[0]: words.mean_std(result.score),
+        words.headings[1]: words.second_mean_std(result.second_score),
+        "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
+        "fit": _duration(result.fit_seconds.mean()),
+        "vs raw": "" if baseline else words.signed(result.difference),
+        "p": "" if baseline else format_p(result.p_value),
+        "verdict": result.status,
+    }
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def verdict(comparison: Comparison) -> str:
+    """Return the outcome of a cross-validation in one sentence."""
+    words, raw, n_methods = WORDING[comparison.task.name], comparison[RAW], len(comparison.results) - 1
+
+    def evidence(first: MethodResult) -> str:
+        figures = f"{words.figure(first.score.mean())} against {words.figure(raw.score.mean())}"
+        p = format_p(first.p_value)
+        return (
+            f"{words.prefix}{figures} {words.of_rows} held-out rows, {words.signed(first.difference)}{words.points}, "
+            f"p {p if p.startswith('<') else '= ' + p} after Holm over {n_methods} method{'s' * (n_methods > 1)}"
+        )
+
+    return _outcome(comparison, words, raw.score.mean(), evidence)
+
+
+def _outcome(comparison: Any, words: Wording, raw_score: float, evidence: Any) -> str:
+    """Return the outcome in one sentence."""
+    best, methods = comparison.best, [result for result in comparison.results if result.name != RAW]
+    if not methods:
+        return f"{comparison.n_neighbors}-NN on the raw features is {words.vote(raw_score)}; nothing to compare."
+    if best.name == RAW:
+        return f"No method is shown to beat raw k-NN here. The best, {methods[0].name}: {evidence(methods[0])}."
+    return f"{best.name} {words.better} than the raw features do: {evidence(best)}."
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
@@ -163,3 +271,29 @@ def summary(method: Method) -> str:
 def format_p(p_value: float) -> str:
     """Return a p-value with two digits, or "<0.001"."""
     return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
+
+
+def table_facts(table: Table) -> str:
+    """Return what was read, in one line."""
+    kind = "sparse features" if issparse(table.X) else "features"
+    grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
+    return f"{table.name}: {rows_of(table)}, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}"
+
+
+def rows_of(table: Table, form: str = "d") -> str:
+    """Return how many rows there are, and how many of them have a label if not all do."""
+    n_rows, n_labelled = table.X.shape[0], len(table.labelled)
+    return f"{n_rows:{form}} rows" + ("" if n_labelled == n_rows else f" ({n_labelled:{form}} labelled)")
+
+
+def target_facts(table: Table) -> str:
+    """Return what the target holds."""
+    values, counts = np.unique(table.labels, return_counts=True)
+    if table.task == CLASSIFICATION.name:
+        return f"{len(values)} classes of {counts.min()} to {counts.max()} rows"
+    return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"
+
+
+def first_line(error: Any) -> str:
+    """Return the first line of what an error or a warning says."""
+    return str(error).partition("\n")[0]

@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 // Okabe and Ito's colours, told apart by colour-blind readers; black and yellow would vanish on one of the two papers.
 const COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C8C8C"];
 const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
-const VERDICTS = {better: COLORS[2], worse: COLORS[1], baseline: COLORS[6], unclear: COLORS[0]};
+const STATUS = {better: COLORS[2], worse: COLORS[1], baseline: COLORS[6], unclear: COLORS[0]};
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const narrow = matchMedia("(max-width: 44rem)");
 const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -42,16 +42,16 @@ function drawRanking() {
   const folds = rows.map((row, position) => ({
     type: "scatter", mode: "markers", x: row.folds,
     y: row.folds.map((_, fold) => position + 0.36 * ((fold * 7 % 15) / 14 - 0.5)),
-    marker: {color: VERDICTS[row.verdict], opacity: 0.35, size: 6},
+    marker: {color: STATUS[row.status], opacity: 0.35, size: 6},
     text: row.folds.map((value, fold) => `${safe(row.name)}, fold ${fold + 1}: ${figure(value)}`), hoverinfo: "text",
   }));
   const means = {
     type: "scatter", mode: "markers", x: rows.map(row => row.mean), y: rows.map((_, position) => position),
     error_x: {type: "data", array: rows.map(row => row.std), color: style("--ink"), thickness: 1.5},
-    marker: {color: rows.map(row => VERDICTS[row.verdict]), size: 11, line: {color: style("--paper"), width: 1}},
-    text: rows.map(row => `${safe(row.name)}: ${figure(row.mean)} ± ${row.std.toFixed(decimals)}, ${row.verdict}`), hoverinfo: "text",
+    marker: {color: rows.map(row => STATUS[row.status]), size: 11, line: {color: style("--paper"), width: 1}},
+    text: rows.map(row => `${safe(row.name)}: ${figure(row.mean)} ± ${row.std.toFixed(decimals)}, ${row.status}`), hoverinfo: "text",
   };
-  const raw = rows.find(row => row.verdict === "baseline").mean;
+  const raw = rows.find(row => row.status === "baseline").mean;
   draw("ranking", [...folds, means], {
     showlegend: false,
     xaxis: {title: {text: scoreAxis}, zeroline: false},
@@ -161,7 +161,7 @@ function drawSpectrum() {
   const {values, negative, k, chosen} = data.spectrum;
   document.getElementById("spectrum-caption").textContent =
     `Learned from the training rows of the first fold, k = ${k}: ${negative} of ${values.length} eigenvalues are negative. ` +
-    `A negative one belongs to a direction that spreads strangers more than kin. Validation kept ${chosen}.`;
+    `A negative one belongs to a direction that spreads other-class neighbours more than same-class ones. Validation kept ${chosen}.`;
   draw("spectrum", [{
     type: "bar", x: values.map((_, i) => i + 1), y: values,
     marker: {color: values.map((_, i) => i < chosen ? COLORS[0] : COLORS[6])},

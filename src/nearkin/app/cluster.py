@@ -1,0 +1,102 @@
+"""A cluster, and what its workers do with the files of a folder: map them into the learned space of a model."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from distributed import Client, KilledWorker, LocalCluster, as_completed
+from pyarrow import parquet
+
+from .columns import Progress
+from .model import Model, with_voters
+from .parquet_folder import Folder, Part, number_batches
+from .table import TableError
+
+ROWS_PER_GROUP = 2**16  # of the files written
+KILLED = "workers died again and again, most likely for want of memory: give them more, or take fewer of them."
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[Any]:
+    """Yield a client of the cluster whose scheduler has an address, or of processes here, one for each core."""
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # else it reports what an interruption has cut off
+    with ExitStack() as stack:
+        if not address:
+            options = {"processes": True, "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
+            with _children_ignore_interrupts():
+                local = LocalCluster(threads_per_worker=1, **options)
+            address = stack.enter_context(local).scheduler_address
+        client = stack.enter_context(Client(address))
+        try:
+            yield client
+        except KilledWorker as error:
+            raise TableError(KILLED) from error
+
+
+@contextmanager
+def _children_ignore_interrupts() -> Iterator[None]:
+    """Let processes that are started meanwhile ignore Ctrl-C, which a terminal sends to all: this one ends them."""
+    if threading.current_thread() is not threading.main_thread():  # signals cannot be set elsewhere
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def for_each_file(client: Any, function: Callable[..., Any], folder: Folder, progress: Progress, *more: Any,
+                  **options: Any) -> Iterator[Any]:  # fmt: skip
+    """Call a function with every file of a folder on the workers, and yield what it returns, in any order."""
+    files, done = folder.whole_files, 0
+    futures = client.map(function, files, *more, pure=False, **options)
+    sizes = {future.key: file.stop for future, file in zip(futures, files, strict=True)}
+    progress(0, folder.n_rows)
+    for future in as_completed(futures):
+        yield future.result()
+        done += sizes[future.key]
+        progress(done, folder.n_rows)
+
+
+def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress: Progress) -> None:
+    """Write a file of coordinates for every file of the folder, of the same name, into the folder `target`."""
+    target = target.absolute()  # workers may have another working folder
+    targets, none = [target / path.name for path in folder.files], np.empty(0, dtype=int)
+    light = with_voters(model, np.empty((0, model.n_components)), none, none)  # the voters need not travel
+    for _ in for_each_file(client, map_file, folder, progress, targets, model=light):
+        pass
+    for path in set(target.iterdir()) - set(targets):  # drafts of workers that died: others have written the file
+        path.unlink()
+
+
+def map_file(file: Part, target: Path, model: Model) -> None:
+    """Write the coordinates of the rows of a file, by batches, as float32; the target appears when it is complete."""
+    if not target.parent.is_dir():
+        raise TableError(f"{target.parent} is not there: every worker must see the folder, under the same path.")
+    schema = pa.schema([(name, pa.float32()) for name in model.names])
+    draft = target.with_name(f"{target.name}.{uuid4().hex}")  # a task may run twice, even at the same time
+    waiting: list[np.ndarray] = []
+    with parquet.ParquetWriter(draft, schema) as writer:
+
+        def write_group() -> None:
+            columns = np.ascontiguousarray(np.concatenate(waiting).T)
+            writer.write_batch(pa.record_batch(list(columns), schema=schema))
+            waiting.clear()
+
+        for _, X in number_batches(file, model.encoder.columns, np.float64):
+            waiting.append(model.transform(X).astype(np.float32))
+            if sum(map(len, waiting)) >= ROWS_PER_GROUP:
+                write_group()
+        if waiting:
+            write_group()
+    draft.replace(target)

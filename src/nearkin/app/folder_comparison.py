@@ -1,0 +1,208 @@
+"""The comparison of methods on a folder larger than memory, by one split on a cluster.
+
+The training rows are never in one place: workers read them block by block, again in every pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask import delayed
+from distributed import KilledWorker
+from scipy.stats import mode
+
+from ..dask import DaskDNE, DaskLPP, DaskNCA, DaskNMMP, DaskStandardScaler
+from ..dask._table import MOST_BLOCKS
+from ..dask._votes import nearest_labels
+from ..dask.pca import DaskPCA
+from ..evaluation import CLASSIFICATION, RAW
+from ..neighbors import choose_search, searcher
+from . import pictures
+from .cluster import KILLED, cluster, for_each_file
+from .encoder import numbers_only
+from .model import Model, new_model, with_voters
+from .one_split import SplitComparison, SplitResult, held_out_rows, n_held_out, ranked
+from .parquet_folder import classes_of, count_classes, features_of, find_target, labels_of, open_folder
+from .sentences import first_line
+from .table import TableError
+
+MIN_ROWS = 500
+MOST_DIMENSIONS = 64
+MOST_VOTERS = 100_000
+NMMP_NEIGHBORS = 10  # the default, half of a class, makes lists that grow with the rows
+FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
+
+NamedProgress = Callable[[str, int, int], None]
+
+
+class FolderComparison:
+    """One split of the rows of a folder, as lazy Dask arrays while a cluster is connected.
+
+    Attributes
+    ----------
+    X, y : Dask arrays of shape (n_train, p), (n_train,)
+        Training rows, scaled where requested.
+    queries : Dask array of shape (n_held_out, p)
+        Held-out rows in one block, kept by the cluster.
+    truth : ndarray of shape (n_held_out,)
+    scaler : fitted DaskStandardScaler or None
+    """
+
+    unit = "rows"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.folder = options, open_folder(Path(options.table))
+        self.name, n_rows = self.folder.name, self.folder.n_rows
+        self.target = find_target(self.folder, options.target)
+        self.features, self.notes = self.folder.features(self.target)
+        if n_rows < MIN_ROWS:
+            raise TableError(
+                f"{self.folder.path} has {n_rows} rows, too few for one split (at least {MIN_ROWS}): write them into "
+                "one file, and leave --dask out."
+            )
+        if options.neighbors > MIN_ROWS // 2:
+            raise TableError(f"--neighbors is {options.neighbors}, with --dask at most {MIN_ROWS // 2}: lower it.")
+        self.n_train = n_rows - n_held_out(n_rows)
+        searcher(choose_search(self.n_train), self.n_train)  # needs faiss, from 100,000 rows on
+
+    def __enter__(self) -> FolderComparison:
+        """Connect to the cluster, or start one."""
+        self._stack = ExitStack()
+        self.client = self._stack.enter_context(cluster(self.options.dask))
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        """Leave the cluster."""
+        return self._stack.__exit__(*error)
+
+    def facts(self, progress: NamedProgress) -> tuple[str, list[str]]:
+        """Return what the folder holds; its classes are counted by one pass over the target."""
+        folder, target = self.folder, self.target
+        how = {"target": target, "as_text": target in folder.text}
+        counts = for_each_file(self.client, count_classes, folder, partial(progress, "classes"), **how)
+        self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
+        facts = f"{self.name}: {len(folder.files)} files, {folder.n_rows} rows, {len(self.features)} features, "
+        return f"{facts}{len(sizes)} classes of {sizes.min()} to {sizes.max()} rows", self.notes
+
+    def _split(self, progress: NamedProgress) -> None:
+        """Cut the rows: the held-out ones are read, the scale is learned from the others."""
+        n, client, self.scaler = self.n_train, self.client, None
+        self.held_out = held_out_rows(self.folder.n_rows, self.options.seed)
+        self.blocks = self.folder.blocks(len(self.features), MOST_BLOCKS)
+        read_rows = partial(features_of, names=self.features)
+        read_labels = partial(labels_of, target=self.target, classes=self.classes)
+        progress("held-out rows", 0, len(self.held_out))
+        self.queries = client.persist(self._array(read_rows, np.float32, len(self.features), held_out=True).rechunk(-1))
+        self.truth = client.compute(self._array(read_labels, np.int32, held_out=True)).result()
+        progress("held-out rows", len(self.held_out), len(self.held_out))
+        self.X = self._array(read_rows, np.float32, len(self.features), held_out=False)
+        self.y = self._array(read_labels, np.int32, held_out=False)
+        if not self.options.no_scaling:
+            progress("scaling", 0, n)
+            self.scaler = DaskStandardScaler().fit(self.X, client=client)
+            self.X, self.queries = self.scaler.transform(self.X), client.persist(self.scaler.transform(self.queries))
+            progress("scaling", n, n)
+
+    def _array(self, read: Callable[..., Any], dtype: Any, *shape: int, held_out: bool) -> Any:
+        parts = []
+        for block in self.blocks:
+            low, high = np.searchsorted(self.held_out, [block.start, block.start + len(block)])
+            size = int(high - low if held_out else len(block) - (high - low))
+            value = delayed(read, pure=False)(block, rows=self.held_out[low:high], but=not held_out)
+            parts += [da.from_delayed(value, (size, *shape), dtype)] if size else []
+        return da.concatenate(parts)
+
+    def compare(self, progress: NamedProgress) -> SplitComparison:
+        """Return the results of the methods, one after the other; after an interruption, of those that are finished.
+
+        A method that fails is skipped, but without the raw features there is nothing to compare with.
+        """
+        self._split(progress)
+        finished, notes, interrupted = list[SplitResult](), list[str](), False
+        for name, method in self._methods().items():
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    finished.append(self._evaluate(name, method, progress))
+                except KeyboardInterrupt:
+                    interrupted = True
+                except FAILURES as error:
+                    notes.append(f"{name} skipped: {KILLED if isinstance(error, KilledWorker) else first_line(error)}")
+            notes += dict.fromkeys(f"{name}: {first_line(warning.message)}" for warning in caught)
+            if interrupted or not finished:
+                break
+        if not finished:
+            raise KeyboardInterrupt if interrupted else TableError(notes[0])
+        scale = self.scaler is not None
+        return SplitComparison(
+            ranked(finished), tuple(notes), self.options.neighbors, self.n_train, scale, self.options.seed, interrupted
+        )
+
+    def _methods(self) -> dict[str, Any]:
+        """Return the methods by name, unfitted; None for the raw features."""
+        n, p = self.X.shape
+        m, search = min(MOST_DIMENSIONS, -(-p // 2)), choose_search(n)
+        solver = "lbfgs" if search == "exact" else "sgd"
+        return {
+            RAW: None,
+            "PCA": DaskPCA(m),
+            "LPP": DaskLPP(m, search=search),
+            "DNE": DaskDNE(m, search=search),
+            "NMMP": DaskNMMP(m, n_neighbors_within=NMMP_NEIGHBORS, search=search),
+            "NCA": DaskNCA(m, solver=solver, search=search, random_state=self.options.seed),
+        }
+
+    def _evaluate(self, name: str, method: Any, progress: NamedProgress) -> SplitResult:
+        """Fit a method to the training rows, which then vote on the held-out ones."""
+        (n, m), Z, Q = self.X.shape, self.X, self.queries
+        progress(name, 0, n)
+        start = time.perf_counter()
+        if method is not None:
+            method.fit(Z, self.y, client=self.client)
+            m, Z, Q = len(method.components_), method.transform(Z), method.transform(Q)
+        seconds = time.perf_counter() - start
+        near = nearest_labels(
+            Z, self.y, Q, self.options.neighbors, client=self.client, progress=partial(progress, name)
+        )
+        # of equally many votes the smallest label wins
+        return SplitResult(name, method, m, seconds, mode(near.labels, axis=1).mode == self.truth)
+
+    def draw(self, comparison: SplitComparison, path: Path) -> None:
+        """Draw the ranking."""
+        pictures.draw_split(comparison, self.name, path)
+
+    def model(self, comparison: SplitComparison) -> tuple[Model, str]:
+        """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what it learned from."""
+        best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
+        figures = {"accuracy": best.accuracy, "std": best.error, "raw_accuracy": raw.accuracy, "folds": 1.0}
+        model = new_model(
+            [step.to_local() for step in (self.scaler, best.map) if step is not None],
+            numbers_only(self.features),
+            task=CLASSIFICATION.name,
+            method=best.name,
+            classes=self.classes.tolist(),
+            n_neighbors=comparison.n_neighbors,
+            n_rows=self.folder.n_rows,
+            target=self.target,
+            table=self.folder.name,
+            held_out=figures | ({} if best is raw else {"p_value": best.p_value}),
+        )
+        voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
+        Z = self.X if best.map is None else best.map.transform(self.X)
+        coordinates, codes = self.client.gather(self.client.compute([Z[voters], self.y[voters]]))
+        # the voter i is the training row i: held-out rows stand before it
+        rows = voters + np.searchsorted(self.held_out - np.arange(len(self.held_out)), voters, side="right")
+        learned = "raw k-NN, since no method is shown to beat it" if model.is_raw else model.method
+        votes = f"all {n}" if len(rows) == n else f"{len(rows)} evenly drawn"
+        text = f"{learned}, learned from the {n} training rows, of which {votes} vote"
+        return with_voters(model, coordinates.astype(np.float64), rows, codes), text

@@ -1,0 +1,74 @@
+"""The comparison of methods on a table in memory, by repeated cross-validation."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+from ..evaluation import Comparison, compare, score_by_dimension
+from . import console, pictures
+from .model import Model, learned_model
+from .report import write_report
+from .sentences import first_line, table_facts
+from .table import TableError
+from .tables import read_table
+
+
+class TableComparison(nullcontext):
+    """A table, ready to compare methods on."""
+
+    unit = "folds"
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__()
+        read = partial(
+            read_table, options.table, options.target, options.groups, task=options.task, unlabelled=options.unlabelled
+        )
+        self.options, self.table = options, console.while_reading(options, lambda progress: read(progress=progress))
+        self.name = self.table.name
+
+    def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
+        """Return what was read, and remarks on it."""
+        return table_facts(self.table), self.table.notes
+
+    def compare(self, progress: console.Progress) -> Comparison:
+        """Run the comparison."""
+        options, table = self.options, self.table
+        try:
+            return compare(
+                table.X,
+                table.y,
+                task=table.task,
+                groups=table.groups,
+                n_neighbors=options.neighbors,
+                n_splits=options.folds,
+                n_repeats=options.repeats,
+                scale=not options.no_scaling,
+                time_budget=options.time_budget,
+                memory_budget=options.memory_budget and options.memory_budget * 1e9,
+                random_state=options.seed,
+                progress=progress,
+            )
+        except ValueError as error:
+            raise TableError(f"{table.name}: {first_line(error)}") from error
+
+    def draw(self, comparison: Comparison, path: Path) -> None:
+        """Draw the ranking and a map."""
+        pictures.draw_comparison(comparison, self.table, path)
+
+    def write_report(
+        self, comparison: Comparison, path: Path, arguments: Sequence[str], progress: console.Progress
+    ) -> None:
+        """Write the interactive page."""
+        curves = score_by_dimension(comparison, self.table.X, self.table.y, progress=progress)
+        write_report(path, comparison, curves, self.table, command=["nearkin", *arguments])
+
+    def model(self, comparison: Comparison) -> tuple[Model, str]:
+        """Return the winner, and what it was learned from."""
+        model = learned_model(comparison, self.table)
+        if model.is_raw:
+            return model, "raw k-NN, since no method is shown to beat it: scaling and all rows"
+        return model, f"{model.method} refitted on all rows"

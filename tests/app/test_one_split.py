@@ -1,0 +1,59 @@
+"""Methods ranked by one split: what is held out, and how sure a difference is."""
+
+import numpy as np
+import pytest
+
+from nearkin.app.one_split import MOST_HELD_OUT, SplitResult, held_out_rows, ranked
+from nearkin.evaluation import RAW
+
+
+@pytest.mark.parametrize(
+    ("n", "size"), [(500, 100), (99_999, 19_999), (100_001, MOST_HELD_OUT), (10**9, MOST_HELD_OUT)]
+)
+def test_the_draw_is_seeded_and_without_repetition(n, size):
+    rows = held_out_rows(n, 3)
+    assert len(rows) == size
+    assert rows[0] >= 0
+    assert rows[-1] < n
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(rows, held_out_rows(n, 3))
+    assert not np.array_equal(rows, held_out_rows(n, 4))
+    assert abs(rows.mean() / n - 0.5) < 0.1
+
+
+def of(name, right):
+    return SplitResult(name, None, 3, 0.1, np.asarray(right, dtype=bool))
+
+
+def test_a_difference_comes_from_the_rows_on_which_two_methods_differ():
+    n = 10_000
+    raw, better, same, worse = np.arange(n) < 5000, np.arange(n) < 5200, np.arange(n) % 2 == 0, np.arange(n) < 4000
+    results = ranked([of(RAW, raw), of("b", better), of("s", same), of("w", worse)])
+    assert [(r.name, r.status) for r in results] == [
+        ("b", "better"), (RAW, "baseline"), ("s", "unclear"), ("w", "worse")
+    ]  # fmt: skip
+    by_name = {r.name: r for r in results}
+    assert by_name["b"].difference == pytest.approx(0.02)
+    share = 0.02  # 200 rows of 10,000, all one way: variance q - q^2
+    assert by_name["b"].margin == pytest.approx(2.394 * np.sqrt((share - share**2) / n), rel=1e-3)  # z of 1 - 0.05/6
+    # as accurate, but right elsewhere: less sure than a method that differs in few rows
+    assert by_name["s"].margin > by_name["b"].margin
+    assert by_name["s"].p_value == 1
+    assert np.isnan(by_name[RAW].p_value)
+
+
+def test_methods_that_never_differ_are_not_told_apart():
+    same = np.arange(600) % 3 > 0
+    results = ranked([of(RAW, same), of("copy", same)])
+    assert [r.status for r in results] == ["baseline", "unclear"]
+    assert (results[1].margin, results[1].p_value) == (0, 1)
+
+
+def test_the_intervals_hold_together_as_often_as_they_say():
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(400):
+        raw = rng.random(400) < 0.6
+        results = ranked([of(RAW, raw), *(of(f"m{i}", np.where(rng.random(400) < 0.3, ~raw, raw)) for i in range(3))])
+        truth = 0.3 * (0.4 - 0.6)
+        held += all(abs(r.difference - truth) <= r.margin for r in results if r.name != RAW)
+    assert held / 400 > 0.93
