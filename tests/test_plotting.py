@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
@@ -20,7 +21,6 @@ from nearkin.plotting import (
     FeatureDisplay,
     RankingDisplay,
     SpectrumDisplay,
-    _hold_out,
     feature_stretch,
 )
 
@@ -65,8 +65,8 @@ class TestEmbedding:
     def test_the_title_is_the_held_out_accuracy_of_what_is_drawn(self, ax):
         X, y = wine()
         estimator = make_pipeline(StandardScaler(), DNE(5))
+        train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
         display = EmbeddingDisplay.from_estimator(estimator, X, y, ax=ax)
-        train, test = _hold_out(y, 0.3, 0, "classification")
         Z = estimator.fit(X[train], y[train]).transform(X)[:, :2]
         accuracy = KNeighborsClassifier(3).fit(Z[train], y[train]).score(Z[test], y[test])
         assert display.score == accuracy
@@ -118,7 +118,7 @@ class TestNumbers:
 
     def test_the_title_is_the_held_out_r2_of_what_is_drawn(self, ax):
         display, (X, _) = self.display(ax), wine()
-        train, test = _hold_out(X[:, 12], 0.3, 0, "regression")
+        train, test = next(KFold(3, shuffle=True, random_state=0).split(X))
         Z = make_pipeline(StandardScaler(), PCA(2)).fit(X[train, :12]).transform(X[:, :12])
         expected = KNeighborsRegressor(3).fit(Z[train], X[train, 12]).score(Z[test], X[test, 12])
         assert display.score == pytest.approx(expected)
@@ -149,7 +149,8 @@ class TestNumbers:
 
     def test_ranking(self, ax):
         X, _ = wine()
-        comparison = compare(X[:, :12], X[:, 12], task="regression", n_repeats=1)
+        pca = Method("PCA", PCA(2), nested=False)
+        comparison = compare(X[:, :12], X[:, 12], task="regression", methods=[pca], n_repeats=1)
         RankingDisplay.from_comparison(comparison, ax=ax)
         assert ax.get_xlabel() == "R² on held-out rows, 3-NN: mean ± std, 5 folds"
         assert ax.get_title() == "R² on held-out rows (dashed: the raw features)"
@@ -161,7 +162,7 @@ def test_no_two_of_many_classes_look_alike():
 
 
 def test_ranking(ax):
-    comparison = compare(*wine(), methods=[Method("DNE", DNE())], n_repeats=1)
+    comparison = compare(*wine(), methods=[Method("DNE", DNE(), nested=False)], n_splits=3, n_repeats=1)
     RankingDisplay.from_comparison(comparison, ax=ax)
     assert {label.get_text().split("\n")[0] for label in ax.get_yticklabels()} == {"DNE", "raw k-NN"}
 

@@ -53,11 +53,6 @@ def load(name: str) -> Dataset:
     -------
     Dataset
 
-    Raises
-    ------
-    ValueError
-        If no set has this name.
-
     Examples
     --------
     >>> from nearkin.datasets import load
@@ -70,10 +65,8 @@ def load(name: str) -> Dataset:
     if name not in _SCIKIT_LEARN:
         raise ValueError(f"name must be one of {', '.join(BUNDLED)}, got {name!r}.")
     bunch = _SCIKIT_LEARN[name]()
-    X = np.asarray(bunch.data, dtype=np.float64)
-    return Dataset(
-        X, bunch.target_names.astype(str)[bunch.target], [str(feature) for feature in bunch.feature_names], name
-    )
+    y = bunch.target_names.astype(str)[bunch.target]
+    return Dataset(np.asarray(bunch.data, dtype=np.float64), y, list(map(str, bunch.feature_names)), name)
 
 
 def _balance_scale() -> Dataset:

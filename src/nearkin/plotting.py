@@ -62,8 +62,7 @@ class SpectrumDisplay:
         """Draw the spectrum of a fitted estimator that has `eigenvalues_`, e.g. DNE, NMMP or LPP."""
         estimator = getattr(estimator, "_final_estimator", estimator)  # a pipeline's last step
         check_is_fitted(estimator, "eigenvalues_")
-        display = cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__)
-        return display.plot(ax=ax)
+        return cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> SpectrumDisplay:
         """Draw on the matplotlib axes `ax`, by default on a new figure."""
@@ -158,7 +157,11 @@ class EmbeddingDisplay:
         ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
-        split = split or _hold_out(y, test_size, random_state, task)
+        if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
+            folds = named_task(task).splitter(max(2, round(1 / test_size)), False, random_state)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "The least populated class")
+                split = next(folds.split(y, y))
         rows = np.asarray(unlabelled, dtype=int)
         seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
@@ -335,15 +338,6 @@ def _spikes(ax: Any, position: np.ndarray, height: np.ndarray, **style: Any) -> 
     if len(position) <= MAX_SPIKES:
         return ax.bar(position, height, **style)
     return ax.vlines(position, 0, height, **style)
-
-
-def _hold_out(y: np.ndarray, test_size: float, random_state: int, task: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a fold rather than a shuffled split: it also serves classes of fewer rows than there are classes."""
-    folds = named_task(task).splitter(max(2, round(1 / test_size)), False, random_state)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")
-        train, test = next(folds.split(y, y))
-    return train, test
 
 
 def _axes(ax: Any) -> Any:

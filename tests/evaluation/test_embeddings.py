@@ -64,7 +64,7 @@ class TestNeighborhoodPreservation:
         X, _, _ = data(n=200)
         assert neighborhood_preservation(X, np.zeros((200, 2)), 5)[-1] < 0.15
 
-    def test_chosen_rows_are_judged_among_all(self):
+    def test_chosen_rows_are_scored_among_all(self):
         X, _, labelled = data()
         whole = neighborhood_preservation(X, X[:, :2])
         used, unused = (neighborhood_preservation(X, X[:, :2], rows=rows) for rows in (labelled, ~labelled))
@@ -163,7 +163,7 @@ class TestHeldOutAccuracy:
     @pytest.mark.parametrize(
         ("labelled", "k", "message"),
         [
-            (np.ones(80, dtype=bool), [1], "labelled holds 80 of 80 rows: some must vote and others be judged"),
+            (np.ones(80, dtype=bool), [1], "labelled holds 80 of 80 rows: some must vote and others be scored"),
             (np.zeros(80, dtype=bool), [1], "labelled holds 0 of 80 rows"),
             (np.arange(80) < 5, [6], "n_neighbors must be between 1 and 5, got 6"),
         ],

@@ -1,9 +1,8 @@
-"""Is an embedding good, and for whom? Neighbours kept, kin among the neighbours, held-out votes.
+"""Scores of an embedding: neighbours kept, neighbours of the same class, held-out votes.
 
-A semi-supervised embedding places labelled rows where their labels want them. To leave such a row out and to ask
-whether its neighbours are of its class measures the obedience of the method, not the embedding: random labels pass,
-too. So whatever is judged by labels here is told apart for the rows whose labels were used and for those whose labels
-were not; only the second is a figure about new rows. Who was labelled is therefore an argument without a default.
+A semi-supervised embedding moves labelled rows towards their class. Leave-one-out accuracy on these rows measures how
+well the method fits the labels, random ones as well as true ones, and says nothing of new rows. So the rows whose
+labels were used and those whose labels were not are scored separately, and `labelled` is an argument without a default.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Shares:
 def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None) -> np.ndarray:
     """Return for K = 1, 2, ... the share of rows that keep their nearest neighbour among their K nearest.
 
-    Figure 6 of Discriminative Projections. It asks for no labels.
+    Figure 6 of Discriminative Projections. It uses no labels.
 
     Parameters
     ----------
@@ -55,20 +54,13 @@ def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: An
     n_neighbors : int, default=10
         Largest K, at most n - 1.
     rows : boolean mask of shape (n,) or array of row numbers, default=None
-        The rows to be judged, by their neighbours among all; None judges all.
+        The rows to be scored, by their neighbours among all; None takes all.
 
     Returns
     -------
     ndarray of shape (n_neighbors,)
         Shares between 0 and 1, never falling with K. Where several rows of X are equally near (to ten digits), each of
-        them is the nearest neighbour. Of tied rows of Z, some are taken.
-
-    Raises
-    ------
-    TypeError
-        If X or Z is a Dask collection or a torch tensor, or `n_neighbors` no integer.
-    ValueError
-        If X and Z have different numbers of rows, no row is judged, or `n_neighbors` is out of bounds.
+        them is the nearest neighbour. Which of equally near rows of Z count is unspecified.
 
     Notes
     -----
@@ -78,12 +70,12 @@ def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: An
     n = Z.shape[0]
     if X.shape[0] != n:
         raise ValueError(f"X has {X.shape[0]} rows and Z has {n}: give the same rows, in the same order.")
-    judged = np.arange(n) if rows is None else np.arange(n)[rows]
-    if not len(judged):
-        raise ValueError("rows selects no row: there is nothing to judge.")
-    J = _neighbors(Z, n_neighbors)[judged]
-    smallest = _distances(X, judged, nearest(X, 1).indices[judged, None])
-    return _share_by_k(_distances(X, judged, J) <= smallest * (1 + 1e-10))
+    scored = np.arange(n) if rows is None else np.arange(n)[rows]
+    if not len(scored):
+        raise ValueError("rows selects no row: there is nothing to score.")
+    J = _neighbors(Z, n_neighbors)[scored]
+    smallest = _distances(X, scored, nearest(X, 1).indices[scored, None])
+    return _share_by_k(_distances(X, scored, J) <= smallest * (1 + 1e-10))
 
 
 def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
@@ -105,16 +97,7 @@ def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) ->
     Returns
     -------
     Shares
-        Neighbours are sought among all rows, whatever was known of them. A row alone in its class counts as one without
-        kin.
-
-    Raises
-    ------
-    TypeError
-        If Z is a Dask collection or a torch tensor, `labelled` is not boolean, or `n_neighbors` no integer.
-    ValueError
-        If labels are missing or are -1 exactly where they were not used, lengths differ, or `n_neighbors` is out of
-        bounds.
+        The neighbours come from all rows, labelled or not. For a row alone in its class none is of its class.
 
     Notes
     -----
@@ -122,8 +105,8 @@ def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) ->
     """
     Z = as_rows(Z)
     codes, labelled = _truth(y, labelled, Z.shape[0])
-    kin = codes[_neighbors(Z, n_neighbors)] == codes[:, None]
-    used, unused = (_share_by_k(kin[rows]) for rows in (labelled, ~labelled))
+    same_class = codes[_neighbors(Z, n_neighbors)] == codes[:, None]
+    used, unused = (_share_by_k(same_class[rows]) for rows in (labelled, ~labelled))
     return Shares(used, unused, int(labelled.sum()), int((~labelled).sum()))
 
 
@@ -137,21 +120,13 @@ def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] 
     y : array of shape (n,)
         The true class of every row, also of those that the embedding was made without.
     labelled : boolean array of shape (n,)
-        The rows that vote: those whose labels were used to make Z. All others are judged.
+        The rows that vote: those whose labels were used to make Z. All others are scored.
     n_neighbors : sequence of int, default=(1, 3, 5, 10)
         Each k, at most the number of labelled rows.
 
     Returns
     -------
     dict of k to accuracy, between 0 and 1
-
-    Raises
-    ------
-    TypeError
-        If Z is a Dask collection or a torch tensor, `labelled` is not boolean, or a k no integer.
-    ValueError
-        If labels are missing or are -1 exactly where they were not used, lengths differ, all rows are labelled or none
-        is, or a k is out of bounds.
 
     Notes
     -----
@@ -162,7 +137,7 @@ def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] 
     n_voters = int(labelled.sum())
     if not 0 < n_voters < len(codes):
         raise ValueError(
-            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be judged, hide some labels "
+            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be scored, hide some labels "
             "before the embedding is made."
         )
     for k in n_neighbors:
@@ -172,7 +147,7 @@ def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] 
 
 
 def _truth(y: Any, labelled: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class of every row as a number, and whose labels were used; refuse the labels of a training."""
+    """Return the class of every row as a number, and whose labels were used; refuse labels that hide those."""
     labelled = np.asarray(labelled)
     if labelled.dtype != bool:
         raise TypeError(
@@ -186,7 +161,7 @@ def _truth(y: Any, labelled: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if unlabelled.any() and np.array_equal(unlabelled[codes], ~labelled):
         raise ValueError(
             f"y is -1 in all {(~labelled).sum()} rows whose labels were not used: give their true labels, which is "
-            "what they are judged by."
+            "what they are scored by."
         )
     return codes, labelled
 

@@ -188,48 +188,41 @@ def evaluate(method: Method, protocol: Protocol, folds: list[Fold], budget: Budg
         warnings.simplefilter("always")
         if method.name != RAW:
             _check_budget(method, protocol, folds, budget)
-        for done, fold in enumerate(folds, start=1):
+        for done, (train, test) in enumerate(folds, start=1):
             try:
-                rows.append(_evaluate_fold(method, protocol, fold))
+                params = protocol.choose(method, train)
+                model = protocol.pipeline(method, params)
+                begun = time.perf_counter()
+                protocol.fit(model, method, train)
+                seconds = time.perf_counter() - begun
+                predicted = model.predict(protocol.X[test])
             except FAILURES as error:
                 if method.name == RAW:
                     raise
                 raise Skipped(str(error).partition("\n")[0]) from error
+            scores = protocol.task.scores(protocol.target(test), predicted)
+            rows.append((*scores, model[-1].n_features_in_, params, seconds, predicted))
             progress(method.name, done, len(folds))
             if method.name != RAW and done < len(folds):
                 budget.check_seconds((time.perf_counter() - start) * len(folds) / done)
-    score, second, dimension, params, seconds, predictions = zip(*rows, strict=True)
+    score, second_score, dimension, chosen, fit_seconds, predictions = zip(*rows, strict=True)
     n_classes = len(protocol.task.sizes(protocol.target(protocol.labelled)))
     messages = Counter(str(warning.message) for warning in caught)
     return MethodResult(
         task=protocol.task,
         method=method,
         score=np.array(score),
-        second_score=np.array(second),
+        second_score=np.array(second_score),
         dimension=np.array(dimension),
-        params=params,
-        fit_seconds=np.array(seconds),
+        params=chosen,
+        fit_seconds=np.array(fit_seconds),
         predictions=predictions,
-        pipeline=protocol.pipeline(method, params[0]),
+        pipeline=protocol.pipeline(method, chosen[0]),
         max_components=method.max_components(protocol.X.shape[1], n_classes),
         unlabelled=tuple(protocol.beside(method, train) for train, _ in folds),
         # the dimensions tried may exceed the rank of a fold: harmless
         warnings={text: n for text, n in messages.items() if not text.startswith("n_components=")},
     )
-
-
-def _evaluate_fold(
-    method: Method, protocol: Protocol, fold: Fold
-) -> tuple[float, float, int, Params, float, np.ndarray]:
-    train, test = fold
-    params = protocol.choose(method, train)
-    model = protocol.pipeline(method, params)
-    start = time.perf_counter()
-    protocol.fit(model, method, train)
-    seconds = time.perf_counter() - start
-    predicted = model.predict(protocol.X[test])
-    score, second = protocol.task.scores(protocol.target(test), predicted)
-    return score, second, model[-1].n_features_in_, params, seconds, predicted
 
 
 def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget: Budget) -> None:

@@ -179,33 +179,30 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Return the winner with its score, and what it stands against."""
-        best, score = self.best, self.task.score_name
+        best, against = self.best, "no method is shown to be better"
         if best.name != RAW:
-            return (
-                f"{best.name}: {score} {best.score.mean():.3f}, {best.difference:+.3f} to {RAW}, p = {best.p_value:.2g}"
-            )
-        return f"{RAW}: {score} {best.score.mean():.3f}, no method is shown to be better"
+            against = f"{best.difference:+.3f} to {RAW}, p = {best.p_value:.2g}"
+        return f"{best.name}: {self.task.score_name} {best.score.mean():.3f}, {against}"
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method (needs pandas)."""
         import pandas as pd
 
-        def deviation(values: np.ndarray) -> float:
-            return float(values.std(ddof=1)) if len(values) > 1 else 0.0
-
+        score, second = self.task.score_name, self.task.second_name
         return pd.DataFrame(
             {
-                "method": [r.name for r in self.results],
-                self.task.score_name: [r.score.mean() for r in self.results],
-                f"{self.task.score_name}_std": [deviation(r.score) for r in self.results],
-                self.task.second_name: [r.second_score.mean() for r in self.results],
-                f"{self.task.second_name}_std": [deviation(r.second_score) for r in self.results],
-                "dimension": [float(np.median(r.dimension)) for r in self.results],
-                "fit_seconds": [r.fit_seconds.mean() for r in self.results],
-                "difference": [r.difference for r in self.results],
-                "p_value": [r.p_value for r in self.results],
-                "status": [r.status for r in self.results],
+                "method": r.name,
+                score: r.score.mean(),
+                f"{score}_std": r.score.std(ddof=1),
+                second: r.second_score.mean(),
+                f"{second}_std": r.second_score.std(ddof=1),
+                "dimension": float(np.median(r.dimension)),
+                "fit_seconds": r.fit_seconds.mean(),
+                "difference": r.difference,
+                "p_value": r.p_value,
+                "status": r.status,
             }
+            for r in self.results
         )
 
 
