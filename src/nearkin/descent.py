@@ -1,42 +1,43 @@
 """Descent: a function that returns (value, gradient) goes in, a frozen result with a diagnosis comes out.
 
-`lbfgs` wants the function itself; `adam` is content with estimates, each from another part of the data.
+`lbfgs` needs the function itself, `lbfgs_rounds` one whose neighbours are looked up now and then; `adam` needs
+estimates only, each from another part of the data.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-Estimate = Callable[[np.ndarray, int], tuple[float, np.ndarray]]
+Value = tuple[float, np.ndarray]  # and its gradient
+OnIteration = Callable[[np.ndarray], bool] | None
 
-
-RECENT, PAST = 0.9, 0.999  # what a step leaves of the running means: the usual values
+ROUND = 15  # iterations after which neighbours are looked up again
+RECENT, PAST = 0.9, 0.999  # decay of the running means of Adam: the usual values
 
 
 class Status(enum.Enum):
     """How a descent ended."""
 
-    CONVERGED = "the value, or the gradient, has all but stopped to change"
+    CONVERGED = "the value, or the gradient, has all but stopped changing"
     MAX_ITER = "the iterations allowed were used up"
     STALLED = "no lower value was found along the last direction: the precision of the arithmetic is reached"
-    STOPPED = "a callback asked to stop"
+    STOPPED = "a callback requested it"
     INTERRUPTED = "a KeyboardInterrupt"
 
 
 @dataclass(frozen=True, eq=False)
 class Momentum:
-    """What a stochastic descent remembers of its gradients: the mean of about the last ten, and that of the squares of
-    the norms of about the last thousand.
+    """Running means of a stochastic descent: of the last ten gradients or so, of the last thousand squared norms.
 
-    The norm stands where Adam (Kingma and Ba, ICLR 2015) has every entry by itself: so the descent is the same in all
-    orthonormal coordinates.
+    The norm takes the place of Adam's entry by entry squares (Kingma and Ba, ICLR 2015): so the descent is the same in
+    all orthonormal coordinates.
 
     Attributes
     ----------
@@ -49,15 +50,15 @@ class Momentum:
     square: float = 0.0
     n_steps: int = 0
 
-    def after(self, gradient: np.ndarray) -> Momentum:
-        """Return what is remembered once there is one gradient more."""
+    def updated(self, gradient: np.ndarray) -> Momentum:
+        """Return the means after one more gradient."""
         mean = RECENT * self.mean + (1 - RECENT) * gradient
         square = PAST * self.square + (1 - PAST) * float(np.sum(gradient**2))
         return Momentum(mean, square, self.n_steps + 1)
 
     @property
     def direction(self) -> np.ndarray:
-        """The mean gradient in units of the typical norm of one, both freed from the 0 that they began with."""
+        """The mean gradient in units of the typical norm, both corrected for the 0 that they began with."""
         typical = (self.square / (1 - PAST**self.n_steps)) ** 0.5
         return self.mean / (1 - RECENT**self.n_steps) / typical if typical > 0 else np.zeros_like(self.mean)
 
@@ -74,13 +75,12 @@ class DescentResult:
         The value there, the lowest of all evaluations; with `adam` the mean of the last estimates.
     n_iter : int
         Iterations finished.
-    n_evaluations : int
     curve : list of float
         Value at the start and after every iteration; with `adam` the first estimate and the mean of those of every
         iteration, made while the point moved.
     status : Status
     memory : Momentum or None
-        What `adam` has to know to go on.
+        What `adam` needs to continue.
     error : float
         Standard error of a value that is an estimate.
     """
@@ -88,21 +88,28 @@ class DescentResult:
     x: np.ndarray
     value: float
     n_iter: int
-    n_evaluations: int
     curve: list[float]
     status: Status
     memory: Momentum | None = None
     error: float = 0.0
 
+    @property
+    def ended_early(self) -> bool:
+        """Whether a callback or an interrupt ended the descent."""
+        return self.status in (Status.STOPPED, Status.INTERRUPTED)
+
+    def then(self, next: DescentResult) -> DescentResult:
+        """Return the result of the descent that started where this one ended, with the iterations of both."""
+        return replace(next, n_iter=self.n_iter + next.n_iter, curve=self.curve + next.curve)
+
 
 def lbfgs(
-    function: Function,
+    function: Callable[[np.ndarray], Value],
     start: np.ndarray,
     *,
     max_iter: int,
     tol: float,
-    unit: float = 1.0,
-    on_iteration: Callable[[np.ndarray], bool] | None = None,
+    on_iteration: OnIteration = None,
 ) -> DescentResult:
     """Minimize by limited-memory BFGS (SciPy's L-BFGS-B).
 
@@ -115,53 +122,108 @@ def lbfgs(
     max_iter : int
         Iterations; each takes one evaluation, seldom more.
     tol : float
-        Converged when an iteration lowers the value by less than tol * max(|value|, unit), or when no entry of the
-        gradient exceeds tol * unit.
-    unit : float, default=1.0
-        A value of ordinary size.
+        Converged when an iteration lowers the value by less than tol * max(|value|, 1), or when no entry of the
+        gradient exceeds tol.
     on_iteration : callable, default=None
         Called after every iteration with the best point so far; True ends the descent.
 
     Returns
     -------
     DescentResult
-        A KeyboardInterrupt during the descent is not raised but told by `status`: the caller keeps the result, then
-        raises it again.
+        A KeyboardInterrupt is not raised but reported by `status`: the caller keeps the result, then raises it again.
     """
-    watch = _Watch(function, start, unit, on_iteration)
+    best, lowest, curve = np.ravel(start).astype(np.float64), np.inf, list[float]()
+
+    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, lowest
+        value, gradient = function(x.reshape(start.shape))
+        if value < lowest:
+            best, lowest = x.copy(), float(value)
+        if not curve:
+            curve.append(float(value))
+        return float(value), np.ravel(gradient).astype(np.float64)
+
+    def after_iteration(intermediate_result: Any) -> None:
+        curve.append(float(intermediate_result.fun))
+        if on_iteration is not None and on_iteration(best.reshape(start.shape)):
+            raise StopIteration
+
+    options = {"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": tol}
     try:
-        found = minimize(
-            watch.evaluate,
-            np.ravel(start).astype(np.float64),
-            jac=True,
-            method="L-BFGS-B",
-            callback=watch.iterated,
-            options={"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": tol},
-        )
-        status = {0: Status.CONVERGED, 1: Status.MAX_ITER}.get(found.status, Status.STALLED)
-    except _Stop:
-        status = Status.STOPPED
+        found = minimize(evaluate, best, jac=True, method="L-BFGS-B", callback=after_iteration, options=options)
+        status = {0: Status.CONVERGED, 1: Status.MAX_ITER, 99: Status.STOPPED}.get(found.status, Status.STALLED)
     except KeyboardInterrupt:
-        if watch.curve == []:
+        if not curve:
             raise
         status = Status.INTERRUPTED
-    x = watch.best.reshape(start.shape)
-    return DescentResult(x, watch.lowest, len(watch.curve) - 1, watch.n_evaluations, watch.curve, status)
+    return DescentResult(best.reshape(start.shape), lowest, len(curve) - 1, curve, status)
+
+
+def lbfgs_rounds(
+    loss: Callable[..., Value],
+    start: np.ndarray,
+    *,
+    look_up: Callable[[np.ndarray], Any],
+    max_iter: int,
+    tol: float,
+    on_iteration: OnIteration = None,
+    finish_exactly: bool = False,
+) -> DescentResult:
+    """Minimize a loss that depends on neighbours by `lbfgs`, and look these up again every 15 iterations.
+
+    A round lowers the loss for the neighbours that it began with, and could do so by letting other rows come near.
+    Hence two points are compared by the loss with the neighbours of each. A round that has not lowered *this* loss is
+    undone and ends the descent.
+
+    Parameters
+    ----------
+    loss : function `loss(x, neighbors)` of the point and of its neighbours
+        Returns the value and the gradient; for None it finds the neighbours itself, or does without.
+    look_up : function of the point
+        Returns its neighbours; None where the loss for None is as quick: there is one more round, to the end.
+    finish_exactly : bool, default=False
+        Whether a round that was undone is followed by one for None.
+    start, max_iter, tol, on_iteration
+        As for `lbfgs`, over all rounds.
+    """
+    run = partial(lbfgs, tol=tol, on_iteration=on_iteration)
+    neighbors = look_up(start)
+    if neighbors is None:
+        return run(partial(loss, neighbors=None), start, max_iter=max_iter)
+    best = DescentResult(start, loss(start, neighbors)[0], 0, [], Status.MAX_ITER)
+    while neighbors is not None and best.status is Status.MAX_ITER and best.n_iter < max_iter:
+        found = run(partial(loss, neighbors=neighbors), best.x, max_iter=min(ROUND, max_iter - best.n_iter))
+        if not found.ended_early:
+            try:
+                neighbors = look_up(found.x)
+                value = loss(found.x, neighbors)[0]
+            except KeyboardInterrupt:
+                found = replace(found, status=Status.INTERRUPTED)
+            else:
+                if value > best.value:
+                    status = Status.MAX_ITER if finish_exactly else Status.CONVERGED
+                    found, neighbors = replace(found, x=best.x, value=best.value, status=status), None
+                else:
+                    converged = best.value - value <= ROUND * tol * max(abs(value), 1)
+                    found = replace(found, value=value, status=Status.CONVERGED if converged else Status.MAX_ITER)
+        best = best.then(found)
+    if best.status is Status.MAX_ITER and best.n_iter < max_iter:
+        best = best.then(run(partial(loss, neighbors=None), best.x, max_iter=max_iter - best.n_iter))
+    return best
 
 
 def adam(
-    estimate: Estimate,
+    estimate: Callable[[np.ndarray, int], Value],
     start: np.ndarray,
     *,
     n_batches: int,
     max_iter: int,
     tol: float,
     step: Callable[[int], float],
-    unit: float = 1.0,
     memory: Momentum | None = None,
-    on_iteration: Callable[[np.ndarray], bool] | None = None,
+    on_iteration: OnIteration = None,
 ) -> DescentResult:
-    """Minimize what is only known by estimates: steps against the running mean of their gradients.
+    """Minimize a function that is known by estimates only: steps against the running mean of their gradients.
 
         x <- x - step(t) mean(gradient) / sqrt(mean(||gradient||^2))
 
@@ -173,14 +235,12 @@ def adam(
     n_batches : int
         Steps of an iteration, over which the estimates average to the value.
     max_iter : int
-        Iterations, all of them taken unless somebody stops the descent: so a step that decreases with t is planned.
+        Iterations, all of them taken unless a callback stops the descent: so a step that decreases with t is planned.
     tol : float
         Converged when, from the last fifth of the steps but one to the last, a step lowers the estimates by less than
-        tol * max(|value|, unit) in the mean, or when their noise (two standard errors) hides how they change.
+        tol * max(|value|, 1) in the mean, or when their noise (two standard errors) hides how they change.
     step : callable
         Returns the length of step t: its norm, if the gradients agree.
-    unit : float, default=1.0
-        A value of ordinary size.
     memory : Momentum, default=None
         Of a descent that this one continues.
     on_iteration : callable, default=None
@@ -189,7 +249,7 @@ def adam(
     Returns
     -------
     DescentResult
-        A KeyboardInterrupt during the descent is not raised but told by `status`, as `lbfgs` does.
+        A KeyboardInterrupt is reported by `status`, as by `lbfgs`.
     """
     x = start.astype(np.float64)
     memory = memory or Momentum(np.zeros_like(x))
@@ -200,7 +260,7 @@ def adam(
             for t in range(n_iter * n_batches, (n_iter + 1) * n_batches):
                 value, gradient = estimate(x, t)
                 values.append(float(value))
-                memory = memory.after(gradient)
+                memory = memory.updated(gradient)
                 x = x - step(t) * memory.direction
             n_iter += 1
             if on_iteration is not None and on_iteration(x):
@@ -209,46 +269,17 @@ def adam(
         if not values:
             raise
         status = Status.INTERRUPTED
-    if status is Status.MAX_ITER and _settled(values, tol, unit):
+    if status is Status.MAX_ITER and _level(values, tol):
         status = Status.CONVERGED
     curve = values[:1] + [float(np.mean(values[i * n_batches : (i + 1) * n_batches])) for i in range(n_iter)]
-    return DescentResult(x, float(np.mean(values[-n_batches:])), n_iter, len(values), curve, status, memory)
+    return DescentResult(x, float(np.mean(values[-n_batches:])), n_iter, curve, status, memory)
 
 
-def _settled(values: list[float], tol: float, unit: float) -> bool:
+def _level(values: list[float], tol: float) -> bool:
     """Say whether the last fifth of the values is level with the fifth before, as far as their noise tells."""
     count = len(values) // 5
     if count < 2:
         return False
     before, last = np.array(values[-2 * count : -count]), np.array(values[-count:])
     noise = ((before.var(ddof=1) + last.var(ddof=1)) / count) ** 0.5
-    return bool(before.mean() - last.mean() <= tol * count * max(abs(last.mean()), unit) + 2 * noise)
-
-
-class _Stop(Exception):  # noqa: N818 - not an error
-    pass
-
-
-class _Watch:
-    """What happened so far, and the best of it."""
-
-    def __init__(self, function: Function, start: np.ndarray, unit: float, on_iteration: Any) -> None:
-        self.function, self.shape, self.unit, self.on_iteration = function, start.shape, unit, on_iteration
-        self.best, self.lowest = np.ravel(start).astype(np.float64), np.inf
-        self.n_evaluations = 0
-        self.curve: list[float] = []
-
-    def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.function(x.reshape(self.shape))
-        value = float(value)
-        self.n_evaluations += 1
-        if value < self.lowest:
-            self.best, self.lowest = x.copy(), value
-        if not self.curve:
-            self.curve.append(value)
-        return value / self.unit, np.ravel(gradient).astype(np.float64) / self.unit
-
-    def iterated(self, intermediate_result: Any) -> None:
-        self.curve.append(float(intermediate_result.fun) * self.unit)
-        if self.on_iteration is not None and self.on_iteration(self.best.reshape(self.shape)):
-            raise _Stop
+    return bool(before.mean() - last.mean() <= tol * count * max(abs(last.mean()), 1) + 2 * noise)

@@ -11,12 +11,11 @@ import pytest
 
 from nearkin import DNE, NCA
 from nearkin.dask import DaskDNE, DaskLPP, DaskNCA
-from nearkin.dask.nca import Problem
+from nearkin.dask.nca import NCAClusterRows
 
 from .conftest import blocks, cluster, da, distributed
 
 HAS_FAISS = find_spec("faiss") is not None
-STOCHASTIC = {"n_components": 2, "init": "pca", "solver": "sgd", "max_iter": 6, "random_state": 0}
 
 
 def tasks(client):
@@ -73,7 +72,6 @@ def test_a_killed_worker_changes_nothing(data):
         for local, dask_class, task in [
             (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "with_nearer"),
             (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
-            (NCA(**STOCHASTIC), DaskNCA(**STOCHASTIC), "placed"),
             *approximate,
         ]:
             killer = Meanwhile(client.scheduler.address, task, kill_one)
@@ -105,17 +103,17 @@ def test_an_interrupted_fit_leaves_nothing_behind(client, data, interruptible):
 
 
 def test_an_interrupted_descent_keeps_the_best_and_leaves_nothing_behind(client, data, monkeypatch):
-    evaluate, values = Problem.objective, []
+    evaluate, values = NCAClusterRows.objective, []
 
-    def interrupted(problem, A, near):
-        value, gradient = evaluate(problem, A, near)
+    def interrupted(rows, name, B, candidates):
+        value, gradient = evaluate(rows, name, B, candidates)
         values.append(value)
         if len(values) == 4:
-            problem.embedding(A)
+            rows.embedding(B)
             raise KeyboardInterrupt
         return value, gradient
 
-    monkeypatch.setattr(Problem, "objective", interrupted)
+    monkeypatch.setattr(NCAClusterRows, "objective", interrupted)
     nca = DaskNCA(2, init="pca")
     with pytest.raises(KeyboardInterrupt) as caught:
         nca.fit(*blocks(*data, (300, 300)))

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from nearkin import graphs, neighbors, scatter
 from nearkin.dask import _graphs, _neighbors, _scatter, _search, _shared_index
-from nearkin.dask._minibatches import Together
 from nearkin.dask._table import Rows, check_affordable, checked_rows
 from nearkin.dask._work import Sums, added
 
@@ -129,7 +128,6 @@ def test_nobody_asks_for_neighbors(rows):
 def test_dask_sees_the_size_of_a_block(rows):
     block = rows[0][2]
     assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
-    assert sizeof(Together(block, [(np.zeros(1000),)])) >= sizeof(block) + 8000
 
 
 def test_lists_are_learned_from_few_rows_of_every_class():

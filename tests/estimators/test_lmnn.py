@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import LMNN
 from nearkin.descent import lbfgs
-from nearkin.estimators import _descending, lmnn
+from nearkin.estimators import _descent_embedding, lmnn
 from nearkin.estimators.lmnn import target_neighbors
 from nearkin.objectives.lmnn import large_margin
 
@@ -26,7 +26,7 @@ def wine():
     return scale(X), y
 
 
-def classes(n=600, seed=0):
+def classes(n=300, seed=0):
     return make_classification(
         n, 12, n_informative=6, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=seed
     )
@@ -57,25 +57,25 @@ class TestTheFit:
         assert (np.diff(model.loss_curve_) <= 0).all()
 
     def test_a_square_map_is_the_global_optimum(self):
-        """No other start leads lower, and no small change of the metric does."""
+        """No other init leads lower, and no small change of the metric does."""
         X, y = wine()
-        X = X[:, :6]
+        X, y = X[::3, :5], y[::3]
         rng = np.random.default_rng(0)
-        targets, strangers = target_neighbors(X, y, 3), csr_array(y[:, None] != y)
+        targets, others = target_neighbors(X, y, 3), csr_array(y[:, None] != y)
         model = LMNN(tol=1e-9, max_iter=1000).fit(X, y)
 
         def loss(A):
-            value, gradient = large_margin(A, X, targets, strangers)
+            value, gradient = large_margin(A, X, targets, others)
             return value / len(X), gradient / len(X)
 
-        for _ in range(3):
-            other = lbfgs(loss, rng.normal(size=(6, 6)) / 3, max_iter=500, tol=1e-9)
+        for _ in range(2):
+            other = lbfgs(loss, rng.normal(size=(5, 5)) / 3, max_iter=500, tol=1e-9)
             assert model.objective_ <= other.value * (1 + 2e-4)
         M = model.get_mahalanobis_matrix()
-        for _ in range(20):
-            B = rng.normal(size=(6, rng.integers(1, 7)))
+        for _ in range(10):
+            B = rng.normal(size=(5, rng.integers(1, 6)))
             other = M + 0.02 * (np.linalg.norm(M) / np.linalg.norm(B @ B.T) * B @ B.T - rng.random() * M)
-            assert loss(np.linalg.cholesky(other + 1e-12 * np.eye(6)).T)[0] >= model.objective_ * (1 - 1e-4)
+            assert loss(np.linalg.cholesky(other + 1e-12 * np.eye(5)).T)[0] >= model.objective_ * (1 - 1e-4)
 
     @pytest.mark.parametrize("n_components", [None, 2])
     def test_begins_in_the_scale_of_the_lowest_loss(self, n_components):
@@ -84,7 +84,7 @@ class TestTheFit:
         with pytest.warns(ConvergenceWarning):
             start = LMNN(n_components, max_iter=1).fit(X, y).loss_curve_[0]
         V = np.eye(13) if n_components is None else PCA(2).fit(X).components_
-        sizes = np.geomspace(1e-2, 1e2, 1000)
+        sizes = np.geomspace(0.1, 5, 120)
         lowest = min(by_definition(size * V, X, y, targets) for size in sizes)
         assert start == pytest.approx(lowest, rel=1e-3)
 
@@ -94,7 +94,7 @@ class TestTheFit:
         X, y = wine()
         plain, doubled = LMNN(n_components).fit(X, y), LMNN(n_components).fit(X * 2.0**20, y)
         np.testing.assert_allclose(doubled.components_ * 2.0**20, plain.components_, rtol=1e-12)
-        for unit in (1e-6, 1e6):
+        for unit in (1e6,):
             other = LMNN(n_components).fit(X * unit, y)
             np.testing.assert_allclose(other.loss_curve_[:6], plain.loss_curve_[:6], rtol=1e-9)
             assert other.objective_ == pytest.approx(plain.objective_, rel=2e-3)
@@ -102,13 +102,13 @@ class TestTheFit:
     def test_single_precision_beyond_two_thousand_rows_changes_little(self, monkeypatch):
         X, y = wine()
         double = LMNN(2).fit(X, y)
-        monkeypatch.setattr(_descending, "EXACT_PRECISION", 10)
+        monkeypatch.setattr(_descent_embedding, "FLOAT64_ROWS", 10)
         single = LMNN(2).fit(X, y)
         assert single.components_.dtype == np.float64
         assert single.objective_ == pytest.approx(double.objective_, rel=2e-3)
 
     def test_classes_far_apart_are_drawn_in_until_they_are_a_margin_apart(self):
-        """Without impostors at the start, the pull is all there is, until it meets them."""
+        """Without impostors at the start, the first sum is all there is, until it meets them."""
         X, y = make_blobs(90, 2, centers=[[0, 0], [40, 0], [0, 40]], random_state=0)
         model = LMNN(tol=1e-10, max_iter=1000).fit(X, y)
         Z = model.transform(X)
@@ -126,18 +126,18 @@ class TestTheFit:
 
     def test_a_row_alone_in_its_class_is_an_impostor(self):
         X = np.array([[0.0, 0.0], [0.0, 1.0], [0.3, 0.5]])
-        Z = LMNN(tol=1e-10).fit_transform(X, ["kin", "kin", "alone"])
-        kin, other = np.linalg.norm(Z[1:] - Z[0], axis=1)
-        assert kin < 1e-6
+        Z = LMNN(tol=1e-10).fit_transform(X, ["pair", "pair", "alone"])
+        same, other = np.linalg.norm(Z[1:] - Z[0], axis=1)
+        assert same < 1e-6
         assert other > 1 - 1e-6
 
-    def test_more_targets_than_kin_are_all_kin(self):
-        X, y = wine()
+    def test_more_targets_than_rows_of_the_class_are_the_class(self):
+        X, y = (part[::2] for part in wine())
         np.testing.assert_array_equal(
-            LMNN(2, n_neighbors=500).fit(X, y).components_, LMNN(2, n_neighbors=177).fit(X, y).components_
+            LMNN(2, n_neighbors=500).fit(X, y).components_, LMNN(2, n_neighbors=88).fit(X, y).components_
         )
 
-    def test_max_iter_is_told(self):
+    def test_max_iter_is_reported(self):
         with pytest.warns(ConvergenceWarning, match="max_iter=3 iterations ended the descent"):
             model = LMNN(max_iter=3).fit(*wine())
         assert model.n_iter_ == 3
@@ -149,15 +149,15 @@ class TestTheFit:
 
     def test_wide_sparse_rows_stay_sparse(self):
         y = np.arange(300) // 150
-        noise = random_array((300, 199_999), density=1e-4, random_state=np.random.default_rng(0))
+        noise = random_array((300, 49_999), density=1e-4, random_state=np.random.default_rng(0))
         X = csr_array(hstack([y[:, None] * 5.0, noise]))
-        model = LMNN(2).fit(X, y)  # dense: 480 MB
-        assert model.components_.shape == (2, 200_000)
+        model = LMNN(2).fit(X, y)  # dense: 120 MB
+        assert model.components_.shape == (2, 50_000)
         assert KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X), y) > 0.95
 
 
 class TestPasses:
-    def test_take_the_nearest_kin_of_the_pass_before_for_targets(self):
+    def test_take_targets_in_the_space_of_the_pass_before(self):
         X, y = wine()
         first, second = LMNN(3).fit(X, y), LMNN(3, n_passes=2).fit(X, y)
         np.testing.assert_array_equal(second.loss_curve_[: first.n_iter_ + 1], first.loss_curve_)
@@ -174,13 +174,13 @@ class TestPasses:
 
 def random_labels():
     rng = np.random.default_rng(0)
-    return rng.normal(size=(300, 6)), rng.integers(0, 3, 300)
+    return rng.normal(size=(150, 6)), rng.integers(0, 3, 150)
 
 
 @pytest.fixture
 def rounds(monkeypatch):
     """Impostors are looked up now and then, however few rows there are, and however many impostors."""
-    monkeypatch.setattr(lmnn, "EXACT_ROWS", 0)
+    monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 0)
     monkeypatch.setattr(lmnn, "WORTH", 1.0)
 
 
@@ -190,7 +190,7 @@ class TestRounds:
     def test_end_where_the_exact_descent_does(self, load, monkeypatch):
         X, y = load()
         now_and_then = LMNN(tol=1e-6, max_iter=1000).fit(X, y)
-        monkeypatch.setattr(lmnn, "EXACT_ROWS", 10_000)
+        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
         always = LMNN(tol=1e-6, max_iter=1000).fit(X, y)
         assert now_and_then.objective_ == pytest.approx(loss_of(now_and_then, X, y), rel=1e-9)
         assert now_and_then.objective_ == pytest.approx(always.objective_, rel=2e-3)
@@ -201,7 +201,7 @@ class TestRounds:
         X, y = random_labels()
         model = LMNN(3).fit(X, y)
         assert model.objective_ == pytest.approx(loss_of(model, X, y), rel=1e-9)
-        monkeypatch.setattr(lmnn, "EXACT_ROWS", 10_000)
+        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
         always = LMNN(3).fit(X, y)
         assert model.objective_ == always.objective_
         np.testing.assert_array_equal(model.loss_curve_[-len(always.loss_curve_) :], always.loss_curve_)
@@ -211,7 +211,7 @@ class TestRounds:
         X, y = classes(200)
         monkeypatch.setattr(lmnn, "WORTH", 0.0)
         without = LMNN().fit(X, y)
-        monkeypatch.setattr(lmnn, "EXACT_ROWS", 10_000)
+        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
         np.testing.assert_array_equal(without.components_, LMNN().fit(X, y).components_)
 
     def test_a_bound_on_those_who_count_leaves_out_the_farthest(self, monkeypatch):
@@ -220,9 +220,9 @@ class TestRounds:
         monkeypatch.setattr(lmnn, "ALWAYS", 10)
         model = LMNN().fit(X, y)
         d, targets = cdist(model.transform(X), model.transform(X), "sqeuclidean"), target_neighbors(X, y, 3)
-        strangers = np.sort(np.where(y[:, None] == y, np.inf, d), axis=1)[:, :10]
+        others = np.sort(np.where(y[:, None] == y, np.inf, d), axis=1)[:, :10]
         near = np.take_along_axis(d, targets, axis=1)
-        hinges = np.maximum(0, 1 + near[:, :, None] - strangers[:, None, :])
+        hinges = np.maximum(0, 1 + near[:, :, None] - others[:, None, :])
         assert model.objective_ == pytest.approx((near.sum() + hinges.sum()) / 2 / 200, rel=1e-9)
         assert model.objective_ < loss_of(model, X, y)
 
@@ -256,7 +256,7 @@ class TestInterrupts:
     @pytest.mark.parametrize(("name", "at"), [("large_margin", 12), ("impostors_within", 2)])
     def test_keep_the_best_map(self, name, at, exact_rows, monkeypatch):
         X, y = wine()
-        monkeypatch.setattr(lmnn, "EXACT_ROWS", exact_rows)
+        monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", exact_rows)
         monkeypatch.setattr(lmnn, "WORTH", 1.0)
         self.interrupt(monkeypatch, name, at)
         model = LMNN()
@@ -285,12 +285,20 @@ class TestNeighborsAreRightMoreOften:
                 scores.append(KNeighborsClassifier(3).fit(to(X[train]), y[train]).score(to(X[test]), y[test]))
         return np.mean(raw), np.mean(learned)
 
-    @pytest.mark.parametrize(("load", "splits"), [(load_iris, 10), (load_wine, 10), (load_digits, 2)])
+    @pytest.mark.parametrize(
+        ("load", "splits"),
+        [
+            (load_wine, 2),
+            pytest.param(load_iris, 10, marks=pytest.mark.slow),
+            pytest.param(load_digits, 2, marks=pytest.mark.slow),
+        ],
+    )
     def test_on_held_out_halves(self, load, splits):
         X, y = load(return_X_y=True)
         raw, learned = self.accuracies(StandardScaler().fit_transform(X), y, splits)
         assert learned >= raw
 
+    @pytest.mark.slow
     def test_on_usps(self):
         path = Path(os.environ.get("NEARKIN_DATA", "")) / "usps.npz"
         if not path.exists():

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import NCA, SoftNeighborsRegressor
-from nearkin.estimators import _descending, _starts
-from nearkin.estimators.nca import OBJECTIVES
+from nearkin.estimators import _descent_embedding, _init
+from nearkin.estimators._problem import NCARows
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
 from nearkin.objectives.pair_weights import SameClass
 
@@ -29,7 +29,7 @@ class TestTheFit:
         X, y = wine()
         nca = NCA(2, objective=objective, alpha=1.0, tol=1e-12, max_iter=2000).fit(X, y)
         function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
-        n, u, A = len(X), _starts.unit_distance(X), nca.components_
+        n, u, A = len(X), _init.unit_distance(X), nca.components_
         value, gradient = function(A, X, SameClass(y))
         assert nca.objective_ == pytest.approx(value / n, rel=1e-8)
         penalty = 1.0 / np.sqrt(n) * u**2
@@ -37,20 +37,23 @@ class TestTheFit:
         slope = -gradient / n + 2 * penalty * A
         assert np.abs(slope).max() < 1e-4 * np.abs(gradient / n).max()
 
-    @pytest.mark.parametrize("load", [load_digits, load_wine, load_iris])
+    @pytest.mark.parametrize("load", [pytest.param(load_digits, marks=pytest.mark.slow), load_wine, load_iris])
     def test_reaches_at_least_what_scikit_learn_does_from_the_same_start(self, load):
         X, y = load(return_X_y=True)
         X = StandardScaler().fit_transform(X)[::2]
         y = y[::2]
-        A = _starts.scaled(PCA(2).fit(X).components_, X)
+        A = PCA(2).fit(X).components_
+        A /= _init.unit_distance(X @ A.T)
         theirs = NeighborhoodComponentsAnalysis(2, init=A, max_iter=300, tol=1e-8).fit(X, y).components_
         ours = NCA(2, init=A, alpha=0.0, max_iter=600, tol=1e-8).fit(X, y)
         assert ours.objective_ >= expected_accuracy(theirs, X, SameClass(y))[0] / len(y) - 1e-3
 
     @pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
-    @pytest.mark.parametrize("X", [load_wine().data * 10, load_breast_cancer().data], ids=["wine x 10", "raw wdbc"])
+    @pytest.mark.parametrize(
+        "X", [load_wine().data * 10, load_breast_cancer().data[::3]], ids=["wine x 10", "raw wdbc"]
+    )
     def test_unscaled_features_move_and_improve(self, X, objective):
-        y = load_wine().target if len(X) == 178 else load_breast_cancer().target
+        y = load_wine().target if len(X) == 178 else load_breast_cancer().target[::3]
         nca = NCA(objective=objective).fit(X, y)
         assert nca.n_iter_ >= 3
         assert nca.loss_curve_[-1] < nca.loss_curve_[0] - 0.02
@@ -86,20 +89,20 @@ class TestTheFit:
     def test_restarts_keep_the_best(self):
         X, y = wine()
         alone = NCA(2, init="random", random_state=0).fit(X, y)
-        best = NCA(2, init="random", n_init=4, random_state=0).fit(X, y)
+        best = NCA(2, init="random", n_init=3, random_state=0).fit(X, y)
         assert best.loss_curve_[-1] <= alone.loss_curve_[-1]
-        again = NCA(2, init="random", n_init=4, random_state=0).fit(X, y)
+        again = NCA(2, init="random", n_init=3, random_state=0).fit(X, y)
         np.testing.assert_array_equal(again.components_, best.components_)
 
     def test_single_precision_beyond_two_thousand_rows_changes_little(self, monkeypatch):
         X, y = wine()
         double = NCA(2).fit(X, y)
-        monkeypatch.setattr(_descending, "EXACT_PRECISION", 10)
+        monkeypatch.setattr(_descent_embedding, "FLOAT64_ROWS", 10)
         single = NCA(2).fit(X, y)
         assert single.components_.dtype == np.float64
         assert single.objective_ == pytest.approx(double.objective_, abs=2e-3)
 
-    def test_max_iter_is_told(self):
+    def test_max_iter_is_reported(self):
         with pytest.warns(ConvergenceWarning, match=r"max_iter=3 iterations ended the descent"):
             nca = NCA(max_iter=3).fit(*wine())
         assert nca.n_iter_ == 3
@@ -107,15 +110,15 @@ class TestTheFit:
 
     def test_an_interrupt_keeps_the_best_map(self, monkeypatch):
         X, y = wine()
-        calls = []
+        calls, objective = [], NCARows.objective
 
         def interrupted(*arguments):
             calls.append(arguments)
             if len(calls) == 8:
                 raise KeyboardInterrupt
-            return expected_accuracy(*arguments)
+            return objective(*arguments)
 
-        monkeypatch.setitem(OBJECTIVES, "expected_accuracy", interrupted)
+        monkeypatch.setattr(NCARows, "objective", interrupted)
         nca = NCA(init="identity")
         with pytest.raises(KeyboardInterrupt):
             nca.fit(X, y)
@@ -124,20 +127,20 @@ class TestTheFit:
         assert nca.transform(X).shape == X.shape
 
 
-class TestStarts:
+class TestInits:
     @pytest.mark.parametrize("n", [30, 1500])
     def test_are_scaled_to_a_perplexity_of_ten(self, n):
         X = np.random.default_rng(0).normal(size=(n, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
-        near = _starts.near_squares(X / _starts.unit_distance(X))
-        assert _starts.perplexity(near) == pytest.approx(10, rel=1e-3)
+        near = _init.nearest_squares(X / _init.unit_distance(X))
+        assert _init.perplexity(near) == pytest.approx(10, rel=1e-3)
 
-    def test_few_rows_listen_to_half_of_them(self):
+    def test_of_few_rows_half_are_neighbours(self):
         X = np.random.default_rng(0).normal(size=(8, 2))
-        assert _starts.perplexity(_starts.near_squares(X / _starts.unit_distance(X))) == pytest.approx(4, rel=1e-3)
+        assert _init.perplexity(_init.nearest_squares(X / _init.unit_distance(X))) == pytest.approx(4, rel=1e-3)
 
     def test_duplicates(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
-        assert np.isfinite(_starts.unit_distance(X))
+        assert np.isfinite(_init.unit_distance(X))
         NCA().fit(X, np.arange(1000) // 200 % 2)
 
     @pytest.mark.parametrize("init", ["auto", "identity", "pca", "lda", "random"])
@@ -195,9 +198,9 @@ class TestStructures:
     def test_wide_sparse_rows_stay_sparse(self):
         rng = np.random.default_rng(0)
         y = np.arange(300) // 150
-        X = hstack([y[:, None] * 5.0, random_array((300, 199_999), density=1e-4, random_state=rng)])
-        nca = NCA(2).fit(csr_array(X), y)  # dense: 480 MB
-        assert nca.components_.shape == (2, 200_000)
+        X = hstack([y[:, None] * 5.0, random_array((300, 49_999), density=1e-4, random_state=rng)])
+        nca = NCA(2).fit(csr_array(X), y)  # dense: 120 MB
+        assert nca.components_.shape == (2, 50_000)
         assert nca.objective_ > 0.9
 
 
@@ -205,27 +208,27 @@ class TestCandidates:
     @staticmethod
     def problem():
         return make_classification(
-            1500, 20, n_informative=8, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=0
+            300, 20, n_informative=8, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=0
         )
 
-    @pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
+    @pytest.mark.parametrize("objective", ["expected_accuracy", pytest.param("log_likelihood", marks=pytest.mark.slow)])
     def test_come_near_the_exact_fit(self, objective):
         X, y = self.problem()
         exact = NCA(5, objective=objective).fit(X, y)
-        few = NCA(5, objective=objective, n_candidates=30).fit(X, y)
+        few = NCA(5, objective=objective, n_candidates=20).fit(X, y)
         function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
-        u = _starts.unit_distance(X)
+        u = _init.unit_distance(X)
 
         def exact_loss(nca):
-            penalty = 0.15 / np.sqrt(1500) * u**2 * np.sum(nca.components_**2)
-            return penalty - function(nca.components_, X, SameClass(y))[0] / 1500
+            penalty = 0.15 / np.sqrt(300) * u**2 * np.sum(nca.components_**2)
+            return penalty - function(nca.components_, X, SameClass(y))[0] / 300
 
         start = exact.loss_curve_[0]
         assert exact_loss(few) - exact_loss(exact) < 0.1 * (start - exact_loss(exact))
-        assert few.objective_ == pytest.approx(function(few.components_, X, SameClass(y))[0] / 1500, abs=0.03)
+        assert few.objective_ == pytest.approx(function(few.components_, X, SameClass(y))[0] / 300, abs=0.03)
 
     def test_a_penalty_cannot_be_had_for_nothing(self):
-        """Rows that are not listed must count: a map that shrinks listens to them, too."""
+        """Rows that are not listed must count: a map that shrinks has them for neighbours, too."""
         X, y = self.problem()
         exact, few = NCA(5, alpha=2.0).fit(X, y), NCA(5, alpha=2.0, n_candidates=10).fit(X, y)
         ratio = np.linalg.norm(few.components_) / np.linalg.norm(exact.components_)
@@ -233,7 +236,8 @@ class TestCandidates:
 
     def test_auto_is_exact_for_a_few_thousand_rows(self):
         X, y = self.problem()
-        np.testing.assert_array_equal(NCA(3).fit(X, y).components_, NCA(3, n_candidates=None).fit(X, y).components_)
+        auto, exact = NCA(3, tol=1e-2), NCA(3, n_candidates=None, tol=1e-2)
+        np.testing.assert_array_equal(auto.fit(X, y).components_, exact.fit(X, y).components_)
 
     def test_more_candidates_than_rows_are_all_rows(self):
         X, y = wine()
@@ -243,7 +247,7 @@ class TestCandidates:
 
 
 class TestContinuousTargets:
-    def test_find_the_direction_that_tells_the_target(self):
+    def test_find_the_direction_that_determines_the_target(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 6))
         direction = rng.normal(size=6)
@@ -257,6 +261,7 @@ class TestContinuousTargets:
         other = NCA(3, target="continuous").fit(X, 1000 * y - 5)
         np.testing.assert_allclose(other.components_, plain.components_, rtol=1e-3)
 
+    @pytest.mark.slow
     def test_predict_better_than_the_raw_features(self):
         X, y = load_diabetes(return_X_y=True)
         raw = cross_val_score(make_pipeline(StandardScaler(), SoftNeighborsRegressor(bandwidth="auto")), X, y, cv=3)
@@ -271,6 +276,7 @@ class TestContinuousTargets:
             NCA(target="continuous").fit(np.random.default_rng(0).normal(size=(6, 2)), y)
 
 
+@pytest.mark.slow
 def test_votes_better_than_raw_features_in_two_dimensions_of_digits():
     """scikit-learn's gallery: 3-NN after PCA .52, LDA .66, its NCA .70."""
     X, y = load_digits(return_X_y=True)

@@ -12,11 +12,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import NCA
-from nearkin.estimators import _criterion, _minibatches
+from nearkin.estimators import _candidates, _problem, _rows_in_place, _sgd
 from nearkin.estimators._candidates import near_rows, near_rows_of
-from nearkin.estimators._criterion import OBJECTIVES, Criterion
-from nearkin.estimators._descending import UnitRows, penalized
-from nearkin.estimators._minibatches import Minibatches, RowsInPlace
+from nearkin.estimators._descent_embedding import penalized
+from nearkin.estimators._problem import NCAProblem, NCARows
+from nearkin.estimators._rows_in_place import RowsInPlace, rows_and_init
+from nearkin.estimators._sgd import Minibatches
+from nearkin.neighbors import EXACT
+from nearkin.objectives.candidates import Candidates
 from nearkin.objectives.nca import expected_accuracy
 from nearkin.objectives.pair_weights import SameClass
 
@@ -26,7 +29,7 @@ def wine():
     return scale(X), y
 
 
-def clusters(n=600, p=10):
+def clusters(n=400, p=10):
     return make_classification(
         n, p, n_informative=min(p, 8), n_redundant=0, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=0
     )
@@ -40,25 +43,23 @@ def votes(model, X, y, X_test, y_test):
     return KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X_test), y_test)
 
 
-every_objective = pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
 every_structure = pytest.mark.parametrize("structure", ["full", "diagonal"])
 
 
-@every_objective
-@every_structure
+@pytest.mark.parametrize(("objective", "structure"), [("expected_accuracy", "full"), ("log_likelihood", "diagonal")])
 @pytest.mark.parametrize("size", [40, 50])  # 200 rows: parts of 40; 50
 def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(objective, structure, size):
     X, y = clusters(200, 8)
     X += 100.0
-    criterion = Criterion(objective, structure, 0.15, 7)
-    whole = UnitRows.of(X, within_span=False)
+    nca = sgd(objective=objective, structure=structure, n_candidates=7, batch_size=size)
+    whole = NCARows.of(X, within_span=False, pair_weights=SameClass(y), search=EXACT)
     rng = np.random.default_rng(0)
     B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
-    for rows in (RowsInPlace.of_units(whole), RowsInPlace.of(X, whole.unit)):
-        batches = Minibatches(rows, SameClass(y), criterion, 200, size, 7, rng)
-        table = batches.look_up(B)
-        value, gradient = criterion.loss(whole, SameClass(y))(B, table)
-        parts = [batches.loss(B, anchors, table) for anchors in np.split(rng.permutation(200), 200 // size)]
+    for rows in (RowsInPlace.of_units(whole), RowsInPlace.of(X, whole.unit, SameClass(y), EXACT)):
+        batches = Minibatches(nca, rows, None, 200, rng)
+        near, far = batches.look_up(B)
+        value, gradient = NCAProblem(nca, whole, 3, None).loss(B, Candidates(near, far, 200))
+        parts = [batches.loss(B, anchors, near, far) for anchors in np.split(rng.permutation(200), 200 // size)]
         assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
         mean = np.mean([part[1] for part in parts], axis=0)
         np.testing.assert_allclose(mean, gradient, atol=1e-10 * np.abs(gradient).max())
@@ -82,13 +83,14 @@ def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(_minibatches, "STEPS", 200)
+    monkeypatch.setattr(_sgd, "STEPS", 200)
 
 
 @pytest.mark.usefixtures("quick")
 class TestTheFit:
-    @every_objective
-    @every_structure
+    @pytest.mark.parametrize(
+        ("objective", "structure"), [("expected_accuracy", "diagonal"), ("log_likelihood", "full")]
+    )
     def test_reaches_what_lbfgs_does(self, objective, structure):
         X, y = wine()
         n_components = 2 if structure == "full" else None
@@ -107,6 +109,7 @@ class TestTheFit:
         assert value(few) > value(exact) - 0.01
         assert few.objective_ == pytest.approx(value(few), abs=0.005)
 
+    @pytest.mark.slow
     def test_votes_as_well_as_lbfgs(self):
         X, y = load_digits(return_X_y=True)
         X = scale(X)
@@ -120,6 +123,7 @@ class TestTheFit:
         X, y = wine()
         assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(NCA(2).fit(X, y).objective_, abs=2e-3)
 
+    @pytest.mark.slow
     def test_continuous_targets(self):
         X, y = load_diabetes(return_X_y=True)
         exact, model = NCA(3, target="continuous").fit(X, y), sgd(3, target="continuous").fit(X, y)
@@ -128,45 +132,45 @@ class TestTheFit:
 
     def test_equal_seeds_and_rows_make_equal_maps(self):
         X, y = clusters()
-        one, same, other = (sgd(3, max_iter=2, tol=1.0, random_state=seed).fit(X, y) for seed in (0, 0, 1))
+        one, same, other = (sgd(3, max_iter=3, tol=1.0, random_state=seed).fit(X, y) for seed in (0, 0, 1))
         np.testing.assert_array_equal(one.components_, same.components_)
         assert np.abs(one.components_ - other.components_).max() > 1e-3
 
     def test_turns_with_the_rows(self):
         X, y = clusters(300, 8)
         Q = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
-        M, turned = (sgd(3).fit(rows, y).get_mahalanobis_matrix() for rows in (X, X @ Q))
+        M, turned = (sgd(3, max_iter=10, tol=1.0).fit(rows, y).get_mahalanobis_matrix() for rows in (X, X @ Q))
         np.testing.assert_allclose(Q @ turned @ Q.T, M, atol=1e-6 * np.abs(M).max())
 
     @pytest.mark.parametrize("unit", [1e-6, 1e6])
     def test_units_do_not_matter(self, unit):
         X, y = wine()
-        plain, other = sgd(2).fit(X, y), sgd(2).fit(X * unit, y)
+        plain, other = (sgd(2, max_iter=20, tol=1.0).fit(rows, y) for rows in (X, X * unit))
         np.testing.assert_allclose(other.components_ * unit, plain.components_, rtol=1e-4, atol=1e-6)
 
     def test_sparse_rows_and_more_features_than_rows(self):
         rng = np.random.default_rng(0)
         y = np.arange(60) % 3
-        for p in (8, 100):
+        for p in (8, 70):
             X = (rng.normal(size=(60, p)) + y[:, None]) * (rng.random((60, p)) < 0.5)
-            dense, sparse = sgd(2).fit(X, y), sgd(2).fit(csr_array(X), y)
+            dense, sparse = (sgd(2, max_iter=20, tol=1.0).fit(rows, y) for rows in (X, csr_array(X)))
             np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-6)
-        assert sgd().fit(X, y).components_.shape == (59, 100)
+        assert sgd(max_iter=10, tol=1.0).fit(X, y).components_.shape == (59, 70)
 
     def test_a_class_of_one_row(self):
         X, y = wine()
         y = y.copy()
         y[0] = 7
         for objective in ("expected_accuracy", "log_likelihood"):
-            assert np.isfinite(sgd(2, objective=objective).fit(X, y).components_).all()
+            assert np.isfinite(sgd(2, objective=objective, max_iter=5, tol=1.0).fit(X, y).components_).all()
 
     def test_restarts_keep_the_lowest(self):
         X, y = wine()
-        alone = sgd(2, init="random").fit(X, y)
-        best = sgd(2, init="random", n_init=3).fit(X, y)
+        alone = sgd(2, init="random", max_iter=10, tol=1.0).fit(X, y)
+        best = sgd(2, init="random", n_init=2, max_iter=10, tol=1.0).fit(X, y)
         assert best.objective_ >= alone.objective_ - 0.01
 
-    def test_too_few_epochs_are_told(self):
+    def test_too_few_epochs_are_reported(self):
         X, y = clusters()
         with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations ended the descent"):
             model = sgd(3, max_iter=1, tol=0.0).fit(X * 1.0, y)
@@ -175,15 +179,15 @@ class TestTheFit:
 
     def test_an_interrupt_keeps_the_map(self, monkeypatch):
         X, y = wine()
-        calls = []
+        calls, loss = [], Minibatches.loss
 
         def interrupted(*arguments):
             calls.append(arguments)
             if len(calls) == 30:
                 raise KeyboardInterrupt
-            return expected_accuracy(*arguments)
+            return loss(*arguments)
 
-        monkeypatch.setitem(OBJECTIVES, "expected_accuracy", interrupted)
+        monkeypatch.setattr(Minibatches, "loss", interrupted)
         model = sgd(init="identity")
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
@@ -198,11 +202,12 @@ class TestManyRows:
 
     @pytest.fixture
     def few(self, monkeypatch):
-        monkeypatch.setattr(_minibatches, "FEW", 200)
-        monkeypatch.setattr(_minibatches, "JUDGES", 300)
+        monkeypatch.setattr(_rows_in_place, "INIT_ROWS", 200)
+        monkeypatch.setattr(_sgd, "EVALUATION_ROWS", 300)
 
-    @pytest.mark.parametrize("init", ["auto", "pca"])
-    @pytest.mark.parametrize("kind", [np.asarray, csr_array])
+    @pytest.mark.parametrize(
+        ("init", "kind"), [("auto", np.asarray), pytest.param("pca", csr_array, marks=pytest.mark.slow)]
+    )
     def test_come_near_the_fit_on_copies(self, few, kind, init):
         X, y = clusters()
         model = sgd(3, init=init).fit(kind(X), y)
@@ -212,6 +217,7 @@ class TestManyRows:
         assert 0 < model.objective_error_ < 0.05
         assert abs(model.objective_ - value) < 4 * model.objective_error_ + 0.005
 
+    @pytest.mark.slow
     def test_diagonal(self, few):
         X, y = clusters()
         exact = NCA(structure="diagonal").fit(X, y)
@@ -220,16 +226,10 @@ class TestManyRows:
     def test_a_given_start_is_taken_as_it_is(self, few):
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
-        rows, _ = _minibatches.in_place(
-            X,
-            SameClass(y),
-            Criterion("expected_accuracy", "full", 0.0, 5),
-            2,
-            np.random.RandomState(0),
-            within_span=True,
-        )
-        np.testing.assert_allclose(rows.embedded(rows.coordinates_of(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
+        rows, _ = rows_and_init(NCA(2), X, SameClass(y), EXACT, 2, np.random.RandomState(0), within_span=True)
+        np.testing.assert_allclose(rows.embedded(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_rows_in_a_file_stay_there(self, few, dtype, tmp_path):
         tracemalloc = pytest.importorskip("tracemalloc")
@@ -275,6 +275,7 @@ class TestGoingOn:
         assert model.n_iter_ == 6
         assert len(model.loss_curve_) == 7
 
+    @pytest.mark.slow
     def test_many_epochs_come_near_the_fit(self):
         X, y = wine()
         model = sgd(2)
@@ -302,14 +303,14 @@ class TestGoingOn:
         np.testing.assert_array_equal(models[0].components_, models[1].components_)
 
     def test_after_a_fit_the_map_stays_near(self):
-        (X, y), _ = self.stream()
+        X, y = (part[:300] for part in self.stream()[0])
         model = sgd(5).fit(X, y)
         before = model.components_.copy()
-        model.partial_fit(X[:300], y[:300])
+        model.partial_fit(X, y)
         moved = np.linalg.norm(model.components_ - before)
         assert 0 < moved < 0.2 * np.linalg.norm(before)
         wide = np.hstack([X[:40], X[40:80], X[80:120]])  # 192 features of 40 rows: the fit is in their span
-        model = sgd(5).fit(wide, y[:40])
+        model = sgd(5, max_iter=20).fit(wide, y[:40])
         before = model.get_mahalanobis_matrix()
         model.partial_fit(wide, y[:40])
         assert np.linalg.norm(model.get_mahalanobis_matrix() - before) < 0.5 * np.linalg.norm(before)
@@ -346,7 +347,8 @@ class TestGoingOn:
     @every_structure
     def test_warm_start(self, solver, structure):
         X, y = wine()
-        model = NCA(structure=structure, solver=solver, batch_size=200, random_state=0, warm_start=True).fit(X, y)
+        model = NCA(structure=structure, solver=solver, batch_size=200, random_state=0, warm_start=True)
+        model.set_params(max_iter=15 if solver == "sgd" else "auto").fit(X, y)
         first, reached = model.loss_curve_[0], model.loss_curve_[-1]
         model.fit(X, y)
         assert abs(model.loss_curve_[0] - reached) < 0.1 * (first - reached)
@@ -374,19 +376,19 @@ class TestGoingOn:
 
 
 class TestNearRows:
-    @pytest.mark.parametrize("with_kin", [False, True])
-    def test_of_some_are_those_of_all(self, with_kin):
+    @pytest.mark.parametrize("of_class", [False, True])
+    def test_of_some_are_those_of_all(self, of_class):
         X, y = clusters(300, 5)
         y[:2] = [7, 8]  # alone in their classes
-        kin = y if with_kin else None
+        codes = y if of_class else None
         some = np.random.default_rng(0).permutation(300)[:90]
         some[:2] = [0, 1]
-        np.testing.assert_array_equal(near_rows_of(some, X, 6, kin), near_rows(X, 6, kin)[some])
+        np.testing.assert_array_equal(near_rows_of(some, X, 6, codes), near_rows(X, 6, codes, EXACT)[some])
 
     def test_never_the_row_itself_even_among_duplicates(self):
         Z = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
         some = np.arange(0, 120, 7)
-        near = near_rows_of(some, Z, 5)
+        near = near_rows_of(some, Z, 5, None)
         assert near.shape == (len(some), 5)
         assert (near != some[:, None]).all()
 
@@ -394,11 +396,13 @@ class TestNearRows:
 def test_the_penalty_counts_all_rows():
     X, y = wine()
     model = sgd(2).partial_fit(X, y).partial_fit(X, y)
-    assert model._underway.n_counted == 2 * len(X)
-    B, rows = model._underway.B, RowsInPlace.of(X, model._underway.unit)
-    batches = Minibatches(rows, SameClass(y), model._criterion(len(X)), 2 * len(X), 50, 15, np.random.default_rng(0))
+    state = model._sgd_state
+    assert state.n_counted == 2 * len(X)
+    rows = RowsInPlace.of(X, state.unit, SameClass(y), EXACT)
+    batches = Minibatches(model, rows, None, 2 * len(X), np.random.default_rng(0))
     value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
-    assert batches.judged(B)[0] == pytest.approx(penalized(-value, B, B, 0.15, 2 * len(X))[0], rel=1e-6)
+    loss = penalized(-value, state.B, state.B, 0.15, 2 * len(X))[0]
+    assert batches.evaluate(state.B)[0] == pytest.approx(loss, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -419,18 +423,10 @@ def test_bad_parameters_are_named(parameters, error, message):
 
 
 def test_defaults_are_what_the_documentation_says():
-    assert (_criterion.EXACT_ROWS, _criterion.NEAR, _criterion.FAR) == (8000, 50, 500)
-    assert (_minibatches.NEAR, _minibatches.FAR, _minibatches.STEPS, _minibatches.STEP) == (15, 500, 500, 0.1)
-    sizes = {
-        n: (b.size, b.n_batches * b.epochs("auto")) for n, b in ((n, minibatches_of(n)) for n in (100, 4000, 60_000))
-    }
-    assert sizes[100] == (128, 500)
-    assert sizes[4000][0] == 200
-    assert sizes[60_000][0] == 512
-    assert all(500 <= steps < 1000 for _, steps in sizes.values())
-
-
-def minibatches_of(n):
-    rows = RowsInPlace.of(np.zeros((n, 1)), 1.0)
-    criterion = Criterion("expected_accuracy", "full", 0.0, "auto")
-    return Minibatches.of(rows, SameClass(np.zeros(n, int)), criterion, n, "auto", np.random.RandomState(0))
+    assert (_problem.ALL_PAIRS_ROWS, _candidates.N_NEAR, _candidates.N_FAR) == (8000, 50, 500)
+    assert (_sgd.N_NEAR_OF_ANCHOR, _sgd.STEPS, _sgd.STEP) == (15, 500, 0.1)
+    for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
+        rows = RowsInPlace.of(np.zeros((n, 1)), 1.0, SameClass(np.zeros(n, int)), EXACT)
+        batches = Minibatches(NCA(), rows, None, n, None)
+        assert batches.n_batches == n_batches
+        assert 500 <= n_batches * batches.n_epochs < 1000

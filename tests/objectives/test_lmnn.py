@@ -12,7 +12,7 @@ from nearkin.objectives import lmnn
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
 from nearkin.scatter import scatter
 
-N, P, K = 40, 5, 3
+N, P, K = 24, 5, 3
 
 
 def problem(seed=0):
@@ -21,12 +21,12 @@ def problem(seed=0):
     X = rng.normal(size=(N, P))
     codes = rng.integers(0, 3, N)
     codes[7] = 3
-    codes[[8, 30]] = 4
+    codes[[8, 20]] = 4
     X -= X.mean(axis=0)
     return X, codes, target_neighbors(X, codes, K), rng
 
 
-def strangers(codes):
+def others(codes):
     return csr_array(codes[:, None] != codes)
 
 
@@ -36,13 +36,13 @@ def squares(A, X):
 
 def by_loops(A, X, codes, targets, mu=0.5):
     d = squares(A, X)
-    pull = push = 0.0
+    first = second = 0.0
     for i in range(len(X)):
         for j in targets[i]:
             if j != i:
-                pull += d[i, j]
-                push += sum(max(0.0, 1 + d[i, j] - d[i, m]) for m in range(len(X)) if codes[m] != codes[i])
-    return (1 - mu) * pull + mu * push
+                first += d[i, j]
+                second += sum(max(0.0, 1 + d[i, j] - d[i, m]) for m in range(len(X)) if codes[m] != codes[i])
+    return (1 - mu) * first + mu * second
 
 
 def finite_differences(function, A, step=1e-6):
@@ -58,12 +58,12 @@ every_map = pytest.mark.parametrize("shape", [(5, 5), (2, 5)], ids=["square", "l
 
 
 class TestTargets:
-    def test_are_the_nearest_kin_and_the_row_itself_where_there_are_fewer(self):
+    def test_are_the_nearest_of_the_class_and_the_row_itself_where_there_are_fewer(self):
         X, codes, targets, _ = problem()
         d = squares(np.eye(P), X)
         for i in range(N):
-            kin = sorted((j for j in range(N) if j != i and codes[j] == codes[i]), key=lambda j: d[i, j])[:K]
-            assert targets[i].tolist() == kin + [i] * (K - len(kin))
+            same = sorted((j for j in range(N) if j != i and codes[j] == codes[i]), key=lambda j: d[i, j])[:K]
+            assert targets[i].tolist() == same + [i] * (K - len(same))
 
     def test_are_no_more_than_the_largest_class_has(self):
         X, codes, _, _ = problem()
@@ -78,19 +78,18 @@ class TestTargets:
 
 @every_map
 class TestAgainstTheDefinition:
-    @pytest.mark.parametrize("mu", [0.0, 0.3, 0.5, 1.0])
-    @pytest.mark.parametrize("size", [0.1, 0.5, 2.0])
+    @pytest.mark.parametrize(("mu", "size"), [(0.0, 0.5), (0.3, 0.1), (0.5, 2.0), (1.0, 0.5)])
     def test_value(self, shape, mu, size):
         X, codes, targets, rng = problem()
         A = size * rng.normal(size=shape)
-        value, _ = large_margin(A, X, targets, strangers(codes), mu)
+        value, _ = large_margin(A, X, targets, others(codes), mu)
         assert value == pytest.approx(by_loops(A, X, codes, targets, mu), rel=1e-12)
 
-    @pytest.mark.parametrize("size", [0.1, 0.5, 2.0])
+    @pytest.mark.parametrize("size", [0.1, 2.0])
     def test_gradient(self, shape, size):
         X, codes, targets, rng = problem()
         A = size * rng.normal(size=shape)
-        _, gradient = large_margin(A, X, targets, strangers(codes), 0.3)
+        _, gradient = large_margin(A, X, targets, others(codes), 0.3)
         numeric = finite_differences(lambda A: by_loops(A, X, codes, targets, 0.3), A)
         np.testing.assert_allclose(gradient, numeric, atol=1e-6 * np.abs(gradient).max())
 
@@ -109,15 +108,15 @@ class TestAgainstTheDefinition:
                 for m in range(N):
                     if j != i and codes[m] != codes[i] and 1 + d[i, j] > d[i, m]:
                         G += 0.5 * (outer(i, j) - outer(i, m))
-        np.testing.assert_allclose(large_margin(A, X, targets, strangers(codes))[1], 2 * A @ G, atol=1e-9)
+        np.testing.assert_allclose(large_margin(A, X, targets, others(codes))[1], 2 * A @ G, atol=1e-9)
 
     def test_those_within_the_margin_are_all_that_count(self, shape):
         X, codes, targets, rng = problem()
         A = rng.normal(size=shape) / 2
         Z = X @ A.T
         listed = impostors_within(Z, codes, 1 + target_squares(Z, targets).max(axis=1), N)
-        assert 0 < listed.nnz < strangers(codes).nnz
-        value, gradient = large_margin(A, X, targets, strangers(codes))
+        assert 0 < listed.nnz < others(codes).nnz
+        value, gradient = large_margin(A, X, targets, others(codes))
         again, gradient_again = large_margin(A, X, targets, listed)
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -125,16 +124,16 @@ class TestAgainstTheDefinition:
     def test_sparse_rows(self, shape):
         X, codes, targets, rng = problem()
         A = rng.normal(size=shape) / 2
-        value, gradient = large_margin(A, X, targets, strangers(codes))
-        again, gradient_again = large_margin(A, csr_array(X), targets, strangers(codes))
+        value, gradient = large_margin(A, X, targets, others(codes))
+        again, gradient_again = large_margin(A, csr_array(X), targets, others(codes))
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
 
     def test_single_precision(self, shape):
         X, codes, targets, rng = problem()
         A = rng.normal(size=shape) / 2
-        value, gradient = large_margin(A, X, targets, strangers(codes))
-        again, gradient_again = large_margin(A.astype(np.float32), X.astype(np.float32), targets, strangers(codes))
+        value, gradient = large_margin(A, X, targets, others(codes))
+        again, gradient_again = large_margin(A.astype(np.float32), X.astype(np.float32), targets, others(codes))
         assert again == pytest.approx(value, rel=1e-5)
         assert gradient_again.dtype == np.float64
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-5 * np.abs(gradient).max())
@@ -142,64 +141,64 @@ class TestAgainstTheDefinition:
     def test_many_blocks_and_threads(self, shape, monkeypatch):
         X, codes, targets, rng = problem()
         A = rng.normal(size=shape) / 2
-        value, gradient = large_margin(A, X, targets, strangers(codes))
+        value, gradient = large_margin(A, X, targets, others(codes))
         monkeypatch.setattr(lmnn, "PAIR_ENTRIES", 30)
         monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
         monkeypatch.setattr(_parallel, "n_threads", lambda: 3)
-        again, gradient_again = large_margin(A, X, targets, strangers(codes))
+        again, gradient_again = large_margin(A, X, targets, others(codes))
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
 
     def test_moved_rotated_and_permuted(self, shape):
         X, codes, targets, rng = problem()
         A = rng.normal(size=shape) / 2
-        value, gradient = large_margin(A, X, targets, strangers(codes))
+        value, gradient = large_margin(A, X, targets, others(codes))
         Q = np.linalg.qr(rng.normal(size=(P, P)))[0]
-        assert large_margin(A, X + 100.0, targets, strangers(codes))[0] == pytest.approx(value, rel=1e-9)
-        assert large_margin(A @ Q.T, X @ Q.T, targets, strangers(codes))[0] == pytest.approx(value, rel=1e-10)
+        assert large_margin(A, X + 100.0, targets, others(codes))[0] == pytest.approx(value, rel=1e-9)
+        assert large_margin(A @ Q.T, X @ Q.T, targets, others(codes))[0] == pytest.approx(value, rel=1e-10)
         order = rng.permutation(N)
         permuted = np.argsort(order)[targets[order]]
-        again, gradient_again = large_margin(A, X[order], permuted, strangers(codes[order]))
+        again, gradient_again = large_margin(A, X[order], permuted, others(codes[order]))
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
 
 
 class TestLimits:
-    def test_pull_alone_is_a_trace(self):
+    def test_the_first_sum_alone_is_a_trace(self):
         """mu = 0: tr(A S A') with the scatter S of the directed graph of targets."""
         X, codes, targets, rng = problem()
         A = rng.normal(size=(3, P))
         ones = np.ones(targets.size)
         W = csr_array((ones, targets.ravel(), np.arange(0, targets.size + 1, K)), shape=(N, N))
         S = scatter(X, laplacian(csr_array(W + W.T)))
-        value, gradient = large_margin(A, X, targets, strangers(codes), mu=0.0)
+        value, gradient = large_margin(A, X, targets, others(codes), mu=0.0)
         assert value == pytest.approx(np.trace(A @ S @ A.T), rel=1e-12)
         np.testing.assert_allclose(gradient, 2 * A @ S, atol=1e-10)
 
     def test_the_map_0_violates_every_triple_by_the_margin(self):
         X, codes, targets, _ = problem()
         n_triples = sum(np.sum(targets[i] != i) * np.sum(codes != codes[i]) for i in range(N))
-        value, gradient = large_margin(np.zeros((2, P)), X, targets, strangers(codes))
+        value, gradient = large_margin(np.zeros((2, P)), X, targets, others(codes))
         assert value == 0.5 * n_triples
         np.testing.assert_array_equal(gradient, 0.0)
 
     def test_is_convex_in_the_metric(self):
         X, codes, targets, rng = problem()
-        for _ in range(20):
+        for _ in range(10):
             A, B = rng.normal(size=(2, P, P)) * rng.choice([0.1, 0.3, 1.0], (2, 1, 1))
             between = np.linalg.cholesky((A.T @ A + B.T @ B) / 2).T
-            a, b, c = (large_margin(M, X, targets, strangers(codes))[0] for M in (A, B, between))
+            a, b, c = (large_margin(M, X, targets, others(codes))[0] for M in (A, B, between))
             assert c <= (a + b) / 2 * (1 + 1e-12)
 
     def test_equal_rows(self):
         X, codes, _, _ = problem()
         X[1::2] = X[::2]
         targets = target_neighbors(X, codes, K)
-        value, gradient = large_margin(np.eye(P), X, targets, strangers(codes))
+        value, gradient = large_margin(np.eye(P), X, targets, others(codes))
         assert value == pytest.approx(by_loops(np.eye(P), X, codes, targets), rel=1e-12)
         assert np.isfinite(gradient).all()
 
-    def test_nobody_listed(self):
+    def test_none_listed(self):
         X, _, targets, _ = problem()
         value, _ = large_margin(np.eye(P), X, targets, csr_array((N, N), dtype=bool))
         assert value == pytest.approx(by_loops(np.eye(P), X, np.zeros(N), targets), rel=1e-12)
@@ -224,7 +223,7 @@ class TestTheSearch:
         Z = np.random.default_rng(0).normal(size=(60, 4)).astype(dtype)
         return Z, cdist(Z.astype(float), Z.astype(float), "sqeuclidean")
 
-    @pytest.mark.parametrize("height", [1, 7, 256])
+    @pytest.mark.parametrize("height", [1, 256])
     def test_finds_all_within_the_distance(self, codes, dtype, height, monkeypatch):
         monkeypatch.setattr(lmnn, "TILE_ROWS", height)
         monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
@@ -241,7 +240,7 @@ class TestTheSearch:
             within = np.flatnonzero((codes != codes[i]) & (d[i] <= 6.0))
             assert found == set(within[np.argsort(d[i, within])][:3])
 
-    def test_of_a_negative_distance_takes_nobody(self, codes, dtype):
+    def test_of_a_negative_distance_takes_none(self, codes, dtype):
         Z, _ = self.rows(dtype)
         assert impostors_within(Z, codes, np.full(60, -np.inf, dtype), 60).nnz == 0
 
@@ -254,15 +253,15 @@ class TestTheSearch:
 
 
 def test_memory_is_that_of_tiles_and_lists():
-    """4,000 rows: all distances would be 128 MB, a difference of rows for every triple gigabytes."""
+    """2,000 rows: all distances would be 32 MB, a difference of rows for every triple gigabytes."""
     tracemalloc = pytest.importorskip("tracemalloc")
     rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(4000, 10)), rng.integers(0, 3, 4000)
+    X, codes = rng.normal(size=(2000, 10)), rng.integers(0, 3, 2000)
     targets = target_neighbors(X, codes, K)
     tracemalloc.start()
-    listed = impostors_within(X, codes, np.full(4000, 9.0), 100)
+    listed = impostors_within(X, codes, np.full(2000, 9.0), 50)
     large_margin(np.eye(10), X, targets, listed)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert listed.nnz > 20 * 4000
-    assert peak < 50e6
+    assert listed.nnz > 20 * 2000
+    assert peak < 25e6

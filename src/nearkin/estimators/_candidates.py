@@ -1,52 +1,61 @@
-"""Which rows NCA's neighbours are drawn from, where they are not drawn from all: the nearest in an embedding."""
+"""Which rows are candidates for NCA's neighbours where not all are: the nearest in an embedding, and some far ones."""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
+from ..neighbors import Searcher, nearest, nearest_same_class
+from ..objectives.pair_weights import PairWeights, SameClass
+
+N_NEAR, N_FAR = 50, 500
 
 
-def near_rows(Z: np.ndarray, k: int, kin: np.ndarray | None = None, search: Searcher = EXACT) -> np.ndarray:
+def class_codes(pair_weights: PairWeights) -> np.ndarray | None:
+    """Return the class of every row, None where there are no classes."""
+    return pair_weights.codes if isinstance(pair_weights, SameClass) else None
+
+
+def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher) -> np.ndarray:
     """Return the numbers of the k nearest rows of every row, shape (n, k).
 
-    With the codes of classes in `kin` there is a column more: the nearest row of the same class, or the row itself
+    With classes there is a column more, without which g cannot do: the nearest row of the same class, or the row itself
     where it is listed already, or there is none.
     """
     near = nearest(Z, k, search).indices.reshape(len(Z), k)
-    if kin is None:
+    if codes is None:
         return near
-    graph = nearest_same_class(Z, kin, 1, search)
     own = np.arange(len(Z), dtype=near.dtype)
-    of_kin = own.copy()
-    of_kin[np.diff(graph.indptr) > 0] = graph.indices
-    return _beside(near, of_kin, own)
+    graph = nearest_same_class(Z, codes, 1, search)
+    same = own.copy()
+    same[np.diff(graph.indptr) > 0] = graph.indices
+    return with_same_class(near, same, own)
 
 
-def near_rows_of(some: np.ndarray, Z: np.ndarray, k: int, kin: np.ndarray | None = None) -> np.ndarray:
+def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return lists of near rows, and beside them the nearest row of the same class, or the row itself."""
+    return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
+
+
+def near_rows_of(anchors: np.ndarray, Z: np.ndarray, k: int, codes: np.ndarray | None) -> np.ndarray:
     """Return what `near_rows` does for some rows only, by an exact search among all."""
-    near = _found(some, np.arange(len(Z)), Z, k)
-    if kin is None:
+    near = _nearest_to(anchors, np.arange(len(Z)), Z, k)
+    if codes is None:
         return near
-    of_kin = some.copy()
-    by_class = np.argsort(kin, kind="stable")
-    bounds = np.searchsorted(kin[by_class], [kin[some], kin[some] + 1])
-    for start, end in np.unique(bounds, axis=1).T:
-        asked = (bounds[0] == start) & (end - start > 1)
-        if asked.any():
-            of_kin[asked] = _found(some[asked], by_class[start:end], Z, 1)[:, 0]
-    return _beside(near, of_kin, some)
+    same = anchors.copy()
+    by_class = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[by_class], [codes[anchors], codes[anchors] + 1])
+    for start, stop in np.unique(bounds, axis=1).T:
+        queries = (bounds[0] == start) & (stop - start > 1)
+        if queries.any():
+            same[queries] = _nearest_to(anchors[queries], by_class[start:stop], Z, 1)[:, 0]
+    return with_same_class(near, same, anchors)
 
 
-def _found(some: np.ndarray, among: np.ndarray, Z: np.ndarray, k: int) -> np.ndarray:
-    """Return the k nearest to some rows among others that hold them, themselves left out."""
+def _nearest_to(queries: np.ndarray, among: np.ndarray, Z: np.ndarray, k: int) -> np.ndarray:
+    """Return the k nearest to some rows among rows that include them, themselves left out."""
     index = NearestNeighbors(algorithm="brute").fit(Z if len(among) == len(Z) else Z[among])
-    found = among[index.kneighbors(Z[some], n_neighbors=k + 1, return_distance=False)]
-    own = found == some[:, None]
+    found = among[index.kneighbors(Z[queries], n_neighbors=k + 1, return_distance=False)]
+    own = found == queries[:, None]
     own[~own.any(axis=1), -1] = True  # of many duplicates the row itself may not be listed
-    return found[~own].reshape(len(some), k)
-
-
-def _beside(near: np.ndarray, of_kin: np.ndarray, own: np.ndarray) -> np.ndarray:
-    return np.column_stack([near, np.where((near == of_kin[:, None]).any(axis=1), own, of_kin)])
+    return found[~own].reshape(len(queries), k)

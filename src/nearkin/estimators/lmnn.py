@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics import euclidean_distances
+from sklearn.utils.extmath import row_norms
 
-from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._validation import check_integer, check_n_neighbors, check_number, validate_labelled_rows
-from ..descent import DescentResult, Status
+from ..descent import DescentResult, Status, lbfgs_rounds
 from ..neighbors import nearest_same_class
+from ..objectives.linear_map import embed
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
-from ..objectives.nca import embed
-from . import _starts
-from ._descending import UnitRows, chain, descend, keep, report, telling
-from .base import LinearEmbedding
+from ._descent_embedding import DescentEmbedding, UnitRows
+from ._init import directions, evenly_by, unit_distance
 
-EXACT_ROWS = 4000  # up to here to look for impostors at every step costs little
-SLACK = 1.0  # a second margin: who is within it is listed, and may invade before impostors are looked up again
-WORTH = 1 / 256  # share of all pairs from which on it is quicker to look at all of them
+SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
+SLACK = 1.0  # a second margin: rows within it are listed, and may become impostors before the next search
+WORTH = 1 / 256  # share of all pairs from which on it is quicker to search always than to keep lists
 MOST = 2**25  # impostors that count in all, but for
 ALWAYS = 100  # of every row
-GAPS = 2**23  # looked at to choose the scale of the start
+GAPS = 2**23  # entries of the distances from which the scale of the init is found
 
 
-class LMNN(CallbackSupportMixin, LinearEmbedding):
-    """Large Margin Nearest Neighbour: the map that keeps strangers farther from a row than its nearest kin.
+class LMNN(DescentEmbedding):
+    """Large Margin Nearest Neighbour: the map that keeps rows of other classes farther than the k nearest of the same.
 
     The targets of row i are its k nearest rows of the same class, in the space of the features. With the learned
     squared distances d_ij = ||A x_i - A x_j||^2 the map A minimizes
 
         1/n ( 1/2 sum_ij d_ij  +  1/2 sum_ijl max(0, 1 + d_ij - d_il) )
 
-    over rows i, their targets j, and all rows l of other classes: targets are pulled near, and impostors, which come
-    nearer than a target and a margin of 1, are pushed away. (The loss of the papers, mu = 1/2, as a mean over rows.)
+    over rows i, their targets j, and all rows l of other classes: targets are to be near, and impostors, which are
+    nearer than a target and a margin of 1, are repelled. (The loss of the papers, mu = 1/2, as a mean over rows.)
     The margin is in units of what is learned, so the units of the features do not matter: the map makes up for them.
     For a square map the minimum is global: the loss is a convex function of the metric A'A.
 
@@ -47,16 +46,16 @@ class LMNN(CallbackSupportMixin, LinearEmbedding):
     n_components : int or None, default=None
         m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
     n_neighbors : int, default=3
-        k: targets of a row; all its kin where these are fewer. A row alone in its class has none, but may be an
+        k: targets of a row, or the whole class where this is smaller. A row alone in its class has none, but may be an
         impostor.
     n_passes : int, default=1
-        Descents. Each but the first begins where the one before has ended, with the nearest kin in the space learned
-        so far for targets.
+        Descents. Each but the first begins where the one before has ended, and takes the nearest rows of the same class
+        in the space learned so far as targets.
     max_iter : int, default=200
         Iterations allowed to a descent.
     tol : float, default=1e-4
         A descent has converged when an iteration lowers the loss by less, relative to the loss or, where that is less,
-        to what the targets cost at the start.
+        to what the targets cost at the init.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class LMNN(CallbackSupportMixin, LinearEmbedding):
         Iterations, over all passes.
     loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
         The loss before and after every iteration, of each pass. Above 4,000 rows it counts listed impostors only
-        (below), and may jump where they are looked up again.
+        (below), and may jump where they are searched again.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -81,22 +80,19 @@ class LMNN(CallbackSupportMixin, LinearEmbedding):
 
     Notes
     -----
-    The scale of the features decides who the targets are: standardize first unless the units are comparable. There is
-    no penalty: with about as many features as rows the map learns the rows by heart; reduce them first, e.g. with PCA.
-    The descent begins with the identity, or with PCA for fewer components, in the scale that has the lowest loss.
+    The scale of the features decides which rows are targets: standardize first unless the units are comparable. There
+    is no penalty: with about as many features as rows the map overfits; reduce them first, e.g. with PCA. The descent
+    begins with the identity, or with PCA for fewer components, in the scale that has the lowest loss.
 
-    Up to 4,000 rows impostors are looked up at every step. Beyond, those within two margins are listed every 15
-    iterations, and only they count until then, unless they make up more than 1/256 of all pairs; what is compared after
-    that is the loss among all impostors. A descent that has let others in is undone, and goes on with impostors looked
-    up at every step. Where more than 2^25 count in all (for a row, more than 2^25 / n, and more than 100), the farthest
-    of each row do not.
+    Up to 4,000 rows impostors are searched at every step. Beyond, rows of other classes within two margins are listed
+    every 15 iterations, and only they count until then, unless they make up more than 1/256 of all pairs. The loss
+    among all impostors is compared after that; if it has risen, these iterations are undone, and impostors are searched
+    at every step. Where more than 2^25 count in all (for a row, more than 2^25 / n, and more than 100), the farthest of
+    each row do not.
 
-    Cost: an iteration takes O(q (m + k) + n p m) time for q impostors, often some 10 to 30 a row, and a look-up, a
-    product of matrices, O(n^2 m); memory is O(n (p + m + k) + q), never n x n. Up to 2,000 rows everything is computed
-    in float64, beyond in float32 with float64 sums. Sparse X stays sparse if n_components is given.
-
-    KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept: the estimator can
-    be used. So it can when a callback asks to stop.
+    Cost: an iteration takes O(q (m + k) + n p m) time for q impostors, often some 10 to 30 a row, and a search, a
+    product of matrices, O(n^2 m); memory is O(n (p + m + k) + q), never n x n. Precision, sparse X and interrupts are
+    as for `NCA`.
 
     References
     ----------
@@ -147,39 +143,32 @@ class LMNN(CallbackSupportMixin, LinearEmbedding):
         Returns
         -------
         self
-
-        Raises
-        ------
-        TypeError
-            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
-        ValueError
-            If X or y is not as above or not finite, or a parameter is out of bounds.
-        KeyboardInterrupt
-            After the best map so far has been kept.
         """
-        task = FitTask(self, X, y, n_steps=self._check_parameters())
+        task = FitTask(self, X, y, n_iterations=self._check_parameters())
         X, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
         p = X.shape[1]
         m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
-        told = telling(task, rows, X.dtype)
-
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
-        start = _start(rows.X, min(m, rows.X.shape[1]), codes, targets)
-        one = partial(descend, max_iter=self.max_iter, tol=self.tol, on_iteration=told, exact=True)
-        one = partial(one, unit=_pull(start, rows.X, targets) or 1.0)
-        best = DescentResult(start, np.inf, 0, 0, [], Status.MAX_ITER)
+        init = balanced_init(rows.X, codes, targets, min(m, rows.shape[1]))
+        unit = cost_of_targets(embed(init, rows.X), targets) or 1.0
+        on_iteration = self._on_iteration(task, rows, X.dtype)
+        best = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
         for number in range(self.n_passes):
             if number:
                 targets = target_neighbors(embed(best.x, rows.X), codes, self.n_neighbors)
-            loss, look_up = _problem(rows.X, codes, targets)
-            best = chain(best, one(loss, best.x, look_up=look_up))
-            keep(self, best, rows, X.dtype)
-            self.objective_ = best.value
-            if best.status in (Status.STOPPED, Status.INTERRUPTED):
+            problem = MarginProblem(rows.X, codes, targets, unit)
+            found = lbfgs_rounds(
+                problem.loss, best.x, look_up=problem.look_up, max_iter=self.max_iter, tol=self.tol,
+                on_iteration=on_iteration, finish_exactly=True,
+            )  # fmt: skip
+            best = best.then(found)
+            self._keep(best, rows, X.dtype)
+            self.objective_, self.loss_curve_ = unit * best.value, unit * self.loss_curve_
+            if best.ended_early:
                 break
-        report(best, best.status, self.max_iter)
+        self._report(best)
         task.end()
         return self
 
@@ -197,57 +186,77 @@ class LMNN(CallbackSupportMixin, LinearEmbedding):
 
 def target_neighbors(Z: Any, codes: np.ndarray, k: int) -> np.ndarray:
     """Return the k nearest rows of the same class of every row, shape (n, k or fewer); its own number for none."""
-    kin = nearest_same_class(Z, codes, k)
-    n_kin = np.diff(kin.indptr)
-    targets = np.repeat(np.arange(len(codes), dtype=kin.indices.dtype)[:, None], n_kin.max(), axis=1)
-    targets[np.arange(n_kin.max()) < n_kin[:, None]] = kin.indices
+    graph = nearest_same_class(Z, codes, k)
+    lengths = np.diff(graph.indptr)
+    targets = np.repeat(np.arange(len(codes), dtype=graph.indices.dtype)[:, None], lengths.max(), axis=1)
+    targets[np.arange(lengths.max()) < lengths[:, None]] = graph.indices
     return targets
 
 
-def _start(X: Any, m: int, codes: np.ndarray, targets: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class MarginProblem:
+    """The loss of a map, given the targets.
+
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    codes : ndarray of shape (n,)
+    targets : ndarray of shape (n, k)
+    unit : float
+        Of the loss.
+    """
+
+    X: Any
+    codes: np.ndarray
+    targets: np.ndarray
+    unit: float
+
+    def loss(self, A: np.ndarray, neighbors: csr_array | None) -> tuple[float, np.ndarray]:
+        """Return the loss among the listed impostors, or among all, and its gradient."""
+        impostors = self._impostors(A, 0.0) if neighbors is None else neighbors
+        value, gradient = large_margin(A, self.X, self.targets, impostors)
+        n = len(self.codes)
+        return value / n / self.unit, gradient / n / self.unit
+
+    def look_up(self, A: np.ndarray) -> csr_array | None:
+        """Return the rows of other classes within two margins, None where it is quicker to search always."""
+        n = len(self.codes)
+        if n <= SEARCH_ALWAYS_ROWS:
+            return None
+        listed = self._impostors(A, SLACK)
+        return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
+
+    def _impostors(self, A: np.ndarray, slack: float) -> csr_array:
+        Z = embed(A, self.X)
+        reach = 1 + target_squares(Z, self.targets).max(axis=1)
+        return impostors_within(Z, self.codes, reach + slack, max(ALWAYS, MOST // len(Z)))
+
+
+def cost_of_targets(Z: np.ndarray, targets: np.ndarray) -> float:
+    """Return the first sum of the loss."""
+    squares = target_squares(Z, targets)
+    return float(squares.sum(where=np.isfinite(squares), dtype=np.float64)) / 2 / len(squares)
+
+
+def balanced_init(X: Any, codes: np.ndarray, targets: np.ndarray, m: int) -> np.ndarray:
     """Return the identity, or PCA for fewer dimensions, in the scale that has the lowest loss."""
-    (name,) = _starts.default_inits(X, m, None)
-    V = _starts.directions(name, X, m, None, None)
-    margin = balanced_margin(embed(V, X), codes, targets)
-    return _starts.scaled(V, X) if margin is None else V / margin**0.5
+    V = directions("identity" if m == X.shape[1] else "pca", X, m)
+    Z = embed(V, X)
+    margin = balanced_margin(Z, codes, targets)
+    return V / (unit_distance(Z) if margin is None else margin**0.5)
 
 
 def balanced_margin(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> float | None:
     """Return the margin c for which the loss of the map A / sqrt(c) is the lowest; None where that is the map 0.
 
     A triple with the gap g = d_il - d_ij counts while g < c. The derivative of the loss along the scale is 0 where the
-    gaps of those that count sum up to the pull, sum_ij d_ij: there one of them ceases to count, so c is a little more.
-    Some rows, evenly drawn, stand for all.
+    gaps of those that count sum up to sum_ij d_ij: there one of them ceases to count, so c is a little more. Some rows,
+    evenly drawn, stand for all.
     """
-    some = _starts.drawn_evenly(Z, max(8, GAPS // targets.size))
-    near = target_squares(Z, targets)[some, None, :]
-    gaps = euclidean_distances(Z[some], Z, squared=True)[:, :, None] - near
-    gaps = np.sort(gaps[(codes[some, None] != codes)[:, :, None] & np.isfinite(near)])
-    enough = (gaps > 0) & (np.cumsum(gaps, dtype=np.float64) >= near.sum(where=np.isfinite(near), dtype=np.float64))
+    some = evenly_by(row_norms(Z, squared=True), max(8, GAPS // targets.size))
+    d_targets = target_squares(Z, targets)[some, None, :]
+    gaps = euclidean_distances(Z[some], Z, squared=True)[:, :, None] - d_targets
+    gaps = np.sort(gaps[(codes[some, None] != codes)[:, :, None] & np.isfinite(d_targets)])
+    total = d_targets.sum(where=np.isfinite(d_targets), dtype=np.float64)
+    enough = (gaps > 0) & (np.cumsum(gaps, dtype=np.float64) >= total)
     return 1.01 * float(gaps[enough.argmax()]) if enough.any() else None
-
-
-def _pull(A: np.ndarray, X: Any, targets: np.ndarray) -> float:
-    """Return what the targets cost, their share of the loss."""
-    near = target_squares(embed(A, X), targets)
-    return float(near.sum(where=np.isfinite(near), dtype=np.float64)) / 2 / len(near)
-
-
-def _problem(X: Any, codes: np.ndarray, targets: np.ndarray) -> tuple[Callable, Callable | None]:
-    """Return the loss of a map among listed impostors, and what lists them; None where the loss looks them up."""
-    n = X.shape[0]
-
-    def impostors(A: np.ndarray, slack: float) -> csr_array:
-        Z = embed(A, X)
-        reach = 1 + target_squares(Z, targets).max(axis=1)
-        return impostors_within(Z, codes, reach + slack, max(ALWAYS, MOST // n))
-
-    def loss(A: np.ndarray, listed: csr_array | None) -> tuple[float, np.ndarray]:
-        value, gradient = large_margin(A, X, targets, impostors(A, 0.0) if listed is None else listed)
-        return value / n, gradient / n
-
-    def look_up(A: np.ndarray) -> csr_array | None:
-        listed = impostors(A, SLACK)
-        return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
-
-    return loss, None if n <= EXACT_ROWS else look_up

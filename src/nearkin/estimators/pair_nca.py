@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,19 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, refuse_foreign, validate_rows
-from ..descent import DescentResult
+from ..descent import DescentResult, lbfgs
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
-from . import _starts
-from ._descending import UnitRows, best_descent, cap_penalty, descend, keep, penalized, report, report_unmoved, telling
-from .base import LinearEmbedding
+from ._descent_embedding import DescentEmbedding, UnitRows, cap_penalty, penalized
+from ._init import directions, perplexity_bandwidth
+
+INITS = ("auto", "identity", "pca", "random")
 
 
-class PairNCA(CallbackSupportMixin, LinearEmbedding):
-    """NCA from weighted pairs: the map in which similar rows are close, as pairs go.
+class PairNCA(DescentEmbedding):
+    """NCA from weighted pairs: the map under which similar rows are close, compared with all pairs of rows.
 
     With weights w_ab of the pairs (a, b), the map A minimizes
 
@@ -39,7 +40,7 @@ class PairNCA(CallbackSupportMixin, LinearEmbedding):
         Weight of the penalty; 0 for none.
     init : {"auto", "identity", "pca", "random"}, default="auto"
         Where the descent begins: "auto" takes the identity if all dimensions are kept, else the directions in which
-        pairs differ least beside all rows (PCA for sparse X); scaled as for `NCA`.
+        pairs differ least relative to all rows (PCA for sparse X); scaled as for `NCA`.
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
     max_iter : int, default=200
@@ -64,24 +65,14 @@ class PairNCA(CallbackSupportMixin, LinearEmbedding):
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
-    Warns
-    -----
-    ConvergenceWarning
-        If max_iter ended the descent, or it has not moved from its start.
-
     Notes
     -----
-    The scale of the features matters: standardize first unless the units are comparable.
-
-    Cost: an iteration takes O(n^2 m + n p m) time and O(n (p + m)) memory, never n x n. Up to 2,000 rows everything is
-    computed in float64, beyond in float32 with float64 sums.
-
-    KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
+    The scale of the features, warnings, precision and interrupts are as for `NCA`. Cost: an iteration takes
+    O(n^2 m + n p m) time and O(n (p + m)) memory, never n x n.
 
     References
     ----------
-    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
-    Information Processing Systems 17 (2004).
+    See `NCA`.
 
     Examples
     --------
@@ -158,67 +149,79 @@ class PairNCA(CallbackSupportMixin, LinearEmbedding):
         Returns
         -------
         self
-
-        Raises
-        ------
-        TypeError
-            If X is a Dask collection or a torch tensor, or a parameter has a wrong type.
-        ValueError
-            If X, pairs or weights are not as above, or a parameter is out of bounds.
-        KeyboardInterrupt
-            After the best map so far has been kept.
         """
-        task = FitTask(self, X, y, n_steps=self._check_parameters())
+        task = FitTask(self, X, y, n_iterations=self._check_parameters())
         X = validate_rows(self, X, reset=True)
         n, p = X.shape
         pairs = _check_pairs(pairs, n)
         weights = _check_weights(weights, len(pairs))
         m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
-        m = min(m, rows.X.shape[1])
-
-        def loss(B: np.ndarray, _: None) -> tuple[float, np.ndarray]:
-            return penalized(*pair_cost(B, rows.X, pairs, weights / weights.sum()), B, self.alpha, n)
-
-        starts = self._starts(rows, pairs, weights, m)
-        told = telling(task, rows, X.dtype)
-        one = partial(descend, loss, look_up=None, max_iter=self.max_iter, tol=self.tol, on_iteration=told)
-        best, last = best_descent(starts, one)
-        self._keep(best, rows, n, X.dtype)
-        report(best, last, self.max_iter)
-        report_unmoved(best)
+        self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
         task.end()
         return self
 
-    def _starts(self, rows: UnitRows, pairs: np.ndarray, weights: np.ndarray, m: int) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps to begin with: `init`, then random ones."""
-        X, rng = rows.X, check_random_state(self.random_state)
-        steady = self.init == "auto" and m < X.shape[1] and not issparse(X)
-        first = {"auto": "identity" if m == X.shape[1] else "pca"}.get(self.init, self.init)
-        for name in [first] + ["random"] * (self.n_init - 1):
-            V = _steady_directions(X, pairs, weights, m) if steady else _starts.directions(name, X, m, None, rng)
-            yield cap_penalty(_starts.scaled(V, X), self.alpha, X.shape[0])
-            steady = False
-
-    def _keep(self, best: DescentResult, rows: UnitRows, n: int, dtype: Any) -> None:
-        keep(self, best, rows, dtype)
-        self.objective_ = -penalized(-best.value, best.x, best.x, self.alpha, n)[0]
-
     def _check_parameters(self) -> int:
         """Raise an error that names what is wrong; return the number of iterations allowed."""
-        allowed = [name for name in _starts.INITS if name != "lda"]
-        if self.init not in allowed:
-            raise ValueError(f"init must be one of {', '.join(allowed)}, got {self.init!r}.")
+        if self.init not in INITS:
+            raise ValueError(f"init must be one of {', '.join(INITS)}, got {self.init!r}.")
         check_number(self.alpha, "alpha", 0)
         check_number(self.tol, "tol", 0)
         return check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
 
 
-def _steady_directions(X: np.ndarray, pairs: np.ndarray, weights: np.ndarray, m: int) -> np.ndarray:
-    """Return the directions (m, p) in which pairs differ least, beside all rows."""
-    apart = X[pairs[:, 0]] - X[pairs[:, 1]]
-    V = ratio_trace((apart.T * weights) @ apart, X.T @ X, m).vectors.T
-    return V if len(V) == m else _starts.directions("pca", X, m, None, None)
+@dataclass(frozen=True)
+class PairProblem:
+    """The cost of weighted pairs plus the penalty, a function of maps B of rows in units of the typical distance.
+
+    Attributes
+    ----------
+    parameters : PairNCA
+    rows : UnitRows
+    pairs : ndarray of shape (n_pairs, 2)
+    weights : ndarray of shape (n_pairs,)
+    m : int
+        Dimensions of the map.
+    """
+
+    parameters: PairNCA
+    rows: UnitRows
+    pairs: np.ndarray
+    weights: np.ndarray
+    m: int
+
+    def loss(self, B: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the loss and its gradient."""
+        cost, gradient = pair_cost(B, self.rows.X, self.pairs, self.weights / self.weights.sum())
+        return penalized(cost, gradient, B, self.parameters.alpha, self.rows.shape[0])
+
+    def inits(self) -> Iterator[np.ndarray]:
+        """Yield `n_init` maps to begin with: `init`, then random ones."""
+        X, m, rng = self.rows.X, self.m, check_random_state(self.parameters.random_state)
+        name = self.parameters.init
+        if name == "auto":
+            name = "identity" if m == X.shape[1] else "pca" if issparse(X) else "pairs"
+        for each in [name] + ["random"] * (self.parameters.n_init - 1):
+            B = self.least_different(m) if each == "pairs" else directions(each, X, m, rng)
+            B = B / perplexity_bandwidth(self.rows.nearest_squares(B))
+            yield cap_penalty(B, self.parameters.alpha, X.shape[0])
+
+    def least_different(self, m: int) -> np.ndarray:
+        """Return the directions (m, p) in which pairs differ least, relative to all rows."""
+        X, (a, b) = self.rows.X, self.pairs.T
+        difference = X[a] - X[b]
+        V = ratio_trace((difference.T * self.weights) @ difference, X.T @ X, m).vectors.T
+        return V if len(V) == m else directions("pca", X, m)
+
+    def descend(self, init: np.ndarray, on_iteration: Callable[[np.ndarray], bool] | None) -> DescentResult:
+        """Minimize the loss by L-BFGS."""
+        how = self.parameters
+        return lbfgs(self.loss, init, max_iter=how.max_iter, tol=how.tol, on_iteration=on_iteration)
+
+    def attributes(self, best: DescentResult) -> dict[str, Any]:
+        """Return what PairNCA sets beside the map."""
+        alpha, n = self.parameters.alpha, self.rows.shape[0]
+        return {"objective_": -penalized(-best.value, best.x, best.x, alpha, n)[0]}
 
 
 def _check_pairs(pairs: Any, n: int) -> np.ndarray:

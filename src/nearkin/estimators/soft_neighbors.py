@@ -1,4 +1,4 @@
-"""The stochastic rule of NCA (eq. 1) for new rows: every training row votes, near ones most."""
+"""The stochastic rule of NCA (eq. 1) for new rows: every training row votes, the nearest with the largest weights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .._blocks import row_blocks
 from .._labels import encode_labels
 from .._validation import as_rows, check_integer, check_number, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
-from ._starts import unit_distance
+from ._init import unit_distance
 
-VOTES = 100
+VOTES = 100  # counted by default where the search is not exact
 
 
 class _SoftNeighbors(BaseEstimator):
@@ -31,6 +31,7 @@ class _SoftNeighbors(BaseEstimator):
         self.search = search
 
     def _keep(self, X: Any, values: np.ndarray) -> None:
+        """Set what a prediction needs: the rows, and what each votes for."""
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
         if self.bandwidth != "auto" and check_number(self.bandwidth, "bandwidth", 0) == 0:
@@ -38,14 +39,13 @@ class _SoftNeighbors(BaseEstimator):
         self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else float(self.bandwidth)
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         self._rows, self._values = self._in_bandwidths(X), values
-        search = searcher(self.search, X.shape[0])
-        self.search_ = search.name
         self._index: Index | None = None
-        if self.n_neighbors is None:
-            wanted = X.shape[0] if self.search_ == "exact" else VOTES
-        else:
-            wanted = check_integer(self.n_neighbors, "n_neighbors", 1)
-        self._n_votes = min(wanted, X.shape[0])
+        n = X.shape[0]
+        self.search_ = searcher(self.search, n).name
+        n_votes = n if self.search_ == "exact" else VOTES
+        if self.n_neighbors is not None:
+            n_votes = check_integer(self.n_neighbors, "n_neighbors", 1)
+        self._n_votes = min(n_votes, n)
 
     def _in_bandwidths(self, X: Any) -> Any:
         """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""
@@ -67,7 +67,7 @@ class _SoftNeighbors(BaseEstimator):
                     f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote that their distance "
                     "is lost: scale its features as those of the training rows."
                 )
-            logits -= logits.max(axis=1, keepdims=True)  # a row far from all listens to its nearest
+            logits -= logits.max(axis=1, keepdims=True)  # for a row far from all, the nearest decides
             P = np.exp(logits, out=logits)
             P /= P.sum(axis=1, keepdims=True)
             votes[rows] = P @ self._values if voters is None else np.einsum("bk,bkc->bc", P, self._values[voters])
@@ -83,7 +83,7 @@ class _SoftNeighbors(BaseEstimator):
         return distances**2, voters
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | ({"_index": None} if hasattr(self, "_index") else {})  # it is made again
+        return super().__getstate__() | ({"_index": None} if hasattr(self, "_index") else {})  # made again on demand
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -94,14 +94,14 @@ class _SoftNeighbors(BaseEstimator):
 class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     """Classify by all training rows, each voting with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` (NCA, eq. 1).
 
-    A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows. It belongs after a
+    A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows. Use it after a
     map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
 
     Parameters
     ----------
     bandwidth : float or "auto", default=1.0
-        h, in units of the distances. 1 is right after NCA, whose map has the scale that it was learned with. After any
-        other map take "auto": the distance at which the votes for a training row have a mean perplexity of 10.
+        h, in units of the distances. 1 after NCA, whose map has the scale that it was learned with. After any other map
+        take "auto": the distance at which the votes for a training row have a mean perplexity of 10.
     n_neighbors : int or None, default=None
         How many votes are counted, those of the nearest. None counts all; where the search is not exact, 100.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
@@ -120,13 +120,12 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 
     Notes
     -----
-    Cost: O(n p) for each new row, in blocks; it never holds all distances. An approximate search looks through a part
-    of the rows, in lists that the first call makes.
+    Cost: O(n p) for each new row, in blocks: all distances are never held. An approximate search looks at a part of the
+    rows only; its index is made by the first prediction.
 
     References
     ----------
-    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
-    Information Processing Systems 17 (2004).
+    See `NCA`.
 
     Examples
     --------
@@ -150,11 +149,6 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError
-            If X or y is malformed, or bandwidth is out of bounds.
         """
         X, codes = validate_labelled_rows(self, X, y)
         self.classes_ = encode_labels(y)[0]
@@ -174,35 +168,27 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
     """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)` (NCA, eq. 1).
 
-    It belongs after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())`.
+    Use it after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())`.
 
     Parameters
     ----------
-    bandwidth : float or "auto", default=1.0
-        As for `SoftNeighborsClassifier`.
-    n_neighbors : int or None, default=None
-        As for `SoftNeighborsClassifier`.
-    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        As for `SoftNeighborsClassifier`.
+    bandwidth, n_neighbors, search
+        See `SoftNeighborsClassifier`.
 
     Attributes
     ----------
-    bandwidth_ : float
-        The h in use.
-    search_ : str
-        How neighbours are found: "exact", "approximate" or the name of the transformer.
+    bandwidth_, search_
+        See `SoftNeighborsClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Cost: O(n p) for each new row, in blocks; it never holds all distances. An approximate search looks through a part
-    of the rows, in lists that the first call makes.
+    Cost: as `SoftNeighborsClassifier`.
 
     References
     ----------
-    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
-    Information Processing Systems 17 (2004).
+    See `NCA`.
 
     Examples
     --------
@@ -226,11 +212,6 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         Returns
         -------
         self
-
-        Raises
-        ------
-        ValueError
-            If X or y is malformed, or bandwidth is out of bounds.
         """
         refuse_foreign(X)
         X, y = validate_data(

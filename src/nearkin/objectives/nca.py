@@ -1,8 +1,8 @@
 """Neighbourhood Components Analysis (Goldberger et al., NIPS 2004) as functions of the map A and the rows X.
 
 Each returns its value and the gradient with respect to A: (m, p), or (p,) for the diagonal of a diagonal map. The
-gradient with respect to the embedding `Z = X A'` comes from `stochastic.py`; the chain rule then costs one product
-more, `G'X`: O(n^2 m + n p m) in all, where the outer products of eqs. 5 and 7 would cost O(n^2 p^2).
+gradient with respect to the embedding `Z = X A'` costs O(n^2 m), the chain rule one product more, `G'X`, where the
+outer products of eqs. 5 and 7 would cost O(n^2 p^2).
 
     f(A) = sum_i q_i  (eq. 3)      g(A) = sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij
 
@@ -11,28 +11,39 @@ To be maximized; `pair_cost` (eq. 8) is to be minimized.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from .._blocks import namespace, row_blocks
-from .._parallel import Value, in_threads
-from . import stochastic
+from .._blocks import row_blocks
+from .._parallel import parallel_map
+from .candidates import Candidates, among_candidates
+from .linear_map import chain_rule, embed
 from .pair_weights import PairWeights
-from .stochastic import Candidates, Terms, among_all, among_candidates
+from .stochastic import (
+    TILE_ENTRIES,
+    TILE_ROWS,
+    Terms,
+    Value,
+    accuracy_terms,
+    among_all,
+    exponentiate,
+    factors,
+    likelihood_terms,
+)
+
+TERMS: dict[str, Terms] = {"expected_accuracy": accuracy_terms, "log_likelihood": likelihood_terms}
 
 
-def expected_accuracy(A: Any, X: Any, matches: PairWeights, candidates: Candidates | None = None) -> Value:
+def expected_accuracy(A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None) -> Value:
     """Return f(A), the expected number of rows that a stochastic neighbour labels right, and its gradient (eq. 3, 5).
 
     Parameters
     ----------
     A : array of shape (m, p), or (p,) for a diagonal map
     X : array or sparse matrix of shape (n, p)
-        NumPy, SciPy or torch; A of the same library, and both best about the mean of X.
-    matches : Classes or SoftMatches
+        Best about its mean.
+    pair_weights : SameClass or TargetKernel
         Which neighbours are right.
     candidates : Candidates, default=None
         The rows among which each row chooses its neighbour, all the others by default.
@@ -46,78 +57,68 @@ def expected_accuracy(A: Any, X: Any, matches: PairWeights, candidates: Candidat
     -----
     O(n^2 m + n p m) time, or O(n k m + n p m) with candidates, and O(n (m + k)) memory beside some tiles.
     """
-    return _objective(A, X, matches, candidates, stochastic.expected_matches)
+    return nca_objective("expected_accuracy", A, X, pair_weights, candidates)
 
 
-def log_likelihood(A: Any, X: Any, matches: PairWeights, candidates: Candidates | None = None) -> Value:
+def log_likelihood(A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None) -> Value:
     """Return g(A), the log-probability that all rows are labelled right, and its gradient (eq. 6, 7).
 
-    A row without any match, alone in its class, is left out. Otherwise as `expected_accuracy`.
+    A row alone in its class is left out. Otherwise as `expected_accuracy`.
     """
-    return _objective(A, X, matches, candidates, stochastic.log_matches)
+    return nca_objective("log_likelihood", A, X, pair_weights, candidates)
 
 
-def pair_cost(A: Any, X: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
-    """Return the cost of eq. 8 and its gradient.
+def nca_objective(
+    name: str, A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
+) -> Value:
+    """Return `expected_accuracy` or `log_likelihood`, by name."""
+    Z = embed(A, X)
+    if candidates is None:
+        value, G = among_all(Z, pair_weights, TERMS[name])
+    else:
+        value, G = among_candidates(Z, candidates, pair_weights, TERMS[name])
+    return value, chain_rule(G, A, X)
+
+
+def pair_cost(A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
+    """Return the cost of eq. 8, which keeps similar pairs close among all pairs, and its gradient.
+
+        -sum_(a,b) w_ab log( exp(-||z_a - z_b||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )
 
     Parameters
     ----------
     A, X
         As for `expected_accuracy`.
     pairs : ndarray of shape (n_pairs, 2)
-        Numbers of rows that are similar.
+        Rows a and b.
     weights : ndarray of shape (n_pairs,)
-        How much each pair counts.
+
+    Notes
+    -----
+    O(n^2 m + n p m) time, O(n m) memory and a tile for every thread. With pi_cd the softmax over all ordered pairs,
+    which is symmetric, the gradient of the second part is `-4 sum_w sum_d pi_cd (z_c - z_d)`.
     """
-    return through(A, X, lambda Z: stochastic.pair_cost(Z, pairs, weights))
+    Z = embed(A, X)
+    with_ones, operand = factors(Z)
+    log_mass, mean = np.empty((len(Z), 1)), np.empty(Z.shape)  # of all pairs (c, d) of a row c
 
+    def sum_over_pairs(rows: slice) -> None:
+        logits = with_ones[rows] @ operand
+        logits[np.arange(len(logits)), np.arange(rows.start, rows.stop)] = -np.inf
+        top = exponentiate(logits)
+        EZ = logits @ with_ones
+        log_mass[rows] = np.log(EZ[:, -1:]) + top - np.sum(Z[rows] ** 2, axis=1, keepdims=True)
+        mean[rows] = (EZ / EZ[:, -1:])[:, :-1]
 
-def embed(A: Any, X: Any) -> Any:
-    """Return Z = X A', shape (n, m), about its mean."""
-    if A.ndim == 1:
-        Z = X.multiply(A).toarray() if issparse(X) else X * A
-    elif issparse(X) or namespace(X) is not np:
-        Z = X @ A.T
-    else:
-        Z = _embed_blocks(np.asarray(A, dtype=X.dtype), X)
-    return Z - namespace(Z).mean(Z, axis=0)
-
-
-def _embed_blocks(A: np.ndarray, X: np.ndarray) -> np.ndarray:
-    Z = np.empty((len(X), len(A)), X.dtype)
-
-    def part(blocks: Sequence[slice]) -> Value:
-        for rows in blocks:
-            np.matmul(X[rows], A.T, out=Z[rows])
-        return 0.0, 0.0
-
-    in_threads(part, row_blocks(len(X), X.shape[1]), X.size)
-    return Z
-
-
-def through(A: Any, X: Any, of_embedding: Callable[[Any], Value]) -> Value:
-    """Return the value of a function of the embedding, and its gradient with respect to A."""
-    value, gradient = of_embedding(embed(A, X))
-    gradient = namespace(gradient).asarray(gradient, dtype=X.dtype)
-    if A.ndim == 1:
-        product = X.multiply(gradient).sum(axis=0) if issparse(X) else namespace(X).sum(X * gradient, axis=0)
-    elif issparse(X) or namespace(X) is not np:
-        product = (X.T @ gradient).T
-    else:
-        product = _sum_of_products(gradient, X)
-    return value, namespace(product).asarray(product, dtype=namespace(product).float64)
-
-
-def _sum_of_products(G: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return G'X, added over blocks of rows in float64."""
-
-    def part(blocks: Sequence[slice]) -> Value:
-        return 0.0, sum((G[rows].T @ X[rows]).astype(np.float64) for rows in blocks)
-
-    return in_threads(part, row_blocks(len(X), X.shape[1]), X.size)[1]
-
-
-def _objective(A: Any, X: Any, matches: PairWeights, candidates: Candidates | None, terms: Terms) -> Value:
-    if candidates is None:
-        return through(A, X, lambda Z: among_all(Z, matches, terms))
-    return through(A, X, lambda Z: among_candidates(Z, candidates, matches, terms))
+    height = max(1, min(TILE_ROWS, TILE_ENTRIES // len(Z)))
+    parallel_map(sum_over_pairs, row_blocks(len(Z), 1, height), len(Z) ** 2)
+    top = log_mass.max()
+    mass = np.exp(log_mass - top)
+    log_sum = top + np.log(mass.sum())
+    a, b = pairs.T
+    difference = (Z[a] - Z[b]).astype(np.float64)
+    G = -4 * weights.sum() * mass / mass.sum() * (Z - mean)
+    np.add.at(G, a, 2 * weights[:, None] * difference)
+    np.add.at(G, b, -2 * weights[:, None] * difference)
+    value = float(weights @ np.sum(difference**2, axis=1) + weights.sum() * log_sum)
+    return value, chain_rule(G, A, X)

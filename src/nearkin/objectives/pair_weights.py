@@ -1,47 +1,24 @@
 """Which neighbours are right: rows of the same class, or rows of similar targets.
 
-A match is a weight w_ij >= 0, and a row's chance of being right is `q_i = sum_j w_ij p_ij`. It is asked for as
-`log w_ij`, for many pairs at a time. Rows come in an order that lets the matches of a block of rows be found in a few
-columns: classes one after another.
+A pair of rows has a weight w_ij >= 0, and row i is labelled right with probability `q_i = sum_j w_ij p_ij`. Objectives
+use `log w_ij`, for many pairs at a time, and take the rows in an order in which few columns hold all pairs of a block
+of rows: class by class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from .._blocks import namespace, row_blocks
-
-
-class PairWeights(Protocol):
-    """What an objective must know about right neighbours.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        The rows as blocks take them.
-    """
-
-    @property
-    def order(self) -> np.ndarray:
-        """Return the rows in the order in which blocks take them."""
-
-    def tiles(self, height: int) -> list[tuple[slice, slice]]:
-        """Return blocks of about `height` rows and the columns that hold all their matches, as positions in `order`."""
-
-    def log_weights(self, i: Any, j: Any, like: Any) -> Any:
-        """Return log w_ij for arrays of rows i and j that broadcast, in the library and type of `like`; None for 0."""
-
-    def among(self, rows: np.ndarray) -> PairWeights:
-        """Return the matches of some rows, numbered in their order."""
+from .._blocks import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
 class SameClass:
-    """Rows of the same class match: w_ij = 1, else 0.
+    """w_ij = 1 for rows of the same class, else 0.
 
     Parameters
     ----------
@@ -53,11 +30,11 @@ class SameClass:
 
     @property
     def order(self) -> np.ndarray:
-        """Return the rows class by class."""
+        """Return the rows class by class: the order in which `tiles` counts them."""
         return np.argsort(self.codes, kind="stable")
 
     def tiles(self, height: int) -> list[tuple[slice, slice]]:
-        """Return parts of one class, or of several small ones, with all rows of these classes as columns."""
+        """Return blocks of about `height` rows, of one class or some small ones, and the columns of these classes."""
         tiles: list[tuple[slice, slice]] = []
         start = 0
         ends = np.cumsum(np.bincount(self.codes))
@@ -68,21 +45,21 @@ class SameClass:
                 start = int(end)
         return [tile for tile in tiles if tile[0].start < tile[0].stop]
 
-    def log_weights(self, i: Any, j: Any, like: Any) -> Any:
-        """Return 0 for rows of a class and -inf for others; None where all are of one class."""
+    def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray | None:
+        """Return log w_ij for rows i and j, which are broadcast; None stands for zeros."""
         a, b = self.codes[i], self.codes[j]
         if (a == a.flat[0]).all() and (b == a.flat[0]).all():
             return None
-        return namespace(like).asarray(np.where(a == b, 0.0, -np.inf), dtype=like.dtype, device=like.device)
+        return np.where(a == b, 0.0, -np.inf).astype(dtype)
 
-    def among(self, rows: np.ndarray) -> SameClass:
-        """Return the classes of some rows."""
+    def subset(self, rows: np.ndarray) -> SameClass:
+        """Return the weights between some rows, numbered in their order."""
         return SameClass(self.codes[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class TargetKernel:
-    """Rows match as far as their real-valued targets agree: `w_ij = exp(-(y_i - y_j)^2 / (2 h^2))`.
+    """`w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` for real-valued targets.
 
     Parameters
     ----------
@@ -104,14 +81,16 @@ class TargetKernel:
         n = len(self.targets)
         return [(rows, slice(0, n)) for rows in row_blocks(n, 1, height)]
 
-    def log_weights(self, i: Any, j: Any, like: Any) -> Any:
+    def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
         """Return -(y_i - y_j)^2 / (2 h^2)."""
-        xp = namespace(like)
-        y = xp.asarray(self.targets / (self.bandwidth * 2**0.5), dtype=like.dtype, device=like.device)
+        y = (self.targets / (self.bandwidth * 2**0.5)).astype(dtype)
         difference = y[i] - y[j]
         difference *= difference
-        return xp.negative(difference, out=difference)
+        return np.negative(difference, out=difference)
 
-    def among(self, rows: np.ndarray) -> TargetKernel:
-        """Return the targets of some rows; what counts as near stays."""
+    def subset(self, rows: np.ndarray) -> TargetKernel:
+        """Return the targets of some rows; the bandwidth stays."""
         return TargetKernel(self.targets[rows], self.bandwidth)
+
+
+PairWeights = SameClass | TargetKernel

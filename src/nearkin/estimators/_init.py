@@ -1,0 +1,90 @@
+"""Where a descent begins: maps of a scale at which neighbourhoods are neither empty nor hold all rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.sparse import issparse
+from sklearn import config_context
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import row_norms
+
+PERPLEXITY = 10.0
+PERPLEXITY_ROWS = 1000  # it is the mean over so many rows
+PERPLEXITY_NEIGHBORS = 100  # of a row: what lies beyond adds nothing
+
+INITS = ("auto", "identity", "pca", "lda", "random")
+
+
+def unit_distance(X: Any, n_rows: int = PERPLEXITY_ROWS) -> float:
+    """Return the u at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has a mean perplexity of 10, from some rows."""
+    return perplexity_bandwidth(nearest_squares(X, n_rows))
+
+
+def perplexity_bandwidth(squares: np.ndarray) -> float:
+    """Return u from the squared distances of some rows to their nearest, ascending.
+
+    The mean perplexity is 10 rows; half of all rows where these are fewer than 20, and twice the duplicates that a row
+    has where these are more than 5.
+    """
+    if not squares.any():
+        return 1.0
+    typical = squares[squares > 0].mean()
+    low, high = -8.0, 8.0  # u^2 from 1/3000 of the typical square to 3000 times it
+
+    def at(log_u2: float) -> float:
+        return perplexity(squares / (typical * np.exp(log_u2)))
+
+    fewest, most = at(low), at(high)  # 1 and all neighbours, but for duplicates and few rows
+    target = min(max(PERPLEXITY, 2 * fewest), (fewest + most) / 2)
+    log_u2 = brentq(lambda log_u2: at(log_u2) - target, low, high, xtol=1e-6) if fewest < most else 0.0
+    return float(np.sqrt(typical * np.exp(log_u2)))
+
+
+def perplexity(squares: np.ndarray) -> float:
+    """Return the mean of exp(entropy) of the softmax of every row of minus these squared distances, ascending."""
+    excess = squares - squares[:, :1]
+    E = np.exp(-excess)
+    total = E.sum(axis=1)
+    return float(np.mean(total * np.exp((E * excess).sum(axis=1) / total)))
+
+
+def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
+    """Return the squared distances of some rows to their 100 nearest others, ascending."""
+    sample = evenly_by(row_norms(X, squared=True), n_rows)
+    return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
+
+
+def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
+    """Return the squared distances of queries to their 101 nearest rows of X, infinite to the row of their number."""
+    with config_context(assume_finite=True):
+        index = NearestNeighbors(algorithm="brute").fit(X)
+        distances, found = index.kneighbors(queries, n_neighbors=min(X.shape[0], PERPLEXITY_NEIGHBORS + 1))
+    return np.where(found == numbers[:, None], np.inf, distances.astype(np.float64) ** 2)
+
+
+def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return at most `n_rows` rows, drawn evenly by their norms: the same rows in whatever order they come."""
+    return np.argsort(norms, kind="stable")[:: -(-len(norms) // n_rows)]
+
+
+def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
+    """Return m orthonormal directions (m, p) by the name of an init."""
+    if name == "identity":
+        return np.eye(m, X.shape[1])
+    if name == "random":
+        return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
+    solver = {"svd_solver": "arpack", "random_state": 0} if issparse(X) else {"svd_solver": "covariance_eigh"}
+    return PCA(m, **solver).fit(X).components_
+
+
+def discriminant_directions(X: np.ndarray, codes: Any) -> np.ndarray:
+    """Return the directions of linear discriminant analysis, one fewer than classes at most."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Variables are collinear")
+        return LinearDiscriminantAnalysis().fit(X, codes).scalings_.T
