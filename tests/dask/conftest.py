@@ -1,35 +1,68 @@
-"""A small cluster, and data that leave no choice: no distances tie, and no eigenvalues."""
+"""A small cluster, none at all, and data without equal distances or eigenvalues."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
+from dask import compute  # noqa: E402
 
+from nearkin.dask._work import Work  # noqa: E402
 
-def cluster(n_workers):
-    """Return processes of one thread each, as on a real cluster; any port will do."""
-    return distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL"
-    )
+UNEVEN = (170, 0, 1, 129)
 
 
 @pytest.fixture(scope="session")
 def client():
-    """Return the client of two workers; it is the current one."""
-    with cluster(2) as workers, distributed.Client(workers) as client:
+    """Return the client of one worker in this process; it is the current one."""
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None, silence_logs="CRITICAL"
+    ) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Return the client of two worker processes of one thread each; it is not the current one."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL"
+        ) as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+    ):
+        yield client
+
+
+class InlineWork(Work):
+    """Tasks that run at once, in this thread: a future is a result."""
+
+    def __init__(self):
+        self.client = SimpleNamespace(nthreads=dict, gather=lambda results: results)
+
+    def compute(self, blocks):
+        return list(compute(*blocks, scheduler="synchronous"))
+
+    def map(self, function, *arguments, **fixed):
+        return [function(*each, **fixed) for each in zip(*arguments, strict=True)]
+
+    def submit(self, function, *arguments, **fixed):
+        return function(*arguments, **fixed)
+
+    def memory(self):
+        return 0
 
 
 @pytest.fixture(scope="session")
 def data():
     """Return rows of five overlapping classes and their labels, as NumPy arrays."""
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 5, 600)
-    X = 1.5 * rng.standard_normal((5, 10))[y] + rng.standard_normal((600, 10)) * np.linspace(0.5, 1.5, 10)
+    y = rng.integers(0, 5, 300)
+    X = 1.5 * rng.standard_normal((5, 10))[y] + rng.standard_normal((300, 10)) * np.linspace(0.5, 1.5, 10)
     return X, y
 
 
-def blocks(X, y, sizes):
+def blocks(X, y, sizes=UNEVEN):
     """Return the arrays cut into blocks of these many rows."""
     return da.from_array(X, chunks=(sizes, X.shape[1])), da.from_array(y, chunks=(sizes,))

@@ -11,81 +11,103 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import euclidean_distances
 
 from nearkin import DNE, LPP
-from nearkin.dask import DaskDNE, DaskLPP
-from nearkin.dask._neighbors import block_searcher, nearest, searchable
-from nearkin.dask._shared_index import in_first_places
-from nearkin.dask._table import labelled_table
+from nearkin.dask import DaskDNE
+from nearkin.dask._approximate import block_searcher, nearest, searchable
+from nearkin.dask._rows import ClusterRows
+from nearkin.dask._table import as_table
 from nearkin.dask._work import Work
 from nearkin.neighbors import ApproximateSearch
 
-from .conftest import blocks, da
+from .conftest import InlineWork, blocks, da
 
 # to import it here would silence the threads of scikit-learn's search
 pytestmark = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 
 
-def found(client, X, y, kind, k, search="approximate"):
-    """Return the lists of all rows of Dask arrays, in their order."""
-    with Work(client) as work:
-        table = labelled_table(work, "DaskDNE", X, y)
-        starts = table.starts
-        filed = searchable(block_searcher(search, len(X)), work, table)
-        lists = work.results(in_first_places(work, filed, nearest(work, filed, kind, k), starts))
-    width = max(of_block.neighbors.shape[1] for of_block in lists)
-    return [np.vstack([np.pad(of_block[part], ((0, 0), (0, width - of_block[part].shape[1])), constant_values=none)
-                       for of_block in lists]) for part, none in enumerate((-1, np.inf))]  # fmt: skip
+def found(work, X, y, relation, k, search="approximate"):
+    """Return the neighbours of all rows of Dask arrays and their distances, -1 and infinity for no more."""
+    table = searchable(work, as_table(work, "DaskDNE", X, y), block_searcher(search, len(X)))
+    lists = work.results(nearest(work, table, relation, k))
+    numbers = np.concatenate([block.numbers for block in work.results(table.blocks)])
+    neighbors, distances = np.full((len(X), k), -1), np.full((len(X), k), np.inf)
+    for start, of_block in zip(table.starts, lists, strict=False):
+        rows, width = numbers[start : start + len(of_block.neighbors)], of_block.neighbors.shape[1]
+        neighbors[rows, :width] = np.where(of_block.neighbors < 0, -1, numbers[of_block.neighbors])
+        distances[rows, :width] = of_block.distances
+    return neighbors, distances
 
 
-def recall(neighbors, distances, asked, X, y, kind, k):
-    """Return the share of true neighbours in the lists of some rows; nobody is listed who may not be."""
-    away = euclidean_distances(X[asked].astype(np.float64), X)
-    allowed = (y[asked, None] == y) == (kind == "kin")
-    allowed[np.arange(len(asked)), asked] = False
+def recall(neighbors, distances, queries, X, y, relation, k):
+    """Return the share of true neighbours in the lists of some rows; all are in the relation, none is missing."""
+    away = euclidean_distances(X[queries].astype(np.float64), X)
+    allowed = {"all": np.ones(away.shape, bool), "same": y[queries, None] == y, "other": y[queries, None] != y}[
+        relation
+    ]
+    allowed[np.arange(len(queries)), queries] = False
     away[~allowed] = np.inf
-    listed = neighbors[asked] >= 0
-    assert listed.sum(axis=1).tolist() == np.minimum(allowed.sum(axis=1), k).tolist()  # nobody starves
+    listed = neighbors[queries] >= 0
+    assert listed.sum(axis=1).tolist() == np.minimum(allowed.sum(axis=1), k).tolist()
     row, _ = np.nonzero(listed)
-    assert allowed[row, neighbors[asked][listed]].all()
-    np.testing.assert_allclose(distances[asked][listed], away[row, neighbors[asked][listed]], rtol=1e-5)
+    assert allowed[row, neighbors[queries][listed]].all()
+    np.testing.assert_allclose(distances[queries][listed], away[row, neighbors[queries][listed]], rtol=1e-5)
     farthest = np.sort(away, axis=1)[:, :k]
     farthest = np.where(np.isfinite(farthest), farthest, 0).max(axis=1)
-    return np.mean(distances[asked][listed] <= farthest[row] * (1 + 1e-5))
+    return np.mean(distances[queries][listed] <= farthest[row] * (1 + 1e-5))
 
 
 @pytest.fixture(scope="module")
 def rows():
-    """Return rows of two large classes, one of which has enclaves of 50 small ones."""
+    """Return rows of two large classes, one of which has enclaves of 20 small ones."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 8)) @ rng.standard_normal((8, 120)) + 0.1 * rng.standard_normal((4000, 120))
-    y = np.where(X[:, 0] > 5, np.arange(4000) % 50 + 2, X[:, 0] > 0)
+    X = rng.standard_normal((1500, 8)) @ rng.standard_normal((8, 100)) + 0.1 * rng.standard_normal((1500, 100))
+    y = np.where(X[:, 0] > 5, np.arange(1500) % 20 + 2, X[:, 0] > 0)
     return X.astype(np.float32), y
 
 
-@pytest.mark.parametrize("kind", ["kin", "strangers"])
+@pytest.mark.parametrize("relation", ["all", "same", "other"])
 @pytest.mark.parametrize("n_components", ["auto", None])
-def test_recall(kind, n_components, client, rows):
+def test_recall(relation, n_components, rows):
     search = ApproximateSearch(n_components=n_components, n_probes=32)
-    lists = found(client, *blocks(*rows, (2500, 0, 1, 1499)), kind, 10, search)
-    assert recall(*lists, np.arange(0, 4000, 8), *rows, kind, 10) >= 0.95
+    lists = found(InlineWork(), *blocks(*rows, (900, 0, 1, 599)), relation, 10, search)
+    assert recall(*lists, np.arange(0, 1500, 8), *rows, relation, 10) >= 0.95
 
 
-@pytest.mark.parametrize("kind", ["kin", "strangers"])
-def test_a_short_probe_does_not_starve(kind, client, rows):
-    """A class and all others are longer than what one list holds: more are looked through."""
+@pytest.mark.parametrize("relation", ["same", "other"])
+def test_few_probes_fill_the_lists(relation, rows):
+    """A class and all others are longer than what one list holds: more are searched."""
     search = ApproximateSearch(n_lists=200, n_probes=1)
-    recall(*found(client, *blocks(*rows, (2000, 2000)), kind, 60, search), np.arange(0, 4000, 80), *rows, kind, 60)
+    lists = found(InlineWork(), *blocks(*rows, (750, 750)), relation, 40, search)
+    recall(*lists, np.arange(0, 1500, 80), *rows, relation, 40)
 
 
-def test_equal_rows_fill_several_blocks(client):
-    """Thousands of duplicates share a list, and the list is cut."""
-    X = np.repeat(np.arange(4.0)[:, None], 1000, axis=0) * [1.0, 2.0]
-    neighbors, distances = found(client, *blocks(X, np.arange(4000) % 2, (1000,) * 4), "kin", 5)
+def test_equal_rows_fill_several_blocks():
+    """Hundreds of duplicates share a list, and the list is cut."""
+    X = np.repeat(np.arange(4.0)[:, None], 300, axis=0) * [1.0, 2.0]
+    neighbors, distances = found(InlineWork(), *blocks(X, np.arange(1200) % 2, (300,) * 4), "same", 5)
     assert (distances == 0).all()
-    assert (neighbors != np.arange(4000)[:, None]).all()
+    assert (neighbors != np.arange(1200)[:, None]).all()
 
 
+@pytest.mark.parametrize("method", [LPP(3), DNE(3, n_neighbors=5)], ids=str)
+def test_the_map_is_near_the_exact_one(method):
+    """The same-class and the other-class graph are of one partition."""
+    X, y = make_blobs(1200, 12, centers=6, cluster_std=np.linspace(2, 5, 6), random_state=0)
+    X *= np.linspace(1, 2, 12)
+    search, labelled = block_searcher(ApproximateSearch(n_probes=32), len(X)), isinstance(method, DNE)
+    there = ClusterRows(InlineWork(), "DaskLPP", *blocks(X, y, (700, 500)), labelled=labelled, search=search)
+    components = method.fit_rows(there).components_
+    assert subspace_angles(method.fit(X, y).components_.T, components.T).max() < 0.05
+
+
+def test_on_a_cluster(client, data):
+    model = DaskDNE(3, n_neighbors=5, search="approximate").fit(*blocks(*data))
+    assert (model.search_, model.search_recall_) == ("approximate", None)
+    assert subspace_angles(DNE(3, n_neighbors=5).fit(*data).components_.T, model.components_.T).max() < 0.05
+
+
+@pytest.mark.slow
 @pytest.mark.skipif("NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz")
-def test_recall_on_mnist(client):
+def test_recall_on_mnist(processes):
     def part(name, block_id):
         with np.load(path) as data:
             rows = data[name][block_id[0] * size : (block_id[0] + 1) * size]
@@ -93,35 +115,12 @@ def test_recall_on_mnist(client):
 
     path, n_blocks = Path(os.environ["NEARKIN_DATA"]) / "mnist.npz", 6
     size = 60_000 // n_blocks
-    sizes, asked = (size,) * n_blocks, np.arange(0, 60_000, 120)
+    sizes, queries = (size,) * n_blocks, np.arange(0, 60_000, 120)
     X = da.map_blocks(lambda block_id: part("X", block_id), chunks=(sizes, 784), dtype=np.float32)
     y = da.map_blocks(lambda block_id: part("y", block_id), chunks=(sizes,), dtype=np.uint8)
-    rows = X.compute(), y.compute()
-    for kind in ("kin", "strangers"):
-        share = recall(*found(client, X, y, kind, 10), asked, *rows, kind, 10)
-        print(f"{n_blocks} blocks, {kind}: {share:.3f}")
+    rows = X.compute(scheduler="synchronous"), y.compute(scheduler="synchronous")
+    for relation in ("same", "other"):
+        with Work(processes) as work:
+            share = recall(*found(work, X, y, relation, 10), queries, *rows, relation, 10)
+        print(f"{n_blocks} blocks, {relation}: {share:.3f}")
         assert share >= 0.95
-
-
-def test_the_map_is_near_the_exact_one(client):
-    X, y = make_blobs(4400, 12, centers=6, cluster_std=np.linspace(2, 5, 6), random_state=0)
-    X *= np.linspace(1, 2, 12)
-    for local, distributed in [
-        (LPP(3), DaskLPP(3, search="approximate")),
-        (DNE(3, n_neighbors=5), DaskDNE(3, n_neighbors=5, search=ApproximateSearch(n_components=None))),
-    ]:
-        distributed.fit(*blocks(X, y, (2200, 2200)))
-        assert (distributed.search_, distributed.search_recall_) == ("approximate", None)
-        assert subspace_angles(local.fit(X, y).components_.T, distributed.components_.T).max() < 0.05
-
-
-@pytest.mark.parametrize(
-    ("search", "message"),
-    [
-        (ApproximateSearch(check_recall=True), "check_recall=True, which compares all pairs: check it on a sample"),
-        ("nearest", "search must be 'exact', 'approximate', 'auto'"),
-    ],
-)
-def test_errors(search, message, client, data):
-    with pytest.raises(ValueError, match=message):
-        DaskLPP(search=search).fit(*blocks(*data, (300, 300)))

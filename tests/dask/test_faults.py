@@ -1,4 +1,4 @@
-"""What happens when something happens: a worker dies, a fit is interrupted, a task fails."""
+"""What happens when a worker dies, a fit is interrupted, or a task fails."""
 
 import os
 import signal
@@ -11,15 +11,14 @@ import pytest
 
 from nearkin import DNE, NCA
 from nearkin.dask import DaskDNE, DaskLPP, DaskNCA
-from nearkin.dask.nca import NCAClusterRows
 
-from .conftest import blocks, cluster, da, distributed
+from .conftest import blocks, da, distributed
 
 HAS_FAISS = find_spec("faiss") is not None
 
 
 def tasks(client):
-    """Return how many tasks the scheduler knows, by the name of their function."""
+    """Return how many tasks the scheduler knows, and the names of the functions whose results lie on the workers."""
 
     def count(dask_scheduler):
         names = [task.prefix.name for task in dask_scheduler.tasks.values() if task.state == "memory"]
@@ -31,7 +30,7 @@ def tasks(client):
 def nothing_is_left(client, seconds=10.0):
     end = time.monotonic() + seconds
     while tasks(client)[0] and time.monotonic() < end:
-        time.sleep(0.05)
+        time.sleep(0.02)
     return tasks(client)[0] == 0
 
 
@@ -59,29 +58,30 @@ def kill_one(observer):
     os.kill(observer.run(os.getpid, workers=[address])[address], signal.SIGKILL)
 
 
-def interrupt(_):
-    os.kill(os.getpid(), signal.SIGINT)
-
-
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
-def test_a_killed_worker_changes_nothing(data):
-    X, y = blocks(*data, (150,) * 4)
-    approximate = [(DaskDNE(4, search="approximate"), DaskDNE(4, search="approximate"), "joined_rows")] * HAS_FAISS
-    with cluster(3) as workers, distributed.Client(workers) as client:
-        client.wait_for_workers(3)
-        for local, dask_class, task in [
-            (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "with_nearer"),
-            (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
-            *approximate,
-        ]:
-            killer = Meanwhile(client.scheduler.address, task, kill_one)
-            killer.start()
-            found = dask_class.fit(X, y, client=client)
-            assert killer.acted.is_set()
-            killer.join()
-            expected = local.fit(*data) if isinstance(local, (DNE, NCA)) else local.fit(X, y, client=client)
-            np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-6, atol=1e-8)
-        assert nothing_is_left(client)
+@pytest.mark.parametrize(
+    ("local", "model", "task"),
+    [
+        (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "search_block"),
+        (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
+        pytest.param(
+            None, DaskDNE(4, search="approximate"), "join", marks=[pytest.mark.skipif(not HAS_FAISS, reason="")]
+        ),
+    ],
+    ids=["exact", "NCA", "approximate"],
+)
+def test_a_killed_worker_changes_nothing(local, model, task, processes, data):
+    X, y = blocks(*data, (60,) * 5)
+    processes.wait_for_workers(2)
+    killer = Meanwhile(processes.scheduler.address, task, kill_one)
+    killer.start()
+    components = model.fit(X, y, client=processes).components_
+    assert killer.acted.is_set()
+    killer.join()
+    expected = model.fit(X, y, client=processes) if local is None else local.fit(*data)
+    np.testing.assert_allclose(components, expected.components_, rtol=1e-6, atol=1e-8)
+    assert nothing_is_left(processes)
 
 
 @pytest.fixture
@@ -92,39 +92,42 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def test_an_interrupted_fit_leaves_nothing_behind(client, data, interruptible):
-    interrupter = Meanwhile(client.scheduler.address, "with_nearer", interrupt)
+@pytest.mark.slow
+def test_an_interrupted_fit_leaves_nothing_behind(processes, data, interruptible):
+    interrupter = Meanwhile(processes.scheduler.address, "search_block", lambda _: os.kill(os.getpid(), signal.SIGINT))
     interrupter.start()
     with pytest.raises(KeyboardInterrupt) as caught:  # holds the traceback, and with it all that fit had in hand
-        DaskDNE().fit(*blocks(*data, (100,) * 6))
+        DaskDNE().fit(*blocks(*data, (50,) * 6), client=processes)
     interrupter.join()
     assert caught.tb is not None
-    assert nothing_is_left(client)
+    assert nothing_is_left(processes)
 
 
 def test_an_interrupted_descent_keeps_the_best_and_leaves_nothing_behind(client, data, monkeypatch):
-    evaluate, values = NCAClusterRows.objective, []
+    import nearkin.dask.nca
 
-    def interrupted(rows, name, B, candidates):
-        value, gradient = evaluate(rows, name, B, candidates)
-        values.append(value)
-        if len(values) == 4:
-            rows.embedding(B)
-            raise KeyboardInterrupt
-        return value, gradient
+    submit, n_evaluations = nearkin.dask.nca.Work.map, []
 
-    monkeypatch.setattr(NCAClusterRows, "objective", interrupted)
+    def interrupted(work, function, *arguments, **fixed):
+        futures = submit(work, function, *arguments, **fixed)
+        if function.__name__ == "among_pairs":
+            n_evaluations.append(1)
+            if len(n_evaluations) == 4:
+                raise KeyboardInterrupt
+        return futures
+
+    monkeypatch.setattr(nearkin.dask.nca.Work, "map", interrupted)
     nca = DaskNCA(2, init="pca")
     with pytest.raises(KeyboardInterrupt) as caught:
-        nca.fit(*blocks(*data, (300, 300)))
+        nca.fit(*blocks(*data, (150, 150)))
     assert caught.tb is not None
     assert nothing_is_left(client)
     assert nca.n_iter_ > 0
-    assert nca.to_local().transform(data[0]).shape == (600, 2)
+    assert nca.to_local().transform(data[0]).shape == (300, 2)
 
 
 def test_a_finished_and_a_failed_fit_leave_nothing_behind(client, data):
-    X, y = blocks(*data, (100,) * 6)
+    X, y = blocks(*data, (100,) * 3)
     DaskLPP(2).fit(X)
     assert nothing_is_left(client)
     with pytest.raises(ValueError, match="X contains NaN") as caught:
@@ -134,8 +137,8 @@ def test_a_finished_and_a_failed_fit_leave_nothing_behind(client, data):
 
 
 def test_what_the_user_holds_stays(client, data):
-    """A persisted X is the user's: the fit takes back its own tasks only."""
-    X = blocks(*data, (300, 300))[0].persist()
+    """A persisted X is the user's: the fit releases its own tasks only."""
+    X = blocks(*data, (150, 150))[0].persist()
     DaskLPP(2).fit(X)
     time.sleep(0.2)
     assert tasks(client)[0] == 2

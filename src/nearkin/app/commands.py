@@ -47,7 +47,8 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     with source:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
             facts, notes = source.facts(progress)
-            console.remark([facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False)
+            if not options.quiet:
+                console.print_quietly(lambda: console.announce(facts, notes))
             comparison = source.compare(progress)
         console.print_quietly(lambda: console.report(summarize(comparison)))
         if comparison.interrupted:
@@ -65,7 +66,8 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
                 save_model(model, part)
                 load_model(part)  # nothing is kept that could not be read again
             written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
-    console.remark(written, quiet=options.quiet, stderr=False)
+    if not options.quiet:
+        console.print_quietly(lambda: console.say("\n".join(written)))
     return DONE
 
 
@@ -97,7 +99,8 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     console.print_quietly(lambda: console.describe(model, Path(options.model)))
     with atomic_write(picture) as part:
         pictures.draw_model(model, part)
-    console.remark([f"Picture: {picture}"], quiet=options.quiet, stderr=False)
+    if not options.quiet:
+        console.print_quietly(lambda: console.say(f"Picture: {picture}"))
     return DONE
 
 
@@ -156,8 +159,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
         )
     require_numbers(folder, model.encoder.columns)
     known = set(model.encoder.columns)
-    ignored = [name for name in folder.names if name not in known]
-    console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
+    console.remark(note("ignored, not learned from", [name for name in folder.names if name not in known]),
+                   quiet=options.quiet)  # fmt: skip
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .cluster import cluster, map_folder
 

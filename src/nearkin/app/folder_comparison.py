@@ -21,10 +21,7 @@ from dask import delayed
 from distributed import KilledWorker
 from scipy.stats import mode
 
-from ..dask import DaskDNE, DaskLPP, DaskNCA, DaskNMMP, DaskStandardScaler
-from ..dask._table import MOST_BLOCKS
-from ..dask._votes import nearest_labels
-from ..dask.pca import DaskPCA
+from ..dask import MAX_BLOCKS, DaskDNE, DaskLPP, DaskNCA, DaskNMMP, DaskPCA, DaskStandardScaler, nearest_labels
 from ..evaluation import CLASSIFICATION, RAW
 from ..neighbors import choose_search, searcher
 from . import pictures
@@ -98,7 +95,7 @@ class FolderComparison:
         """Cut the rows: the held-out ones are read, the scale is learned from the others."""
         n, client, self.scaler = self.n_train, self.client, None
         self.held_out = held_out_rows(self.folder.n_rows, self.options.seed)
-        self.blocks = self.folder.blocks(len(self.features), MOST_BLOCKS)
+        self.blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
         read_rows = partial(features_of, names=self.features)
         read_labels = partial(labels_of, target=self.target, classes=self.classes)
         progress("held-out rows", 0, len(self.held_out))

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ._neighbors import block_searcher
-from ._rows import ClusterRows
-from ._table import check_dask_rows, kept_dtype, one_block_of_columns
-from ._work import Work
+from ._table import check_dask_rows, kept_dtype
 
 
 class DaskTransformer(BaseEstimator):
     """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and out.
 
-    Abstract: a class names its `_local_class`, takes over its `__init__`, and defines `fit`, which learns into a local
-    twin.
+    Abstract: a class names its `_local_class`, takes over its `__init__`, and defines `fit`, which fits a local twin.
     """
 
     _local_class: ClassVar[type]
@@ -48,18 +44,21 @@ class DaskTransformer(BaseEstimator):
     def to_local(self) -> Any:
         """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
         check_is_fitted(self)
-        return _with_learned(self._local_class(**clone(self).get_params(deep=False)), deepcopy(_learned(self)))
+        local = self._local_class(**clone(self).get_params(deep=False))
+        vars(local).update(deepcopy(_fitted_attributes(self)))
+        return local
 
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
-        """Return the local estimator to be fitted, and X checked."""
+        """Return the local estimator to be fitted, and X checked, in blocks of whole rows."""
         check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
         twin = self._local_class(**self.get_params(deep=False))
         twin.n_features_in_ = X.shape[1]
-        return twin, one_block_of_columns(X)
+        return twin, X.rechunk({1: -1})
 
     def _take_over(self, twin: Any) -> Any:
         """Keep what the local twin has learned."""
-        return _with_learned(self, _learned(twin))
+        self.__dict__.update(_fitted_attributes(twin))
+        return self
 
     def _by_blocks(self, method: str, X: Any) -> da.Array:
         """Return what a method of the local estimator makes of every block."""
@@ -70,52 +69,18 @@ class DaskTransformer(BaseEstimator):
                 f"X has {X.shape[1]} features, but {type(self).__name__} was fitted on {self.n_features_in_}: pass the "
                 "same columns."
             )
-        X, dtype = one_block_of_columns(X), kept_dtype(X.dtype)
-        apply = getattr(self.to_local(), method)
-        empty = apply(np.zeros((1, X.shape[1]), dtype))[:0]
+        X, apply = X.rechunk({1: -1}), getattr(self.to_local(), method)
+        empty = apply(np.zeros((1, X.shape[1]), kept_dtype(X.dtype)))[:0]
         chunks = (X.chunks[0], empty.shape[1:])
-        return X.map_blocks(_applied, apply=apply, empty=empty, meta=empty, dtype=dtype, chunks=chunks)
+        return X.map_blocks(_apply, apply=apply, empty=empty, meta=empty, dtype=empty.dtype, chunks=chunks)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
 
-class DaskSpectralEmbedding(DaskTransformer):
-    """The Dask form of a spectral method: its `_local_class` learns from rows on a cluster."""
-
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : Dask array of shape (n, p), p <= n
-            Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
-        y : Dask array of shape (n,)
-            Class labels, at least two classes. Ignored by `DaskLPP`.
-        client : distributed.Client, default=None
-            Where to compute; the current client by default.
-
-        Returns
-        -------
-        self
-        """
-        twin, X = self._twin(X)
-        labelled = twin.__sklearn_tags__().target_tags.required
-        search = block_searcher(self.search, X.shape[0])
-        with Work(client) as work:
-            twin.fit_rows(ClusterRows(work, type(self).__name__, X, y, labelled=labelled, search=search))
-        return self._take_over(twin)
-
-
-def _learned(estimator: Any) -> dict[str, Any]:
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
 
 
-def _with_learned(estimator: Any, attributes: dict[str, Any]) -> Any:
-    for name, value in attributes.items():
-        setattr(estimator, name, value)
-    return estimator
-
-
-def _applied(block: np.ndarray, *, apply: Callable[[np.ndarray], np.ndarray], empty: np.ndarray) -> np.ndarray:
-    return apply(block.astype(empty.dtype, copy=False)) if len(block) else empty
+def _apply(block: np.ndarray, *, apply: Callable[[np.ndarray], np.ndarray], empty: np.ndarray) -> np.ndarray:
+    return apply(block.astype(kept_dtype(block.dtype), copy=False)) if len(block) else empty

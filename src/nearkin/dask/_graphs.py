@@ -1,107 +1,74 @@
-"""From neighbour lists to a graph whose rows lie with the blocks: each block tells each other who lists whom.
-
-A graph is symmetric, so an edge of two blocks is held by both. It is given as a future of `Edges` for every block.
-"""
+"""Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or of distances."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from distributed import Future
+from scipy.sparse import csr_array, hstack
 
-from ..graphs import LEAST_WEIGHT, scaled_weights
 from ._search import Lists
-from ._table import Table
-from ._work import Sums, Work
+from ._table import Block
+
+# Pairs of rows: the class of the first, their distance, the numbers of both; four arrays of equal length.
+Pairs = tuple[np.ndarray, ...]
 
 
-class Edges(NamedTuple):
-    """The edges of the rows of a block, by the number of the row at the other end.
-
-    Attributes
-    ----------
-    i : integer array of shape (e,)
-        Rows of the block: their places in it.
-    j : integer array of shape (e,), ascending
-        Rows at the other end: their numbers among all rows.
-    w : array of shape (e,)
-        Distances, or weights.
-    """
-
-    i: np.ndarray
-    j: np.ndarray
-    w: np.ndarray
+def as_matrix(lists: Lists, *, n: int) -> csr_array:
+    """Return the lists of a block as a matrix of distances (b, n), in which a duplicate is an explicit zero."""
+    listed = lists.neighbors >= 0
+    indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+    G = csr_array((lists.distances[listed], lists.neighbors[listed], indptr), shape=(len(listed), n))
+    G.sort_indices()
+    return G
 
 
-def union(work: Work, table: Table, lists: list[Future]) -> list[Future]:
-    """Tie rows if one lists the other (OR), at the distance listed."""
-    return _joined(work, table, lists, both=False)
+def columns(W: csr_array, *, start: int, stop: int) -> csr_array:
+    """Return which rows of a block list the rows from `start` to `stop`, a row for each of these."""
+    return csr_array(W[:, start:stop].T)
 
 
-def mutual(work: Work, table: Table, lists: list[Future]) -> list[Future]:
-    """Tie rows if each lists the other (AND)."""
-    return _joined(work, table, lists, both=True)
+def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
+    """Return the rows of a symmetric graph, from what they list and from where they are listed."""
+    return getattr(W, join)(hstack(transposed, format="csr"))
 
 
-def _joined(work: Work, table: Table, lists: list[Future], *, both: bool) -> list[Future]:
-    graph = []
-    for own, start, stop in zip(lists, table.starts, table.starts[1:], strict=False):
-        told = work.map(listing, lists, table.starts[:-1], start=start, stop=stop)
-        graph.append(work.submit(joined, own, told, both=both))
-    return graph
+def squared_lengths(G: csr_array) -> np.ndarray:
+    """Return the sum of the squared distances to the neighbours that a block lists, and their number."""
+    return np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz])
 
 
-def mean_squared_length(work: Work, lists: list[Future]) -> float:
-    """Return the mean of d^2 over all listed neighbours, the default bandwidth of a heat kernel."""
-    total, count = work.total(work.map(squared_lengths, lists))
-    return total / count
+def degrees(W: csr_array) -> np.ndarray:
+    """Return the sum of the weights of every row's edges."""
+    return W.sum(axis=1)
 
 
-# Tasks.
+def farthest(G: csr_array) -> np.ndarray:
+    """Return the distance of every row to the farthest neighbour that it lists, 0 if it lists none."""
+    return G.max(axis=1).toarray().ravel()
 
 
-def listing(lists: Lists, first: int, *, start: int, stop: int) -> Edges:
-    """Return which of the rows from `start` to `stop` are listed by a block whose first row is `first`."""
-    inside = (lists.neighbors >= start) & (lists.neighbors < stop)
-    return Edges(lists.neighbors[inside] - start, first + np.nonzero(inside)[0], lists.distances[inside])
+def adjacent(W: csr_array, *, starts: list[int]) -> np.ndarray:
+    """Say for every block whether some edges lead to its rows."""
+    return np.isin(np.arange(len(starts) - 1), np.searchsorted(starts, np.unique(W.indices), side="right") - 1)
 
 
-def joined(own: Lists, told: list[Edges], *, both: bool) -> Edges:
-    """Return the edges of a block, from what its rows list and from where they are listed."""
-    listed = own.neighbors >= 0
-    parts = [Edges(np.nonzero(listed)[0], own.neighbors[listed], own.distances[listed]), *told]
-    i, j, w = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    order = np.lexsort((i, j))
-    i, j, w = i[order], j[order], w[order]
-    first = np.flatnonzero(np.diff(i, prepend=-1) | np.diff(j, prepend=-1))  # of one or two entries for a pair
-    if not len(first):
-        return Edges(i, j, w)
-    w = np.minimum.reduceat(w, first)
-    kept = np.diff(first, append=len(i)) == 2 if both else np.ones(len(first), dtype=bool)
-    return Edges(i[first][kept], j[first][kept], w[kept])
+def pairs_of(block: Block, G: csr_array, *, k: int) -> Pairs:
+    """Return the k closest pairs of every class of which a row of the block is the first."""
+    i = np.repeat(np.arange(len(block.X)), np.diff(G.indptr))
+    return closest([(block.codes[i], G.data, block.start + i, G.indices)], k=k)
 
 
-def binary(edges: Edges) -> Edges:
-    """Return weight 1 for every edge."""
-    return edges._replace(w=np.ones(len(edges.w)))
+def closest(parts: list[Pairs], *, k: int) -> Pairs:
+    """Return the k closest of some pairs for every class."""
+    c, d, i, j = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.lexsort((j, i, d, c))
+    position = np.arange(len(c)) - np.searchsorted(c[order], c[order])
+    return tuple(array[order[position < k]] for array in (c, d, i, j))
 
 
-def heat_kernel(edges: Edges, *, bandwidth: float) -> Edges:
-    """Return `exp(-d^2 / t)` for every edge; see `nearkin.graphs.heat_kernel` for what is next to nothing."""
-    weights = scaled_weights(np.square(edges.w, dtype=np.float64), bandwidth)
-    return edges._replace(w=np.where(weights < LEAST_WEIGHT, 0.0, weights))
-
-
-def signed(pull: Edges, push: Edges) -> Edges:
-    """Return the edges of two graphs in one: weight 1 for those that attract, -1 for those that repel."""
-    j = np.concatenate([pull.j, push.j])
-    order = np.argsort(j, kind="stable")
-    w = np.repeat([1.0, -1.0], [len(pull.j), len(push.j)])
-    return Edges(np.concatenate([pull.i, push.i])[order], j[order], w[order])
-
-
-def squared_lengths(lists: Lists) -> Sums:
-    """Return the sum of the squared distances of a block's lists, and their number."""
-    d = lists.distances[lists.neighbors >= 0].astype(np.float64)
-    return Sums((float(d @ d), len(d)))
+def graph_of_pairs(block: Block, pairs: Pairs, *, n: int) -> csr_array:
+    """Return the rows of a block in the graph of some pairs, with weights 1."""
+    i, j = (np.concatenate(ends) for ends in (pairs[2:], pairs[:1:-1]))
+    own = (i >= block.start) & (i < block.start + len(block.X))
+    W = csr_array((np.ones(own.sum()), (i[own] - block.start, j[own])), shape=(len(block.X), n))
+    W.data[:] = 1  # a pair that is among the closest of both its classes counts once
+    return W

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import dask.array as da
@@ -11,20 +13,19 @@ from distributed import Future
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._memory import human_bytes
+from ..graphs import binary, heat_kernel
 from ..neighbors import EXACT, Searcher
 from ..scatter import RowSpace
-from ._graphs import binary, heat_kernel, mean_squared_length, mutual, union
-from ._neighbors import nearest, searchable
-from ._scatter import degrees, scatter, total_scatter
-from ._table import Table, kept_dtype, labelled_table, table
+from . import _graphs, _scatter
+from ._approximate import nearest, searchable
+from ._table import Table, as_table, kept_dtype
 from ._work import Work
 
 BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges made of it
-KINDS = {"all": "kin", "same": "kin", "other": "strangers"}
 
 
 class ClusterRows:
-    """`nearkin.estimators.Rows` of Dask arrays.
+    """`nearkin.estimators.Rows` of Dask arrays. A graph is a future of the rows of W (b, n) for every block.
 
     Parameters
     ----------
@@ -44,23 +45,19 @@ class ClusterRows:
     def __init__(self, work: Work, name: str, X: da.Array, y: Any, *, labelled: bool, search: Searcher) -> None:
         self.shape, self.dtype, self.search_name = X.shape, kept_dtype(X.dtype), search.name
         self._work, self._search = work, search
-        self._arguments = (name, X, y, labelled)
+        self._read = partial(as_table, work, name, X, y, labelled=labelled, exact=search is EXACT)
 
     @cached_property
     def _table(self) -> Table:
-        name, X, y, labelled = self._arguments
-        exact = self._search is EXACT
-        rows = (
-            labelled_table(self._work, name, X, y, exact=exact) if labelled else table(self._work, name, X, exact=exact)
-        )
-        return searchable(self._search, self._work, rows)
+        return self._read()
 
     @property
     def class_sizes(self) -> np.ndarray:
         """See `Rows`."""
-        return self._table.sizes
+        return self._table.class_sizes
 
-    def _nearest(self, relation: str, k: Any) -> list[Future]:
+    def _knn(self, relation: str, k: Any) -> list[Future]:
+        """Return the distances to the k nearest rows, (b, n) of every block."""
         memory, needed = self._work.memory(), BYTES_PER_NEIGHBOR * float(self.shape[0]) * int(np.max(k))
         if memory and needed > memory / 2:
             raise MemoryError(
@@ -68,23 +65,49 @@ class ClusterRows:
                 f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: request fewer, e.g. "
                 "n_neighbors_within=10."
             )
-        return nearest(self._work, self._table, KINDS[relation], k)
+        self._table = searchable(self._work, self._table, self._search)
+        return self._work.map(_graphs.as_matrix, nearest(self._work, self._table, relation, k), n=self.shape[0])
+
+    def _symmetric(self, W: list[Future], join: str) -> list[Future]:
+        """Join the two directions of a graph by the "maximum" or the "minimum" of the weights."""
+        graph = []
+        for own, (start, stop) in zip(W, pairwise(self._table.starts), strict=True):
+            columns = self._work.map(_graphs.columns, W, start=start, stop=stop)
+            graph.append(self._work.submit(_graphs.join_directions, own, columns, join=join))
+        return graph
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> list[Future]:
         """See `Rows`."""
-        lists = self._nearest(relation, k)
-        graph = union(self._work, self._table, lists)
+        G = self._knn(relation, k)
         if weights == "binary":
-            return self._work.map(binary, graph)
-        return self._work.map(heat_kernel, graph, bandwidth=mean_squared_length(self._work, lists))
+            return self._symmetric(self._work.map(binary, G), "maximum")
+        total, count = self._work.total(self._work.map(_graphs.squared_lengths, G))
+        return self._symmetric(self._work.map(heat_kernel, G, bandwidth=total / count), "maximum")
 
     def mutual_knn(self, relation: str, k: Any) -> list[Future]:
         """See `Rows`."""
-        return self._work.map(binary, mutual(self._work, self._table, self._nearest(relation, k)))
+        return self._symmetric(self._work.map(binary, self._knn(relation, k)), "minimum")
+
+    def closest_pairs(self, k: int) -> list[Future]:
+        """See `Rows`."""
+        G = self._knn("other", k)
+        pairs = self._work.sum(
+            self._work.map(_graphs.pairs_of, self._table.blocks, G, k=k), partial(_graphs.closest, k=k)
+        )
+        return self._work.map(_graphs.graph_of_pairs, self._table.blocks, [pairs] * len(G), n=self.shape[0])
 
     def scatter(self, graph: list[Future]) -> np.ndarray:
-        """See `Rows`."""
-        return scatter(self._work, self._table, graph)
+        """See `Rows`.
+
+        It is summed as it is written, one difference an edge: a feature that differs along no edge is exactly 0 in it,
+        whatever lies between the components of the graph. O(e p^2) time for e edges; up to n p / 2 numbers travel for
+        every block, to those that it has edges to.
+        """
+        adjacent = np.array(self._work.results(self._work.map(_graphs.adjacent, graph, starts=self._table.starts)))
+        np.fill_diagonal(adjacent, True)  # every block has a part
+        blocks = self._table.blocks
+        S = self._sum_over_pairs(adjacent, _scatter.add_differences, [blocks, graph], [blocks])
+        return (S + S.T) / 2
 
     def scatter_operator(self, graph: list[Future]) -> LinearOperator:
         """See `Rows`."""
@@ -92,11 +115,45 @@ class ClusterRows:
 
     def degrees(self, graph: list[Future]) -> list[Future]:
         """See `Rows`."""
-        return self._work.map(degrees, self._table.rows, graph)
+        return self._work.map(_graphs.degrees, graph)
 
     def total_scatter(self, weights: list[Future] | None = None) -> np.ndarray:
         """See `Rows`."""
-        return total_scatter(self._work, self._table, weights)
+        return _scatter.total_scatter(self._work, self._table, weights)
+
+    def within_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        return _scatter.within_scatter(self._work, self._table)
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`.
+
+        With m_c and m the means of class c and of all rows, w_ij = a_ij / n_c the weights of S_w, S_b is the sum of
+        n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 - n_c/n)(1/n_c - w_ij) within classes, of which
+        none is negative. O(p sum_c n_c^2) time; n p / 2 numbers travel for every block.
+        """
+        scales = self._work.map(_graphs.farthest, self._knn("same", k))
+        n_c, rows = self.class_sizes, [self._table.blocks, scales]
+        means = _scatter.class_means(self._work, self._table)
+        every = np.ones((len(scales), len(scales)), dtype=bool)
+        S = self._sum_over_pairs(every, _scatter.add_local_pairs, rows, rows, means=means, class_sizes=n_c)
+        S_w, S_b = (S + S.swapaxes(1, 2)) / 2
+        M = means - n_c @ means / self.shape[0]
+        return S_w, S_b + (M.T * n_c) @ M
+
+    def _sum_over_pairs(self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any) -> np.ndarray:
+        """Return the sum over pairs of adjacent blocks a <= b; `of_a` and `of_b` are what the task needs of each.
+
+        In round b the blocks up to b meet block b: few are in use at a time.
+        """
+        parts: list[Any] = [0.0] * len(adjacent)
+        for b in range(len(adjacent)):
+            meeting = np.flatnonzero(adjacent[: b + 1, b]).tolist()
+            arguments = [[part[a] for a in meeting] for part in (parts, *of_a)]
+            arguments += [[part[b]] * len(meeting) for part in of_b]
+            for a, part in zip(meeting, self._work.map(task, *arguments, **how), strict=True):
+                parts[a] = part
+        return self._work.total(parts)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""

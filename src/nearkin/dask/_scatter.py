@@ -5,101 +5,88 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from distributed import Future
 from scipy.sparse import csr_array
+from sklearn.metrics import euclidean_distances
 
 from .._blocks import row_blocks
-from ._graphs import Edges
-from ._table import Rows, Table
+from ..graphs import scaled_weights
+from ._table import Block, Table
 from ._work import Sums, Work
-
-
-def scatter(work: Work, table: Table, graph: list[Future]) -> np.ndarray:
-    """Return `sum_(i<j) w_ij (x_i - x_j)(x_i - x_j)'`, the X'LX of a graph, shape (p, p), float64.
-
-    It is summed as it is written, one difference an edge: a feature that differs along no edge is exactly 0 in it,
-    whatever lies between the components of the graph. In round b the blocks up to b that have edges to block b meet it.
-
-    O(e p^2) time for e edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
-    """
-    tied = np.array(work.results(work.map(blocks_tied, graph, starts=table.starts)))
-    np.fill_diagonal(tied, True)  # every block has a part
-    parts: list[Any] = [0.0] * len(table.rows)
-    for b, others in enumerate(table.rows):
-        meeting = np.flatnonzero(tied[: b + 1, b]).tolist()
-        so_far, rows, edges = ([of_block[a] for a in meeting] for of_block in (parts, table.rows, graph))
-        found = work.map(with_differences, so_far, rows, [others] * len(meeting), edges)
-        for a, part in zip(meeting, found, strict=True):
-            parts[a] = part
-    S = work.total(parts)
-    return (S + S.T) / 2
 
 
 def total_scatter(work: Work, table: Table, weights: list[Any] | None = None) -> np.ndarray:
     """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default every w_i is 1."""
-    weights = weights or [None] * len(table.rows)
-    weight, moment = work.total(work.map(first_moments, table.rows, weights))
-    S = work.total(work.map(second_moment, table.rows, weights, mean=moment / weight))
+    weights = weights or [None] * len(table.blocks)
+    weight, moment = work.total(work.map(first_moments, table.blocks, weights))
+    S = work.total(work.map(second_moment, table.blocks, weights, mean=moment / weight))
+    return (S + S.T) / 2
+
+
+def within_scatter(work: Work, table: Table) -> np.ndarray:
+    """Return `sum_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p)."""
+    none = [None] * len(table.blocks)
+    S = work.total(work.map(second_moment, table.blocks, none, mean=class_means(work, table)))
     return (S + S.T) / 2
 
 
 def class_means(work: Work, table: Table) -> np.ndarray:
-    """Return the mean of every class, shape (n_classes, p)."""
-    return work.total(work.map(class_sums, table.rows, n_classes=len(table.sizes))) / table.sizes[:, None]
-
-
-def within_scatter(work: Work, table: Table, means: np.ndarray) -> np.ndarray:
-    """Return `sum_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p)."""
-    S = work.total(work.map(squares_within, table.rows, means=means))
-    return (S + S.T) / 2
+    """Return the mean of every class, relative to the same row as the blocks, shape (n_classes, p)."""
+    sums = work.total(work.map(class_sums, table.blocks, n_classes=len(table.class_sizes)))
+    return sums / table.class_sizes[:, None]
 
 
 # Tasks.
 
 
-def blocks_tied(edges: Edges, *, starts: list[int]) -> np.ndarray:
-    """Say for every block whether some edges lead to its rows."""
-    return np.diff(np.searchsorted(edges.j, starts)) > 0
-
-
-def with_differences(S: Any, rows: Rows, others: Rows, edges: Edges) -> np.ndarray:
-    """Return S after the edges between two blocks, or within one, have been added."""
-    between = slice(*np.searchsorted(edges.j, [others.start, others.start + len(others.X)]))
-    i, j, w = (array[between] for array in edges)
-    once = rows.start + i < j
-    i, j, w = i[once], j[once] - others.start, w[once]
-    p = rows.X.shape[1]
+def add_differences(S: Any, block: Block, W: csr_array, others: Block) -> np.ndarray:
+    """Add to S the edges between two blocks, or within one."""
+    edges = W[:, others.start : others.start + len(others.X)].tocoo()
+    once = block.start + edges.row < others.start + edges.col
+    i, j, w = edges.row[once], edges.col[once], edges.data[once]
+    p = block.X.shape[1]
     S = S + np.zeros((p, p))
-    for block in row_blocks(len(i), p):
-        D = rows.X[i[block]].astype(np.float64) - others.X[j[block]]
-        S += (D.T * w[block]) @ D
+    for some in row_blocks(len(i), p):
+        D = block.X[i[some]].astype(np.float64) - others.X[j[some]]
+        S += (D.T * w[some]) @ D
     return S
 
 
-def degrees(rows: Rows, edges: Edges) -> np.ndarray:
-    """Return the sum of the weights of every row's edges."""
-    return np.bincount(edges.i, edges.w, minlength=len(rows.X))
+def add_local_pairs(
+    S: Any, block: Block, s: np.ndarray, others: Block, t: np.ndarray, *, means: np.ndarray, class_sizes: np.ndarray
+) -> np.ndarray:
+    """Add to LFDA's S_w and S_b (2, p, p) the pairs of one class between two blocks, or within one; s, t are scales."""
+    S = S + np.zeros((2, *2 * means.shape[1:]))
+    once = 0.5 if block.start == others.start else 1.0
+    for c in np.intersect1d(block.codes, others.codes):
+        i, j = block.codes == c, others.codes == c
+        X, Y, n_c = block.X[i] - means[c], others.X[j] - means[c], class_sizes[c]
+        for rows in row_blocks(len(X), len(Y)):
+            squared, products = euclidean_distances(X[rows], Y, squared=True), np.outer(s[i][rows], t[j])
+            W = once / n_c * scaled_weights(squared, products)
+            S[0] += _pair_scatter(X[rows], Y, W)
+            S[1] += (1 - n_c / class_sizes.sum()) * _pair_scatter(X[rows], Y, once / n_c - W)
+    return S
 
 
-def first_moments(rows: Rows, weights: np.ndarray | None) -> Sums:
+def _pair_scatter(X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Return `sum_ij w_ij (x_i - y_j)(x_i - y_j)'`."""
+    products = X.T @ W @ Y
+    return (X.T * W.sum(axis=1)) @ X + (Y.T * W.sum(axis=0)) @ Y - products - products.T
+
+
+def first_moments(block: Block, weights: np.ndarray | None) -> Sums:
     """Return the sum of the weights and the weighted sum of the rows."""
-    w = np.ones(len(rows.X)) if weights is None else weights
-    return Sums((w.sum(), w @ rows.X.astype(np.float64)))
+    w = np.ones(len(block.X)) if weights is None else weights
+    return Sums((w.sum(), w @ block.X.astype(np.float64)))
 
 
-def second_moment(rows: Rows, weights: np.ndarray | None, *, mean: np.ndarray) -> np.ndarray:
-    """Return the weighted sum of squares and products about a mean."""
-    X = rows.X.astype(np.float64) - mean
+def second_moment(block: Block, weights: np.ndarray | None, *, mean: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of squares and products about the mean (p,), or about the class means (n_classes, p)."""
+    X = block.X.astype(np.float64) - (mean if mean.ndim == 1 else mean[block.codes])
     return X.T @ X if weights is None else (X.T * weights) @ X
 
 
-def class_sums(rows: Rows, *, n_classes: int) -> np.ndarray:
+def class_sums(block: Block, *, n_classes: int) -> np.ndarray:
     """Return the sum of the rows of every class."""
-    membership = csr_array((np.ones(len(rows.X)), rows.codes, np.arange(len(rows.X) + 1)), (len(rows.X), n_classes))
-    return membership.T @ rows.X.astype(np.float64)
-
-
-def squares_within(rows: Rows, *, means: np.ndarray) -> np.ndarray:
-    """Return the sum of squares and products about the class means."""
-    X = rows.X - means[rows.codes]
-    return X.T @ X
+    membership = csr_array((np.ones(len(block.X)), block.codes, np.arange(len(block.X) + 1)), (len(block.X), n_classes))
+    return membership.T @ block.X.astype(np.float64)

@@ -1,4 +1,4 @@
-"""The labels of the nearest rows: every block tells of its own, the nearest of all are merged in a tree."""
+"""The labels of the nearest rows: every block reports those of its own, the nearest of all are merged in a tree."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 from distributed import as_completed
-from sklearn import config_context
-from sklearn.neighbors import NearestNeighbors
 
+from ..neighbors import EXACT
 from ._work import FAN_IN, Work
 
 
@@ -47,41 +46,39 @@ def nearest_labels(
     k : int
     client : distributed.Client, default=None
     progress : callable, optional
-        Called as `progress(rows that have been looked at, n)`.
+        Called as `progress(rows that have been searched, n)`.
 
     Notes
     -----
-    O(n q m) time; a worker holds the queries and one block, which is dropped as soon as it was looked at. q k numbers
+    O(n q m) time; a worker holds the queries and one block, which is released as soon as it was searched. q k numbers
     of every block are merged by the workers as they come, q k come to the client. Of equally near rows those of earlier
     blocks count.
     """
-    asked = queries.to_delayed().item()
+    query = queries.to_delayed().item()
     blocks = zip(X.to_delayed().ravel(), y.to_delayed().ravel(), X.chunks[0], strict=True)
     with Work(client) as work:
-        lazy = [delayed(labels_in)(block, labels, asked, k) for block, labels, size in blocks if size]
-        *parts, nearest = work.compute([*lazy, merged(lazy, k)])  # one graph: blocks that are merged are near in time
+        lazy = [delayed(labels_in)(block, labels, query, k) for block, labels, size in blocks if size]
+        merged = lazy
+        while len(merged) > 1:
+            merged = [delayed(nearest_of)(merged[at : at + FAN_IN], k) for at in range(0, len(merged), FAN_IN)]
+        *parts, nearest = work.compute([*lazy, *merged])  # one graph: blocks that are merged are near in time
         sizes, done = dict(zip([part.key for part in parts], filter(None, X.chunks[0]), strict=True)), 0
         finished = as_completed(parts)
-        del parts  # who holds a future keeps its result: so each goes when it is merged
+        del parts  # a result lives as long as its future: each is released once it is merged
         for part in finished:
             done += sizes[part.key]
             progress(done, X.shape[0])
         return work.results([nearest])[0]
 
 
+# Tasks.
+
+
 def labels_in(block: np.ndarray, labels: np.ndarray, queries: np.ndarray, k: int) -> Near:
     """Return the labels of the nearest rows of a block."""
-    with config_context(assume_finite=True):
-        index = NearestNeighbors(algorithm="brute").fit(block)
-        distances, at = index.kneighbors(queries, n_neighbors=min(k, len(block)))
+    k = min(k, len(block))
+    distances, at = EXACT.index(block, k)(queries, k)
     return Near(labels[at], distances)
-
-
-def merged(parts: list[Any], k: int) -> Any:
-    """Return the nearest of all blocks, merged in a tree; parts and result are delayed."""
-    while len(parts) > 1:
-        parts = [delayed(nearest_of)(parts[at : at + FAN_IN], k) for at in range(0, len(parts), FAN_IN)]
-    return parts[0]
 
 
 def nearest_of(parts: list[Near], k: int) -> Near:

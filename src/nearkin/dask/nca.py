@@ -25,12 +25,11 @@ from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import Terms, Value, among_all
 from ..scatter import RowSpace
 from ..spectral import range_basis, ratio_trace
+from ._approximate import block_searcher, nearest, searchable
 from ._base import DaskTransformer
-from ._neighbors import block_searcher, nearest, searchable
 from ._scatter import class_means, first_moments, total_scatter, within_scatter
 from ._search import Lists
-from ._shared_index import FiledTable, in_first_places
-from ._table import Rows, Table, labelled_table
+from ._table import Block, Table, as_table
 from ._work import Sums, Work
 
 REMEDIES = {
@@ -103,7 +102,7 @@ class DaskNCA(DaskTransformer):
             nca.components_ = self.components_
         with Work(client) as work:
             exact = search is EXACT or self.n_candidates is None
-            rows = NCAClusterRows.of(work, labelled_table(work, type(self).__name__, X, y, exact=exact), search)
+            rows = NCAClusterRows.of(work, as_table(work, type(self).__name__, X, y, exact=exact), search)
             try:
                 nca.fit_problem(NCAProblem(nca, rows, m, check_random_state(self.random_state)), rows.table.dtype)
             finally:
@@ -134,14 +133,14 @@ class NCAClusterRows(Scale):
     @classmethod
     def of(cls, work: Work, table: Table, search: Searcher) -> NCAClusterRows:
         """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in float32 beyond."""
-        check_shared_labels(np.repeat(np.arange(len(table.sizes)), table.sizes))
-        n, moment = work.total(work.map(first_moments, table.rows, [None] * len(table.rows)))
+        check_shared_labels(np.repeat(np.arange(len(table.class_sizes)), table.class_sizes))
+        n, moment = work.total(work.map(first_moments, table.blocks, [None] * len(table.blocks)))
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
-        blocks = work.map(rescaled, table.rows, mean=moment / n, dtype=dtype)
+        blocks = work.map(rescaled, table.blocks, mean=moment / n, dtype=dtype)
         codes = work.submit(np.concatenate, work.map(getattr, blocks, ["codes"] * len(blocks)))
-        table = replace(table, rows=blocks)
+        table = replace(table, blocks=blocks)
         unit = perplexity_bandwidth(nearest_squares(work, table))
-        table.rows[:] = work.map(rescaled, blocks, unit=unit)
+        table.blocks[:] = work.map(rescaled, blocks, unit=unit)
         return cls(unit, RowSpace(None, None), work, table, codes, search)
 
     @property
@@ -152,7 +151,7 @@ class NCAClusterRows(Scale):
     @property
     def n_classes(self) -> int:
         """Classes between which there are discriminant directions."""
-        return len(self.table.sizes)
+        return len(self.table.class_sizes)
 
     def rank(self) -> int:
         """Return the rank of X."""
@@ -160,7 +159,9 @@ class NCAClusterRows(Scale):
 
     def embedding(self, B: np.ndarray) -> Table:
         """Return the rows of Z = X B'; B is (m, p), or (p,) for a diagonal map."""
-        return replace(self.table, rows=self.work.map(embedded, self.table.rows, B=B), shape=(self.shape[0], len(B)))
+        return replace(
+            self.table, blocks=self.work.map(embedded, self.table.blocks, B=B), shape=(self.shape[0], len(B))
+        )
 
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
@@ -168,31 +169,27 @@ class NCAClusterRows(Scale):
 
     def objective(self, name: str, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
         """Return f or g as a sum over rows, and its gradient, of the shape of B."""
-        work, blocks = self.work, self.table.rows
+        work, blocks = self.work, self.table.blocks
         t = len(blocks)
-        all_rows = [work.submit(stacked, self.embedding(B).rows)] * t, [self.codes] * t
+        all_rows = [work.submit(stacked, self.embedding(B).blocks)] * t, [self.codes] * t
         if candidates is None:
             shares = [slice(s, None, t) for s in range(t)]
             parts = work.map(among_pairs, *all_rows, shares, terms=TERMS[name])
         else:
             near, far = candidates
-            parts = work.map(among_listed, *all_rows, near, self.table.starts[:-1], far=far, terms=TERMS[name])
+            parts = work.map(among_listed, *all_rows, near, far=far, terms=TERMS[name])
         value, gradient = work.total(work.map(chained, [work.sum(parts)] * t, blocks, diagonal=B.ndim == 1))
         return value, gradient
 
     def candidates(self, B: np.ndarray, k: int, n_far: int, *, same_class: bool) -> tuple[list[Future], np.ndarray]:
         """Return the k nearest rows of every row, with the nearest of the same class on request, and some far rows."""
-        work, starts, Z = self.work, self.table.starts, self.embedding(B)
-
-        def search(table: Table, k: int) -> list[Future]:
-            rows = searchable(self.search, work, table)
-            lists = nearest(work, rows, "kin", k)
-            return in_first_places(work, rows, lists, starts) if isinstance(rows, FiledTable) else lists
-
-        near = search(replace(Z, rows=work.map(of_one_class, Z.rows), sizes=np.array([starts[-1]])), k)
-        same = search(Z, 1) if same_class else [None] * len(near)
-        norms = work.results(work.map(squared_norms, self.table.rows))
-        return work.map(near_numbers, near, same, starts[:-1]), evenly_by(np.concatenate(norms), n_far)
+        work = self.work
+        Z = searchable(work, self.embedding(B), self.search)
+        near = nearest(work, Z, "all", k)
+        same = nearest(work, Z, "same", 1) if same_class else [None] * len(near)
+        numbers = [work.submit(np.concatenate, work.map(numbers_of, Z.blocks))] * len(near)
+        norms = work.results(work.map(squared_norms, self.table.blocks))
+        return work.map(near_numbers, near, same, Z.starts[:-1], numbers), evenly_by(np.concatenate(norms), n_far)
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
@@ -202,52 +199,47 @@ class NCAClusterRows(Scale):
         if name != "lda":
             return directions(name, table, m, rng)
         means = class_means(work, table)
-        difference = means - table.sizes @ means / table.shape[0]
-        S_b = (difference.T * table.sizes) @ difference
-        return ratio_trace(-S_b, within_scatter(work, table, means)).vectors[:, : min(m, len(means) - 1)].T
+        difference = means - table.class_sizes @ means / table.shape[0]
+        S_b = (difference.T * table.class_sizes) @ difference
+        return ratio_trace(-S_b, within_scatter(work, table)).vectors[:, : min(m, len(means) - 1)].T
 
 
 def nearest_squares(work: Work, table: Table) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
-    starts, norms = table.starts, work.results(work.map(squared_norms, table.rows))
+    starts, norms = table.starts, work.results(work.map(squared_norms, table.blocks))
     sample = np.sort(evenly_by(np.concatenate(norms), PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, starts[1:-1]))
-    queries = [work.submit(stacked, work.map(taken, table.rows, parts))] * len(parts)
-    return work.total(work.map(squares_to, queries, table.rows, sample=sample), least_squares)[:, : starts[-1] - 1]
+    queries = [work.submit(stacked, work.map(taken, table.blocks, parts))] * len(parts)
+    return work.total(work.map(squares_to, queries, table.blocks, sample=sample), least_squares)[:, : starts[-1] - 1]
 
 
 # Tasks.
 
 
-def rescaled(rows: Rows, *, mean: Any = 0.0, unit: float = 1.0, dtype: Any = None) -> Rows:
+def rescaled(block: Block, *, mean: Any = 0.0, unit: float = 1.0, dtype: Any = None) -> Block:
     """Return rows about a mean, in a unit."""
-    return replace(rows, X=((rows.X - mean) / unit).astype(dtype or rows.X.dtype))
+    return block._replace(X=((block.X - mean) / unit).astype(dtype or block.X.dtype))
 
 
-def stacked(blocks: list[Rows]) -> np.ndarray:
+def stacked(blocks: list[Block]) -> np.ndarray:
     """Return X of all blocks."""
-    return np.concatenate([rows.X for rows in blocks])
+    return np.concatenate([block.X for block in blocks])
 
 
-def taken(rows: Rows, numbers: np.ndarray) -> Rows:
+def taken(block: Block, numbers: np.ndarray) -> Block:
     """Return some rows of a block, by their numbers among all rows."""
-    return replace(rows, X=rows.X[numbers - rows.start])
+    return block._replace(X=block.X[numbers - block.start])
 
 
-def squared_norms(rows: Rows) -> np.ndarray:
+def squared_norms(block: Block) -> np.ndarray:
     """Return the squared distance of every row from the origin."""
-    return row_norms(rows.X, squared=True)
+    return row_norms(block.X, squared=True)
 
 
-def of_one_class(rows: Rows) -> Rows:
-    """Return a block without its classes."""
-    return replace(rows, codes=np.zeros_like(rows.codes))
-
-
-def embedded(rows: Rows, *, B: np.ndarray) -> Rows:
+def embedded(block: Block, *, B: np.ndarray) -> Block:
     """Return a block of Z = X B', in the type of X; X is about its mean, and so is Z."""
-    B = B.astype(rows.X.dtype, copy=False)
-    return replace(rows, X=rows.X * B if B.ndim == 1 else rows.X @ B.T)
+    B = B.astype(block.X.dtype, copy=False)
+    return block._replace(X=block.X * B if B.ndim == 1 else block.X @ B.T)
 
 
 def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms) -> Sums:
@@ -256,35 +248,40 @@ def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms)
 
 
 def among_listed(
-    Z: np.ndarray, codes: np.ndarray, near: np.ndarray, start: int, *, far: np.ndarray, terms: Terms
+    Z: np.ndarray, codes: np.ndarray, listed: tuple[np.ndarray, np.ndarray], *, far: np.ndarray, terms: Terms
 ) -> Sums:
-    """Return what the rows of a block, from `start` on, add to value and gradient, estimated from their candidates."""
-    rows, candidates = Candidates.of_anchors(np.arange(start, start + len(near)), near, far, len(Z))
+    """Return what some rows add to value and gradient, estimated from their candidates; see `near_numbers`."""
+    rows, candidates = Candidates.of_anchors(*listed, far, len(Z))
     value, gradient = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
     of_all = np.zeros(Z.shape)
     of_all[rows] = gradient
     return Sums((value, of_all))
 
 
-def chained(of_embedding: Sums, rows: Rows, *, diagonal: bool) -> Sums:
+def chained(of_embedding: Sums, block: Block, *, diagonal: bool) -> Sums:
     """Return a block's part of the gradient with respect to B, by the chain rule; the value once, with the first."""
     value, gradient = of_embedding
-    G, X = gradient[rows.start : rows.start + len(rows.X)], rows.X.astype(np.float64)
-    return Sums((value if rows.start == 0 else 0.0, (X * G).sum(axis=0) if diagonal else G.T @ X))
+    G, X = gradient[block.start : block.start + len(block.X)], block.X.astype(np.float64)
+    return Sums((value if block.start == 0 else 0.0, (X * G).sum(axis=0) if diagonal else G.T @ X))
 
 
-def near_numbers(near: Lists, same: Lists | None, start: int) -> np.ndarray:
-    """Return the neighbours of the rows of a block, and beside them the nearest of the same class."""
-    if same is None:
-        return near.neighbors
-    own = start + np.arange(len(near.neighbors))
-    nearest_same = same.neighbors.max(axis=1, initial=-1)
-    return with_same_class(near.neighbors, np.where(nearest_same < 0, own, nearest_same), own)
+def numbers_of(block: Block) -> np.ndarray:
+    """Return the numbers that the rows of a block had before they were partitioned, if they were."""
+    return block.start + np.arange(len(block.X)) if block.numbers is None else block.numbers
 
 
-def squares_to(queries: np.ndarray, rows: Rows, *, sample: np.ndarray) -> np.ndarray:
+def near_numbers(near: Lists, same: Lists | None, start: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a block and their neighbours, on request also of the same class, by their `numbers`."""
+    own, listed = start + np.arange(len(near.neighbors)), near.neighbors
+    if same is not None:
+        nearest_same = same.neighbors.max(axis=1, initial=-1)
+        listed = with_same_class(listed, np.where(nearest_same < 0, own, nearest_same), own)
+    return numbers[own], numbers[listed]
+
+
+def squares_to(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.ndarray:
     """Return the squared distances of sampled rows to their nearest in a block, infinite to themselves."""
-    return squares_to_rows(queries, rows.X, sample - rows.start)
+    return squares_to_rows(queries, block.X, sample - block.start)
 
 
 def least_squares(parts: list[np.ndarray]) -> np.ndarray:

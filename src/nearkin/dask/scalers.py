@@ -1,4 +1,4 @@
-"""scikit-learn's scalers on a Dask cluster: one pass, p numbers a block."""
+"""scikit-learn's StandardScaler and PCA on a Dask cluster: one pass over the rows, or one sum of p x p numbers."""
 
 from __future__ import annotations
 
@@ -7,27 +7,19 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask import delayed
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from scipy.linalg import eigh
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
+from .._validation import check_integer
+from ..scatter import RowSpace
 from ._base import DaskTransformer
+from ._scatter import total_scatter
+from ._table import as_table
 from ._work import Work
 
 
-class _DaskScaler(DaskTransformer):
-    def inverse_transform(self, X: da.Array) -> da.Array:
-        """Map scaled rows back, block by block, when they are computed."""
-        return self._by_blocks("inverse_transform", X)
-
-    def _statistics(self, X: da.Array, statistic: Any, client: Any) -> list[Any]:
-        """Return what a function finds in every block."""
-        with Work(client) as work:
-            found = work.results(work.compute([delayed(statistic, pure=False)(b) for b in X.to_delayed().ravel()]))
-        if not sum(n for n, *_ in found):
-            raise ValueError("X has no rows: at least one is needed.")
-        return list(zip(*found, strict=True))
-
-
-class DaskStandardScaler(_DaskScaler):
+class DaskStandardScaler(DaskTransformer):
     """scikit-learn's `StandardScaler` for Dask arrays: every feature to mean 0 and variance 1.
 
     Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`, and so is what is done with NaN,
@@ -48,7 +40,7 @@ class DaskStandardScaler(_DaskScaler):
     """
 
     _local_class = StandardScaler
-    __init__ = StandardScaler.__init__  # the parameters, and their defaults
+    __init__ = StandardScaler.__init__
 
     def fit(self, X: Any, y: Any = None, *, client: Any = None) -> DaskStandardScaler:
         """Learn mean and variance of every feature.
@@ -64,57 +56,66 @@ class DaskStandardScaler(_DaskScaler):
         Returns
         -------
         self
-
-        Raises
-        ------
-        TypeError
-            If X is no Dask array.
-        ValueError
-            If X has no rows, or holds infinity.
         """
         scaler, X = self._twin(X)
-        _, n, mean, squares = (np.array(of_block) for of_block in self._statistics(X, moments, client))
+        with Work(client) as work:
+            found = work.results(work.compute([delayed(moments, pure=False)(b) for b in X.to_delayed().ravel()]))
+        n_rows, n, mean, squares = (np.array(of_blocks) for of_blocks in zip(*found, strict=True))
+        if not n_rows.any():
+            raise ValueError("X has no rows: at least one is needed.")
         n_seen = n.sum(axis=0)
         with np.errstate(invalid="ignore"):  # a feature of nothing but NaN
             m = (n * mean).sum(axis=0) / n_seen
             var = (squares + n * (mean - m) ** 2).sum(axis=0) / n_seen
+        eps = np.finfo(np.float64).eps  # scikit-learn's rule: what varies by rounding only is constant
+        constant = var <= n_seen * eps * var + (n_seen * m * eps) ** 2
         scaler.n_samples_seen_ = n_seen if np.ptp(n_seen) else n_seen[0]
         scaler.mean_ = m if self.with_mean or self.with_std else None
         scaler.var_ = var if self.with_std else None
-        scaler.scale_ = np.where(is_constant(m, var, n_seen), 1.0, np.sqrt(var)) if self.with_std else None
+        scaler.scale_ = np.where(constant, 1.0, np.sqrt(var)) if self.with_std else None
         return self._take_over(scaler)
 
+    def inverse_transform(self, X: da.Array) -> da.Array:
+        """Map scaled rows back, block by block, when they are computed."""
+        return self._by_blocks("inverse_transform", X)
 
-class DaskMinMaxScaler(_DaskScaler):
-    """scikit-learn's `MinMaxScaler` for Dask arrays: every feature to the same range.
 
-    Parameters and attributes are those of `sklearn.preprocessing.MinMaxScaler`, and so is what is done with NaN, which
-    counts as missing, and with constant features. Chunks of unknown sizes will do.
+class DaskPCA(DaskTransformer):
+    """scikit-learn's `PCA` for Dask arrays, without its choices of solver, whitening and dimension.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        None takes all.
 
     Notes
     -----
-    O(n p) time, 2 p numbers from every block; one pass over X.
+    O(n p^2) time, one pass over X; p x p numbers from every block.
 
     Examples
     --------
     >>> import dask.array as da
     >>> from distributed import Client
-    >>> from nearkin.dask import DaskMinMaxScaler
+    >>> from sklearn.datasets import load_wine
+    >>> from nearkin.dask import DaskPCA
+    >>> X = da.from_array(load_wine().data, chunks=(60, -1))
     >>> with Client(processes=False, dashboard_address=":0") as client:
-    ...     DaskMinMaxScaler().fit(da.arange(12, chunks=4).reshape(6, 2)).data_max_
-    array([10., 11.])
+    ...     DaskPCA(2).fit_transform(X).compute().shape
+    (178, 2)
     """
 
-    _local_class = MinMaxScaler
-    __init__ = MinMaxScaler.__init__  # the parameters, and their defaults
+    _local_class = PCA
 
-    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> DaskMinMaxScaler:
-        """Learn the least and the largest value of every feature.
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: da.Array, y: Any = None, *, client: Any = None) -> DaskPCA:
+        """Learn the leading principal components, each with its largest entry positive.
 
         Parameters
         ----------
-        X : Dask array of shape (n, p)
-            Numbers, in dense blocks.
+        X : Dask array of shape (n, p), p <= n
+            Numbers, in dense blocks of rows of known sizes.
         y : ignored
         client : distributed.Client, default=None
             Where to compute; the current client by default.
@@ -122,25 +123,16 @@ class DaskMinMaxScaler(_DaskScaler):
         Returns
         -------
         self
-
-        Raises
-        ------
-        TypeError
-            If X is no Dask array.
-        ValueError
-            If X has no rows or holds infinity, or a parameter is out of bounds.
         """
-        scaler, X = self._twin(X)
-        n, low, high = self._statistics(X, extremes, client)
-        scaler.fit(np.stack([np.fmin.reduce(low), np.fmax.reduce(high)]))
-        scaler.n_samples_seen_ = sum(n)
-        return self._take_over(scaler)
-
-
-def is_constant(mean: np.ndarray, var: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Say which features vary by no more than the rounding of their variance, as scikit-learn's scaler decides it."""
-    eps = np.finfo(np.float64).eps
-    return var <= n * eps * var + (n * mean * eps) ** 2
+        pca, X = self._twin(X)
+        n, p = X.shape
+        m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
+        with Work(client) as work:
+            table = as_table(work, type(self).__name__, X, labelled=False, exact=False)
+            values, V = eigh(total_scatter(work, table) / (n - 1), subset_by_index=[p - m, p - 1])
+        pca.n_components_, pca.components_ = m, RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
+        pca.mean_, pca.explained_variance_ = table.mean.astype(table.dtype), values[::-1].astype(table.dtype)
+        return self._take_over(pca)
 
 
 # Tasks.
@@ -148,21 +140,10 @@ def is_constant(mean: np.ndarray, var: np.ndarray, n: np.ndarray) -> np.ndarray:
 
 def moments(block: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Return the number of rows, and for every feature how many are not NaN, their mean and sum of squares about it."""
-    X = _without_infinity(block)
+    X = np.asarray(block, dtype=np.float64)
+    if np.isinf(X).any():
+        raise ValueError("X contains infinity: drop or fill these rows.")
     seen = ~np.isnan(X)
     n = seen.sum(axis=0)
     mean = np.where(seen, X, 0.0).sum(axis=0) / np.maximum(n, 1)
     return len(X), n, mean, np.square(np.where(seen, X - mean, 0.0)).sum(axis=0)
-
-
-def extremes(block: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
-    """Return the number of rows of a block, and the least and largest value of every feature; NaN where none is."""
-    X = np.vstack([_without_infinity(block), np.full(block.shape[1], np.nan)])
-    return len(block), np.fmin.reduce(X), np.fmax.reduce(X)
-
-
-def _without_infinity(block: np.ndarray) -> np.ndarray:
-    X = np.asarray(block, dtype=np.float64)
-    if np.isinf(X).any():
-        raise ValueError("X contains infinity: drop or fill these rows.")
-    return X

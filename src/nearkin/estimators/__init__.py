@@ -1,5 +1,8 @@
 """One method a file, named after it; each reads as its paper."""
 
+from ._rows import Rows as Rows
+from ._rows import TableRows as TableRows
+from .base import SpectralEmbedding as SpectralEmbedding
 from .discriminative_predictors import DiscriminativeProjectionsClassifier as DiscriminativeProjectionsClassifier
 from .discriminative_predictors import DiscriminativeProjectionsRegressor as DiscriminativeProjectionsRegressor
 from .discriminative_projections import DiscriminativeProjections as DiscriminativeProjections

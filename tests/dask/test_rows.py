@@ -1,0 +1,187 @@
+"""Rows in blocks answer as rows in one table do; the tasks run in this process, one after the other."""
+
+import numpy as np
+import pytest
+from dask.sizeof import sizeof
+from scipy.sparse import csr_array
+from sklearn.utils import get_tags
+
+from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
+from nearkin.dask import _search, _shared_index
+from nearkin.dask._rows import ClusterRows
+from nearkin.dask._scatter import add_differences
+from nearkin.dask._table import Block, as_table, check_exact, checked_rows
+from nearkin.dask._work import Sums, add_all
+from nearkin.estimators import TableRows
+from nearkin.neighbors import EXACT
+from nearkin.testing import assert_same_subspace
+
+from .conftest import InlineWork, blocks, da
+
+METHODS = [LDE(3), LFDA(3, n_neighbors=4), MFA(3, n_pairs=9), NMMP(3)]  # together they ask for all that there is
+of_each = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+
+
+def cluster_rows(X, y, sizes, labelled=True):
+    return ClusterRows(InlineWork(), "DaskDNE", *blocks(X, y, sizes), labelled=labelled, search=EXACT)
+
+
+def fitted(method, X, y, sizes):
+    return method.fit_rows(cluster_rows(X, y, sizes, labelled=get_tags(method).target_tags.required))
+
+
+@pytest.fixture
+def small():
+    """Return a table with classes of all sizes, one of a single row, and a feature that is constant."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((150, 4)), np.minimum(rng.integers(0, 12, 150), 3)
+    X[:, 3] = 0.1
+    y[7] = 4
+    return X, y
+
+
+@pytest.mark.parametrize("few", [0, 64], ids=["complement", "all"])
+@pytest.mark.parametrize(
+    ("question", "arguments"),
+    [
+        ("union_knn", ("all", 4, "heat")),
+        ("union_knn", ("same", 4, "heat")),
+        ("union_knn", ("other", 3)),
+        ("mutual_knn", ("same", np.array([3, 1, 50, 4, 0]))),
+        ("mutual_knn", ("other", 7)),
+        ("closest_pairs", (11,)),
+    ],
+    ids=str,
+)
+def test_graphs(question, arguments, few, small, monkeypatch):
+    """Searches for other classes go through all rows, or through the complement of a class."""
+    monkeypatch.setattr(_search, "SMALL_CLASS", few)
+    here, there = TableRows(*small, EXACT), cluster_rows(*small, (60, 0, 1, 89))
+    W, blocks_of_W = (getattr(rows, question)(*arguments) for rows in (here, there))
+    np.testing.assert_allclose(np.vstack([part.toarray() for part in blocks_of_W]), W.toarray(), rtol=1e-12)
+    np.testing.assert_allclose(np.concatenate(there.degrees(blocks_of_W)), here.degrees(W), rtol=1e-12)
+    S = there.scatter(blocks_of_W)
+    np.testing.assert_allclose(S, here.scatter(W), rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(S, there.scatter_operator(blocks_of_W) @ np.eye(4))
+    assert not S[3].any()  # exactly
+
+
+def test_scatters(small):
+    here, there = TableRows(*small, EXACT), cluster_rows(*small, (60, 90))
+    for name, arguments in [("total_scatter", ()), ("within_scatter", ()), ("local_fisher_scatters", (3,))]:
+        found, expected = (getattr(rows, name)(*arguments) for rows in (there, here))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    w = np.arange(150.0)
+    np.testing.assert_allclose(there.total_scatter([w[:60], w[60:]]), here.total_scatter(w), rtol=1e-10, atol=1e-10)
+
+
+def test_no_row_has_neighbors():
+    """k is 0 where every class has one row and k is half of a class."""
+    rows = cluster_rows(np.eye(4), np.arange(4), (2, 2))
+    graph = rows.mutual_knn("same", np.zeros(4, int))
+    assert sum(W.nnz for W in graph) == 0
+    np.testing.assert_array_equal(rows.scatter(graph), np.zeros((4, 4)))
+
+
+@of_each
+class TestMethods:
+    def test_far_from_the_origin(self, method, data):
+        X, y = data[0] + 1e6, data[1]
+        assert_same_subspace(fitted(method, X, y, (150, 150)).components_, method.fit(X, y).components_)
+
+    def test_float32(self, method, data):
+        X = data[0].astype(np.float32)
+        components = fitted(method, X, data[1], (150, 150)).components_
+        assert components.dtype == np.float32
+        assert_same_subspace(components, method.fit(X, data[1]).components_, tol=1e-3)
+
+    def test_blocks_of_one_class_and_a_constant_feature(self, method, data):
+        order = np.argsort(data[1], kind="stable")
+        X, y = np.column_stack([data[0], np.full(300, 0.1)])[order], data[1][order]
+        components = fitted(method, X, np.array(list("abcde"), dtype=object)[y], tuple(np.bincount(y))).components_
+        assert_same_subspace(components, method.fit(X, y).components_)
+        assert not components[:, -1].any()
+
+    def test_small_and_large_classes(self, method, data):
+        y = np.where(data[1] < 2, data[1], 2 + np.arange(300) // 9)
+        y[5] = 1000
+        components = fitted(method, data[0], y, (100, 1, 199)).components_
+        assert_same_subspace(components, method.fit(data[0], y).components_)
+
+
+@pytest.mark.parametrize("n_components", [None, 0.9, 10])
+def test_the_number_of_negative_eigenvalues_sets_the_dimension(n_components, data):
+    components = fitted(DNE(n_components), *data, (150, 150)).components_
+    expected = DNE(n_components).fit(*data).components_
+    assert len(components) == len(expected)
+    assert_same_subspace(components, expected)
+
+
+@pytest.mark.parametrize("n_duplicates", [1, 2])
+def test_the_number_of_blocks_changes_only_rounding(n_duplicates):
+    """Also with duplicates: of equally near rows the one of the lowest number is listed."""
+    rows = np.random.default_rng(0).integers(0, 3 if n_duplicates > 1 else 1000, (40, 4)).astype(float)
+    X, y = np.repeat(rows, n_duplicates, axis=0), np.zeros(40 * n_duplicates)
+    one, many = (fitted(LPP(n_neighbors=3), X, y, sizes).components_ for sizes in ((len(X),), (9, len(X) - 18, 9)))
+    np.testing.assert_allclose(many, one, atol=1e-9)
+
+
+def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
+    """Two pairs far apart: between the components lies all of the first feature, within them nothing."""
+    X = np.array([[1e8 / 3, 0.1], [1e8 / 3, 0.7], [-1e8 / 7, 0.2], [-1e8 / 7, 0.5]])
+    block = Block(X, np.zeros(4, int), 0)
+    W = csr_array((np.ones(4), ([0, 1, 2, 3], [1, 0, 3, 2])), shape=(4, 4))
+    S = add_differences(0.0, block, W, block)
+    np.testing.assert_array_equal(S[0], 0.0)
+    assert S[1, 1] == pytest.approx(0.36 + 0.09)
+
+
+def test_many_blocks_are_merged():
+    table = as_table(InlineWork(), "DaskLPP", da.random.random((310, 2), chunks=(1, 2)), labelled=False)
+    assert len(table.blocks) <= 300
+    assert sum(len(block.X) for block in table.blocks) == 310
+
+
+def test_dask_sees_the_size_of_a_block():
+    block = Block(np.ones((1000, 20)), np.zeros(1000, int), 0)
+    assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
+
+
+def test_lists_are_learned_from_few_rows_of_every_class():
+    """However many blocks have rows of a class, its share is drawn; and one row where nothing is."""
+    some = [Block(np.ones((200, 2)), np.arange(200), start) for start in range(0, 20_000, 200)]
+    index = _shared_index.SharedIndex(None, None, None, np.full(200, 100), None, 64, 0)
+    firsts = np.min([_shared_index.first_rows(block, index=index) for block in some], axis=0)
+    np.testing.assert_array_equal(firsts, np.arange(200))
+    for share, most in [(0.02, 800), (0.0, 200)]:
+        drawn = [_shared_index.sample(block, firsts, index=index, share=share)[1] for block in some]
+        assert len(np.unique(np.concatenate(drawn))) == 200
+        assert 200 <= sum(map(len, drawn)) <= most
+
+
+def test_a_block_that_differs_when_computed_again():
+    piece = Block(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
+    assert _shared_index.join([piece], 5, 8).start == 5
+    with pytest.raises(RuntimeError, match=r"Computed again, a block has 3 rows instead of 4.*equal CPUs"):
+        _shared_index.join([piece], 5, 9)
+
+
+def test_refusals_name_time_and_memory(data, monkeypatch):
+    with pytest.raises(ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*a sample.*X\[::5\]"):
+        check_exact(1_000_000, 100, 8)
+    check_exact(200_000, 1000, 1)
+    monkeypatch.setattr(InlineWork, "memory", lambda work: 10**5)
+    with pytest.raises(MemoryError, match=r"Up to 39 neighbours \(same\) of each of 300 rows.*n_neighbors_within=10"):
+        fitted(NMMP(), *data, (150, 150))
+
+
+def test_a_block_that_is_not_what_it_seems():
+    for block in (np.ones((3, 2)), [[1.0, 2.0]] * 4, csr_array(np.eye(4))):
+        with pytest.raises(ValueError, match=r"A block is a .* of shape .*array of 4 rows is announced"):
+            checked_rows(block, 4)
+
+
+def test_sums_add_entry_by_entry():
+    value, array = add_all([Sums((1, np.ones(2))), Sums((2, np.ones(2)))])
+    assert value == 3
+    np.testing.assert_array_equal(array, [2, 2])
