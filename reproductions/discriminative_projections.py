@@ -21,7 +21,7 @@ from nearkin.plotting import COLORS, MARKERS
 
 from .data import Data, MissingDataError
 from .experiment import Experiment, Run, mean_std, table
-from .pictures import blank, legend, panels, scatter
+from .pictures import blank, panels, solid_and_flat
 from .splits import codes_of, of_each_class
 
 SHOWN = (1, 2, 3, 5, 10)
@@ -47,7 +47,7 @@ def figures_2_5(run: Run) -> Iterator[str]:
     dp = DiscriminativeProjections(50).fit(X, few, affinity=W)
     lda = LinearDiscriminantAnalysis().fit(X[labelled], y[labelled]).transform(X)
     Z, lpp = dp.transform(X), LPP(50).fit_transform(X)
-    yield run.picture("dp-figure2", _solid_and_flat({"DP": Z, "LDA": lda, "LPP": lpp}, y), "Figure 2: all rows")
+    yield run.picture("dp-figure2", solid_and_flat({"DP": Z, "LDA": lda, "LPP": lpp}, y), "Figure 2: all rows")
     yield "Figure 3, one of the same class among K:"
     maps = {"DP, 50-D": Z, "DP, 9-D": Z[:, :9], "LDA, 9-D": lda, "LPP, 50-D": lpp, "LPP, 9-D": lpp[:, :9], "raw": X}
     same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
@@ -157,18 +157,6 @@ def _drawn(curves: dict[str, Shares], what: str) -> Any:
         ax.set(title=title, xlabel="K")
     axes[0].set_ylabel(what)
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    return figure
-
-
-def _solid_and_flat(maps: Maps, y: np.ndarray) -> Any:
-    figure = blank(12, 8)
-    for number, (name, Z) in enumerate(maps.items(), start=1):
-        solid = figure.add_subplot(2, 3, number, projection="3d")
-        flat = figure.add_subplot(2, 3, number + 3)
-        for ax, m in ((solid, 3), (flat, 2)):
-            scatter(ax, Z[:, :m], y)
-            ax.set_title(f"{name}, {m}-D")
-    legend(flat, title="digit", loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 

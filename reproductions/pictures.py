@@ -55,3 +55,16 @@ def scatter(ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
     ax.set(xticks=[], yticks=[])
     if Z.shape[1] == 3:
         ax.set(zticks=[])
+
+
+def solid_and_flat(maps: Mapping[str, np.ndarray], y: np.ndarray) -> Any:
+    """Return a figure of rows by class in the first three (above) and two dimensions of maps."""
+    figure = blank(12, 8)
+    for number, (name, Z) in enumerate(maps.items(), start=1):
+        solid = figure.add_subplot(2, 3, number, projection="3d")
+        flat = figure.add_subplot(2, 3, number + 3)
+        for ax, m in ((solid, 3), (flat, 2)):
+            scatter(ax, Z[:, :m], y)
+            ax.set_title(f"{name}, {m}-D")
+    legend(flat, title="digit", loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure

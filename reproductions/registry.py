@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from . import discriminative_projections, dne, nca, nmmp, tdl
+from . import discriminative_projections, dne, nca, nmmp, tdl, tdl_mnist
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
@@ -11,5 +11,6 @@ PAPERS: tuple[ModuleType, ...] = (
     nca,
     discriminative_projections,
     tdl,
+    tdl_mnist,
 )
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for paper in PAPERS for one in paper.EXPERIMENTS}

@@ -1,7 +1,8 @@
 """Pictures as scikit-learn draws them: a Display holds the figures, `from_...` computes them, `plot` draws them.
 
-No map is drawn without the score of a k-NN vote on the held-out rows in it: a map of the rows that it was
-learned from separates even random labels. matplotlib is imported when something is drawn.
+`plot` draws on the matplotlib axes `ax`, by default on a new figure, and sets `ax_` and `figure_`. No map is drawn
+without the score of a k-NN vote on the held-out rows in it: a map of the rows that it was learned from separates even
+random labels. matplotlib is imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.validation import check_is_fitted
 
 from ._labels import known_labels
@@ -37,24 +37,10 @@ MAX_SPIKES = 300
 
 @dataclass(eq=False)
 class SpectrumDisplay:
-    """Eigenvalues of a fitted method with their cumulative sum (DNE's figures 4 to 6).
+    """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_` (DNE's figures 4 to 6)."""
 
-    Parameters
-    ----------
-    eigenvalues : array of shape (q,)
-        In the order of the components.
-    n_components : int
-        How many were kept.
-    estimator_name : str
-
-    Attributes
-    ----------
-    ax_, cumulative_ax_ : matplotlib axes
-    figure_ : matplotlib figure
-    """
-
-    eigenvalues: np.ndarray
-    n_components: int
+    eigenvalues: np.ndarray  # in the order of the components
+    n_components: int  # how many were kept
     estimator_name: str
 
     @classmethod
@@ -65,7 +51,7 @@ class SpectrumDisplay:
         return cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> SpectrumDisplay:
-        """Draw on the matplotlib axes `ax`, by default on a new figure."""
+        """Draw the picture."""
         ax = _axes(ax)
         number = np.arange(1, len(self.eigenvalues) + 1)
         kept = number <= self.n_components
@@ -94,18 +80,12 @@ class EmbeddingDisplay:
     labels : array of shape (n,)
         Classes, shown by colours and markers, or numbers, shown by a scale of colours.
     score : float
-        Of a k-NN vote among the training rows, in the same coordinates: the share of these rows that it gets right, or
-        its R².
+        Accuracy, or R², of a k-NN vote of the training rows on these, in the same coordinates.
     n_neighbors : int
         k of the vote.
     name : str
     task : {"classification", "regression"}, default="classification"
         Whether the labels are classes or numbers.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
     """
 
     embedding: np.ndarray
@@ -136,8 +116,7 @@ class EmbeddingDisplay:
         Parameters
         ----------
         estimator : transformer
-            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more than two components the first two are drawn, and
-            scored.
+            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more components the first two are drawn, and scored.
         X : array or sparse matrix of shape (n, p)
         y : array of shape (n,)
         task : {"classification", "regression"}, default="classification"
@@ -154,7 +133,6 @@ class EmbeddingDisplay:
             Seed of the draw.
         name : str, default=None
             For the title; None takes the name of the (last) class.
-        ax : matplotlib axes, default=None
         """
         y = np.asarray(y)
         if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
@@ -168,7 +146,7 @@ class EmbeddingDisplay:
         return cls(seen.embedding, known_labels(y, seen.rows), seen.score, n_neighbors, name, task).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
-        """Draw on the matplotlib axes `ax`, by default on a new figure."""
+        """Draw the picture."""
         ax, Z, is_plane = _axes(ax), self.embedding, self.embedding.shape[1] > 1
         if named_task(self.task) is CLASSIFICATION:
             score, other_axis = f"right in {self.score:.1%} of", "class"
@@ -209,17 +187,7 @@ class EmbeddingDisplay:
 
 @dataclass(eq=False)
 class RankingDisplay:
-    """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-    """
+    """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat."""
 
     comparison: Comparison
 
@@ -229,7 +197,7 @@ class RankingDisplay:
         return cls(comparison).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> RankingDisplay:
-        """Draw on the matplotlib axes `ax`, by default on a new figure."""
+        """Draw the picture."""
         ax = _axes(ax)
         results = self.comparison.results[::-1]
         factor, title, label = SCORES[self.comparison.task.name]
@@ -251,45 +219,23 @@ class RankingDisplay:
 
 @dataclass(eq=False)
 class FeatureDisplay:
-    """What a learned linear map does to every feature: stretched, or ignored.
+    """What a learned linear map does to every feature: stretched, or ignored."""
 
-    Parameters
-    ----------
-    stretch : array of shape (p,)
-        As `feature_stretch` returns it.
-    names : sequence of p str
-    name : str
-        Of the map, for the title.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
-    """
-
-    stretch: np.ndarray
-    names: Sequence[str]
-    name: str
+    stretch: np.ndarray  # as `feature_stretch` returns it
+    names: Sequence[str]  # of the p features
+    name: str  # of the map, for the title
 
     @classmethod
     def from_estimator(
         cls, estimator: BaseEstimator, *, names: Sequence[str] | None = None, ax: Any = None
     ) -> FeatureDisplay:
-        """Draw the stretches of a fitted linear map.
-
-        Parameters
-        ----------
-        estimator : fitted transformer
-        names : sequence of p str, default=None
-            None takes `feature_names_in_`, or else numbers the features.
-        ax : matplotlib axes, default=None
-        """
+        """Draw the stretches of a fitted linear map; without `names`, by `feature_names_in_` or numbers."""
         stretch = feature_stretch(estimator)
         known = getattr(estimator, "feature_names_in_", [f"feature {number}" for number in range(len(stretch))])
         return cls(stretch, known if names is None else names, type(estimator).__name__).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> FeatureDisplay:
-        """Draw on the matplotlib axes `ax`, by default on a new figure; of many features the extremes."""
+        """Draw the picture; of many features the extremes."""
         ax = _axes(ax)
         order = np.argsort(-self.stretch, kind="stable")
         if len(order) > MAX_BARS:
@@ -315,8 +261,8 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
     Parameters
     ----------
     estimator : fitted linear transformer
-        With `components_` of shape (m, p), as the methods here, PCA and NCA have it, or LDA; others map the p
-        unit vectors, which takes O(p^2) memory.
+        With `components_` of shape (m, p), as the methods here, PCA and NCA have it; others (LDA) map the p unit
+        vectors, which takes O(p^2) memory.
 
     Returns
     -------
@@ -324,8 +270,6 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
     """
     if hasattr(estimator, "components_"):
         A = estimator.components_
-    elif isinstance(estimator, LinearDiscriminantAnalysis):
-        A = estimator.scalings_[:, : len(estimator.explained_variance_ratio_)].T
     else:
         unit = np.eye(estimator.n_features_in_)
         A = (estimator.transform(unit) - estimator.transform(np.zeros_like(unit[:1]))).T

@@ -133,7 +133,9 @@ def test_nothing_but_the_raw_features(tmp_path):
     assert data_of(tmp_path / "a.html")["maps"] == []
 
 
-needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
+def needs_chromium(test):
+    """Mark a test in a browser: slow, and skipped where there is none."""
+    return pytest.mark.slow(pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")(test))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import nca, tdl
+from reproductions import nca, tdl, tdl_mnist
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
 
@@ -154,7 +154,7 @@ class TestTDL:
     def test_graphs_are_symmetric_and_say_who_lists_whom(self, rng):
         G = nearest(rng.normal(size=(30, 2)), 4)
         listed = G.toarray() > 0
-        graphs = {name: graph(G).toarray() for name, graph in tdl.GRAPHS.items()}
+        graphs = {name: graph(G).toarray() for name, graph in tdl_mnist.GRAPHS.items()}
         for W in graphs.values():
             np.testing.assert_array_equal(W, W.T)
             np.testing.assert_array_equal(W > 0, listed | listed.T)
@@ -163,7 +163,7 @@ class TestTDL:
 
     def test_first_neighbours(self, rng):
         X = rng.normal(size=(30, 2))
-        np.testing.assert_allclose(tdl._first(nearest(X, 10), 3).toarray(), nearest(X, 3).toarray())
+        np.testing.assert_allclose(tdl_mnist._first(nearest(X, 10), 3).toarray(), nearest(X, 3).toarray())
 
     def test_table_1_has_all_that_the_paper_prints(self):
         assert {problem.name for problem in tdl.TABLE_1} == {"breast cancer", "ionosphere", "sonar", "wine"}

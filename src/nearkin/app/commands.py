@@ -47,8 +47,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     with source:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
             facts, notes = source.facts(progress)
-            if not options.quiet:
-                console.print_quietly(lambda: console.announce(facts, notes))
+            console.remark([facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False)
             comparison = source.compare(progress)
         console.print_quietly(lambda: console.report(summarize(comparison)))
         if comparison.interrupted:
@@ -66,8 +65,7 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
                 save_model(model, part)
                 load_model(part)  # nothing is kept that could not be read again
             written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
-    if not options.quiet:
-        console.print_quietly(lambda: console.say("\n".join(written)))
+    console.remark(written, quiet=options.quiet, stderr=False)
     return DONE
 
 
@@ -99,8 +97,7 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     console.print_quietly(lambda: console.describe(model, Path(options.model)))
     with atomic_write(picture) as part:
         pictures.draw_model(model, part)
-    if not options.quiet:
-        console.print_quietly(lambda: console.say(f"Picture: {picture}"))
+    console.remark([f"Picture: {picture}"], quiet=options.quiet, stderr=False)
     return DONE
 
 
@@ -159,8 +156,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
         )
     require_numbers(folder, model.encoder.columns)
     known = set(model.encoder.columns)
-    console.remark(note("ignored, not learned from", [name for name in folder.names if name not in known]),
-                   quiet=options.quiet)  # fmt: skip
+    ignored = [name for name in folder.names if name not in known]
+    console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .cluster import cluster, map_folder
 

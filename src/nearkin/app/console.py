@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from .sentences import WORDING, Summary, format_p
 from .table import listed
 
 FEW = 10
+SPARED = ("fit", "balanced %", "MAE", "dim", "p")  # columns that a narrow terminal goes without
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
 
 
@@ -42,13 +44,6 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
 
 
-def remark(lines: Sequence[str], *, quiet: bool) -> None:
-    """Print remarks on standard error: standard output is for the result."""
-    if not quiet:
-        for line in lines:
-            say(line, stderr=True)
-
-
 def print_quietly(report: Callable[[], Any]) -> None:
     """Print; if the reader of a pipe has gone (`| head`), go on in silence: there may be files to write."""
     try:
@@ -58,30 +53,29 @@ def print_quietly(report: Callable[[], Any]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def remark(lines: Sequence[str], *, quiet: bool, stderr: bool = True) -> None:
+    """Print remarks, by default on standard error: standard output is for the result."""
+    for line in () if quiet else lines:
+        print_quietly(partial(say, line, stderr=stderr))
+
+
 def printable(text: str) -> str:
     """Return text with control characters spelled out: tables and files may hold what would command a terminal."""
     return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text)
-
-
-def announce(facts: str, notes: Sequence[str]) -> None:
-    """Print what was read."""
-    say(facts)
-    for note in notes:
-        say(f"  {note}")
 
 
 def report(summary: Summary) -> None:
     """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the remarks."""
     console = _console()
     widths = {name: max(len(name), *(len(row[name]) for row in summary.cells)) for name in summary.cells[0]}
-    for name in summary.optional:
-        if sum(widths.values()) + len(widths) - 1 > console.width:
+    for name in SPARED:
+        if name in widths and sum(widths.values()) + len(widths) - 1 > console.width:
             del widths[name]
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     for name, size in widths.items():
         grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
-    for row, status in zip(summary.cells, summary.statuses, strict=True):
-        grid.add_row(*(row[name] for name in widths), style=STYLES[status])
+    for row in summary.cells:
+        grid.add_row(*(row[name] for name in widths), style=STYLES[row["verdict"]])
     console.print(grid)
     console.print()
     say(summary.caption)
@@ -110,7 +104,7 @@ def describe(model: Model, path: Path) -> None:
     )
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
-    say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all rows that vote")
+    say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all voters")
     if "spectrum" in model.arrays:
         say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:

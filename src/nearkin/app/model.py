@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from scipy.sparse import csr_array, issparse, vstack
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import StandardScaler
 
@@ -99,7 +100,7 @@ class Model:
 
     @property
     def is_raw(self) -> bool:
-        """Tell whether the raw features won."""
+        """Return whether the raw features won."""
         return not self.graph and "components" not in self.arrays
 
     @property
@@ -237,18 +238,12 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
             spectrum = step.explained_variance_ratio_
             components = step.scalings_[:, : len(spectrum)].T
             arrays |= {"center": step.xbar_, "components": components, "spectrum": spectrum}
-        else:
-            arrays |= {"components": step.components_, "spectrum": _spectrum(step)}
-            arrays |= {"center": step.mean_} if hasattr(step, "mean_") else {}
+        elif isinstance(step, PCA):
+            arrays |= {"center": step.mean_, "components": step.components_, "spectrum": step.explained_variance_}
+        else:  # NCA and LMNN have no eigenvalues but those of the metric
+            values = getattr(step, "eigenvalues_", np.linalg.svd(step.components_, compute_uv=False) ** 2)
+            arrays |= {"components": step.components_, "spectrum": values}
     return arrays, {}
-
-
-def _spectrum(step: Any) -> np.ndarray:
-    """Return the eigenvalues that a method chose its directions by; those of the metric where it has none."""
-    for name in ("eigenvalues_", "explained_variance_"):
-        if hasattr(step, name):
-            return getattr(step, name)
-    return np.linalg.svd(step.components_, compute_uv=False) ** 2
 
 
 def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
@@ -284,25 +279,20 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     assert comparison.winner is not None
     best, raw, score = comparison.best, comparison[RAW], comparison.task.score_name
     rows, answers = table.labelled, table.labels
-    classes = np.array([])
     if comparison.task is CLASSIFICATION:
-        classes, answers = np.unique(answers, return_inverse=True)
-    figures = {
-        score: float(best.score.mean()),
-        "std": float(best.score.std(ddof=1)),
-        f"raw_{score}": float(raw.score.mean()),
-        "folds": float(len(comparison.folds)),
-    }
+        answers = np.searchsorted(comparison.classes, answers)
+    figures = {score: best.score.mean(), "std": best.score.std(ddof=1), f"raw_{score}": raw.score.mean()}
+    figures |= {"folds": len(comparison.folds)} | ({} if best is raw else {"p_value": best.p_value})
     model = new_model(
         [step for _, step in comparison.winner.steps[:-1]],
         table.encoder,
         task=comparison.task.name,
         method=best.name,
-        classes=classes.tolist(),
+        classes=comparison.classes.tolist(),
         n_neighbors=comparison.n_neighbors,
         n_rows=table.X.shape[0],
         target=table.target,
         table=table.name,
-        held_out=figures | ({} if best is raw else {"p_value": float(best.p_value)}),
+        held_out={name: float(value) for name, value in figures.items()},
     )
     return with_voters(model, embed(model, table.X if len(rows) == len(table.y) else table.X[rows]), rows, answers)

@@ -57,42 +57,36 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
     """
     from plotly.offline import get_plotlyjs
 
-    words, found, data = WORDING[table.task], summarize(comparison), _data(comparison, curves, table)
+    found, data, n_held_out = summarize(comparison), _data(comparison, curves, table), len(comparison.folds[0][1])
     facts = f"{rows_of(table, ',')}, {table.X.shape[1]:,} features, {target_facts(table)} of {table.target!r}"
-    sample = f"All {len(comparison.folds[0][1])} held-out rows of the first fold are shown."
-    if len(comparison.folds[0][1]) > MAX_POINTS:
-        sample = (
-            f"Shown are {MAX_POINTS:,} of {len(comparison.folds[0][1]):,} held-out rows, drawn with seed "
-            f"{comparison.random_state}."
-        )
-    cells = [(status, row.values()) for status, row in zip(found.statuses, found.cells, strict=True)]
+    sample = f"All {n_held_out} held-out rows of the first fold are shown."
+    if n_held_out > MAX_POINTS:
+        sample = f"Shown are {MAX_POINTS:,} of {n_held_out:,} held-out rows, drawn with seed {comparison.random_state}."
     methods = [result.method for result in comparison.results]
     texts = {
         "title": f"nearkin compare {table.name}",
         "verdict": found.verdict,
         "facts": facts,
         "sample": sample,
-        "score": words.about_score,
-        "title_of_score": words.title,
-        "colours": words.about_colours,
+        "title_of_score": WORDING[table.task].title,
+        "task": table.task,
     }
     page = files(__package__) / "page"
     html = {
-        "ranking": "<thead><tr>" + _elements("th", found.cells[0]) + "</tr></thead><tbody>"
-        + "".join(f'<tr class="{status}">{_elements("td", row)}</tr>' for status, row in cells) + "</tbody>",
+        "head": _elements("th", found.cells[0]),
+        "body": "".join(f'<tr class="{row["verdict"]}">{_elements("td", row.values())}</tr>' for row in found.cells),
         "notes": _elements("li", [*table.notes, *found.notes]),
         "methods": "".join(_elements("dt", [m.name]) + _elements("dd", [summary(m)]) for m in methods),
         "settings": "".join(
             f"<tr>{_elements('th', [name])}{_elements('td', [value])}</tr>"
             for name, value in _settings(comparison, table, command).items()
         ),
-        "confusion_hidden": "hidden" if data["confusion"] is None else "",
         "spectrum_hidden": "hidden" if data["spectrum"] is None else "",
         "data": _json(data),
         "plotly": get_plotlyjs(),
         "style": (page / "page.css").read_text(),
         "script": (page / "page.js").read_text(),
-    }  # fmt: skip
+    }
     pieces = {name: escape(text) for name, text in texts.items()} | html
     path.write_text(Template((page / "page.html").read_text()).substitute(pieces), encoding="utf-8")
 
@@ -107,7 +101,7 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> d
     learned = "rows that a method learns from" if comparison.n_unlabelled else "training rows"
     return {
         "command": shlex.join(command),
-        "vote": WORDING[table.task].about_vote.format(comparison.n_neighbors),
+        "vote": f"{comparison.n_neighbors} nearest neighbours",
         "scaling": f"standardized on the {learned}" if comparison.scale else "none",
         "folds": f"{len(comparison.folds)}, of {len(first_repeat(comparison.folds))} a repeat; every choice by "
         "validation inside the training rows",

@@ -35,8 +35,6 @@ class Wording:
         What a method does that is shown to be better.
     title, axis : str
         Of a picture of scores.
-    about_score, about_colours, about_vote : str
-        What the report says of the score, of the colours of its maps, and of the vote of k neighbours.
     """
 
     headings: tuple[str, str]
@@ -50,9 +48,6 @@ class Wording:
     better: str
     title: str
     axis: str
-    about_score: str
-    about_colours: str
-    about_vote: str
 
     def figure(self, score: float) -> str:
         """Return a score, e.g. "95.4%" or "0.954"."""
@@ -96,9 +91,6 @@ WORDING = {
         better="makes nearest neighbours right more often",
         title="Accuracy",
         axis="held-out rows right (%)",
-        about_score="Share of held-out rows that the vote of the nearest neighbours gets right.",
-        about_colours="click labels in the legend to hide or show them.",
-        about_vote="{} nearest neighbours",
     ),
     REGRESSION.name: Wording(
         headings=("R²", "MAE"),
@@ -112,21 +104,15 @@ WORDING = {
         better="lets nearest neighbours predict better",
         title="R²",
         axis="R² on held-out rows",
-        about_score="R² of the mean of the nearest neighbours on held-out rows: 1 is a perfect prediction, 0 is no "
-        "better than to predict the mean. MAE is the mean absolute error, in the unit of the target.",
-        about_colours="its colour is its own value of the target.",
-        about_vote="mean of the {} nearest neighbours",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A comparison in words: a table of `cells`, of which a narrow terminal can spare the `optional` columns."""
+    """A comparison in words; of `cells` each is a line of the ranking, and "verdict" there the status of the method."""
 
     cells: list[dict[str, str]]
-    statuses: list[str]
-    optional: tuple[str, ...]
     caption: str
     verdict: str
     notes: list[str]
@@ -139,8 +125,6 @@ def summarize(comparison: Comparison | SplitComparison) -> Summary:
     scaled = "standardized" if comparison.scale else "unscaled"
     return Summary(
         cells=[_cells(result) for result in comparison.results],
-        statuses=[result.status for result in comparison.results],
-        optional=("fit", WORDING[comparison.task.name].headings[1], "dim", "p"),
         caption=f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
         f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm",
         verdict=verdict(comparison),
@@ -149,11 +133,8 @@ def summarize(comparison: Comparison | SplitComparison) -> Summary:
 
 
 def _summarize_split(comparison: SplitComparison) -> Summary:
-    scaled, words, raw = (
-        "standardized" if comparison.scale else "unscaled",
-        WORDING[CLASSIFICATION.name],
-        comparison.raw,
-    )
+    scaled = "standardized" if comparison.scale else "unscaled"
+    words, raw = WORDING[CLASSIFICATION.name], comparison.raw
 
     def interval(result: SplitResult) -> str:
         return f"{words.signed(result.difference)} ± {100 * result.margin:.1f}"
@@ -175,8 +156,6 @@ def _summarize_split(comparison: SplitComparison) -> Summary:
     ]
     return Summary(
         cells=cells,
-        statuses=[result.status for result in comparison.results],
-        optional=("fit", "dim"),
         caption=f"{comparison.n_neighbors}-NN on {scaled} features, {comparison.n_train} training rows, "
         f"{comparison.n_held_out} held-out rows, seed {comparison.random_state}: ± holds in 95% of the draws of "
         "held-out rows, for all methods at once",
