@@ -46,9 +46,9 @@ def folder(tmp_path, monkeypatch):
 def blocks(request, monkeypatch):
     """Small files are read by many blocks, too."""
     if request.param == "many blocks":
-        monkeypatch.setattr("nearkin.app.csv_table.MIN_ROWS_PER_BLOCK", 5)
-        for module in ("csv_table", "parquet_table"):
-            monkeypatch.setattr(f"nearkin.app.{module}.CELLS_PER_BLOCK", 16)
+        small = {"BLOCK_BYTES": 200, "BYTES_PER_COLUMN": 1, "CELLS_PER_BATCH": 16, "MIN_ROWS_PER_BATCH": 1}
+        for name, value in small.items():
+            monkeypatch.setattr(f"nearkin.app.sources.{name}", value)
 
 
 def write(frame, suffix):

@@ -14,7 +14,6 @@ from nearkin.app.parquet_folder import (
     chosen,
     classes_of,
     count_classes,
-    cut,
     features_of,
     find_target,
     labels_of,
@@ -54,7 +53,7 @@ def folder(tmp_path):
 
 def blocks_of(path, most):
     opened = open_folder(path)
-    return cut(opened.files, opened.group_sizes, most)
+    return opened.cut(most)
 
 
 def test_the_metadata_tell_names_and_sizes(folder):
@@ -118,11 +117,11 @@ def test_some_rows_and_all_but_these(folder):
 def test_every_type_of_class(tmp_path, values, classes):
     parquet.write_table(pa.table({"x": np.arange(80.0), "y": values}), tmp_path / "a.parquet", row_group_size=33)
     opened = open_folder(tmp_path)
-    counts = count_classes(opened.whole_files[0], "y", "y" in opened.text)
+    counts = count_classes(opened.whole_files[0], "y")
     found, sizes = classes_of(opened, "y", counts)
     assert found.tolist() == classes
     assert type(found.tolist()[0]) is type(classes[0])
-    codes = labels_of(cut(opened.files, opened.group_sizes, 80)[0], "y", found)
+    codes = labels_of(opened.cut(80)[0], "y", found)
     plain = [int(v) if isinstance(v, float | decimal.Decimal) else v for v in values.to_pylist()]
     assert found[codes].tolist() == plain
     np.testing.assert_array_equal(np.bincount(codes), sizes)
@@ -230,7 +229,7 @@ def test_text_to_learn_from_is_refused_with_the_remedy(tmp_path):
 def test_targets_that_are_no_classes(tmp_path, y, message):
     opened = open_folder(written(tmp_path, pd.DataFrame({"x": np.arange(60.0), "y": y})))
     with pytest.raises(TableError, match=message):
-        classes_of(opened, "y", count_classes(opened.whole_files[0], "y", "y" in opened.text))
+        classes_of(opened, "y", count_classes(opened.whole_files[0], "y"))
 
 
 def test_the_target_is_asked_for_and_looked_for(tmp_path):
@@ -258,7 +257,7 @@ def test_lists_are_columns_of_their_numbers(tmp_path, kind):
     names, notes = opened.features("kind")
     assert names == ["vector[0]", "vector[1]", "vector[2]"]
     assert not notes
-    blocks = cut(opened.files, opened.group_sizes, 8)
+    blocks = opened.cut(8)
     np.testing.assert_array_equal(np.vstack([features_of(block, names) for block in blocks]), X)
     np.testing.assert_array_equal(np.vstack([features_of(block, names[1:2]) for block in blocks]), X[:, 1:2])
 
@@ -287,6 +286,6 @@ def test_files_of_one_name_behind_links_keep_their_own(tmp_path):
 def test_a_file_that_lost_rows_meanwhile(tmp_path):
     block = blocks_of(written(tmp_path, frame(20)), 20)[0]
     written(tmp_path, frame(15))
-    for read in (lambda: features_of(block, ["single"]), lambda: count_classes(block.parts[0], "kind", True)):
+    for read in (lambda: features_of(block, ["single"]), lambda: count_classes(block.parts[0], "kind")):
         with pytest.raises(TableError, match=r"0\.parquet has fewer rows than when the command began"):
             read()

@@ -16,10 +16,9 @@ import pyarrow as pa
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 from pyarrow import parquet
 
-from .columns import Progress
 from .model import Model, with_voters
 from .parquet_folder import Folder, Part, number_batches
-from .table import TableError
+from .table import Progress, TableError
 
 ROWS_PER_GROUP = 2**16  # of the files written
 KILLED = "workers died again and again, most likely for want of memory: give them more, or take fewer of them."
@@ -93,7 +92,7 @@ def map_file(file: Part, target: Path, model: Model) -> None:
             writer.write_batch(pa.record_batch(list(columns), schema=schema))
             waiting.clear()
 
-        for _, X in number_batches(file, model.encoder.columns, np.float64):
+        for X in number_batches(file, model.encoder.columns, np.float64):
             waiting.append(model.transform(X).astype(np.float32))
             if sum(map(len, waiting)) >= ROWS_PER_GROUP:
                 write_group()

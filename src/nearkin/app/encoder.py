@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+from scipy.sparse import issparse
 
+from .._blocks import row_blocks
 from .._memory import require_memory
-from .columns import Columns
-from .table import TableError, check_distinct, check_length, note, nothing_left, quoted, rearranged, shown, varying
+from .readers import TEXT, Columns, is_number
+from .table import TableError, check_distinct, check_length, note, quoted, shown
 
 MAX_ONE_HOT = 2000
 
@@ -44,16 +48,14 @@ class ColumnEncoder:
         codes = [f"{name}={value}" for name, known in self._known() for value in known]
         return [*self.numbers.tolist(), *codes]
 
-    def encode(self, columns: Columns) -> np.ndarray:
-        """Return X of shape (n, p), float64, in the memory of the columns' numbers: this uses them up."""
-        for name in self.numbers.tolist():
-            if name in columns.text:
-                raise TableError(_text_for_numbers(columns, name))
+    def encode(self, columns: Columns) -> Any:
+        """Return X of shape (n, p), in the memory of the columns' numbers: this uses them up."""
+        self._check(columns)
         n_codes = sum(map(len, self.categories))
-        require_memory(8 * columns.n_rows * n_codes, "One-hot encoded text", "drop columns of text")
-        position = {name: number for number, name in enumerate(columns.number_names)}
-        chosen = np.array([position[name] for name in self.numbers.tolist()], dtype=int)
-        X, start = rearranged(columns.numbers, chosen, n_codes), len(chosen)
+        require_memory(8 * columns.numbers.shape[0] * n_codes, "One-hot encoded text", "drop columns of text")
+        position = {name: place for place, name in enumerate(columns.number_names)}
+        start, chosen = len(self.numbers), np.array([position[name] for name in self.numbers.tolist()], dtype=int)
+        X = _rearranged(columns.numbers, chosen, n_codes)
         for name, known in self._known():
             codes = _codes(columns.text[name], known)
             rows = np.flatnonzero(codes >= 0)
@@ -61,15 +63,29 @@ class ColumnEncoder:
             start += len(known)
         return X
 
-    def unknown(self, columns: Columns) -> list[str]:
-        """Return remarks on the values of text columns that were not there to learn from."""
-        found = []
+    def _check(self, columns: Columns) -> None:
+        """Refuse text in place of numbers, and a table that can have none."""
+        for name in self.numbers.tolist():
+            if name in columns.text:
+                text = columns.text[name]
+                row = int(is_number(text.dictionary)[text.indices.to_numpy()].argmin())
+                found = f"{shown(name)} holds text ({shown(text[row].as_py())} {columns.place(row)})"
+                raise TableError(f"{columns.path}: {found}, but numbers were learned from there: give numbers.")
+        if not set(columns.text).issuperset(self.text.tolist()):
+            found = f"the model learned from text in {quoted(self.text.tolist(), 5)}"
+            raise TableError(f"{columns.path}: {found}: give a CSV or Parquet file.")
+
+    def notes(self, columns: Columns) -> list[str]:
+        """Return remarks on columns that are ignored, and on values of text that were not there to learn from."""
+        needed, found = set(self.columns), []
         for name, known in self._known():
-            values = columns.text[name]
-            strange = values[_codes(values, known) < 0]
+            strange = columns.text[name].filter(pa.array(_codes(columns.text[name], known) < 0))
             if len(strange):
-                found.append(f"{quoted(np.unique(strange).tolist(), 3)} in {name} ({len(strange)} rows)")
-        return note("unknown values, encoded as none of the known ones", found)
+                found.append(f"{quoted(sorted(strange.unique().to_pylist()), 3)} in {name} ({len(strange)} rows)")
+        return [
+            *note("ignored, not learned from", [name for name in columns.all_names if name not in needed]),
+            *note("unknown values, encoded as none of the known ones", found),
+        ]
 
     def _known(self) -> Iterator[tuple[str, np.ndarray]]:
         return zip(self.text.tolist(), self.categories, strict=True)
@@ -82,84 +98,84 @@ def numbers_only(names: list[str]) -> ColumnEncoder:
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
     """Return an encoder for the columns that can be learned from, notes on what it ignores, and names of the rows."""
-    distinct = {name: _in_order_of_appearance(column) for name, column in columns.text.items()}
-    varies = dict(zip(columns.number_names, varying(columns.numbers).tolist(), strict=True))
-    varies |= {name: len(known) > 1 for name, known in distinct.items()}
+    n_rows, text = columns.numbers.shape[0], columns.text
+    varies = dict(zip(columns.number_names, _varying(columns.numbers).tolist(), strict=True))
+    varies |= {name: len(column.dictionary) > 1 for name, column in text.items()}
     counters = [name for name in columns.number_names if _counts_rows(name, columns)]
-    constant = [name for name in columns.names if not varies[name] and name not in counters]
-    identifiers = [name for name, known in distinct.items() if varies[name] and len(known) == columns.n_rows]
+    constant = [name for name in columns.all_names if not varies.get(name, True) and name not in counters]
+    identifiers = [name for name, column in text.items() if varies[name] and len(column.dictionary) == n_rows]
     ignored = {*counters, *constant, *identifiers}
     numbers = [name for name in columns.number_names if name not in ignored]
-    words = {name: _word_among_numbers(known) for name, known in distinct.items() if varies[name]}
-    categories = {name: known for name, known in distinct.items() if name not in ignored}
-    _check_width(columns, categories)
+    categories = {name: column.dictionary for name, column in text.items() if name not in ignored}
     if not numbers and not categories:
-        raise nothing_left(columns.file.path)
+        raise TableError(f"{columns.path}: no feature columns are left to learn from: add columns whose values vary.")
+    _check_width(columns, categories)
     notes = [
         *note("ignored, numbers of the rows without a name", counters),
         *note("ignored, constant", constant),
-        *note("read as text because of", [f"{shown(word)} in {name}" for name, word in words.items() if word]),
+        *note("read as text because of", _words_among_numbers({name: text[name] for name in text if varies[name]})),
         *note("ignored, text that differs in every row", identifiers),
         *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
     ]
-    text = np.array(list(categories), dtype=str)
-    encoder = ColumnEncoder(
-        np.array(numbers, dtype=str), text, [np.unique(known.astype(str)) for known in categories.values()]
-    )
-    check_distinct(f"{columns.file.path}, one-hot encoded,", encoder.feature_names)
-    return encoder, notes, columns.text[identifiers[0]] if identifiers else range(columns.n_rows)
+    values = [np.unique(np.array(known.to_pylist(), dtype=str)) for known in categories.values()]
+    encoder = ColumnEncoder(np.array(numbers, dtype=str), np.array(list(categories), dtype=str), values)
+    check_distinct(f"{columns.path}, one-hot encoded,", encoder.feature_names)
+    return encoder, notes, text[identifiers[0]].to_numpy(zero_copy_only=False) if identifiers else range(n_rows)
 
 
-def _codes(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the positions of values among the known ones, -1 where they are not known."""
-    import pandas as pd
-
-    return pd.Index(known).get_indexer(pd.Index(values))
-
-
-def _in_order_of_appearance(column: np.ndarray) -> np.ndarray:
-    import pandas as pd
-
-    return pd.unique(column)
+def _varying(X: Any) -> np.ndarray:
+    """Return for every column of finite numbers whether it changes; sparse X is kept whole if any does."""
+    if issparse(X):
+        return np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
+    return X.max(axis=0) != X.min(axis=0)
 
 
 def _counts_rows(name: str, columns: Columns) -> bool:
     """Tell whether a column without a name is the index that pandas writes: 0, 1, ... or 1, 2, ..."""
-    if not name.startswith(("Unnamed: ", "__index_level_")):
+    if not name.startswith(("Unnamed: ", "__index_level_")) or issparse(columns.numbers):
         return False
     values = columns.numbers[:, columns.number_names.index(name)]
-    return any(np.array_equal(values, np.arange(first, len(values) + first)) for first in (0, 1))
+    return values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values)))
 
 
-def _word_among_numbers(column: np.ndarray) -> str:
-    """Return the first value that is no number where others are: what made a column of numbers text; else ""."""
-    is_word = _is_word(column)
-    return "" if is_word.all() or not is_word.any() else str(column[is_word.argmax()])
+def _words_among_numbers(text: dict[str, Any]) -> list[str]:
+    """Return, for columns of which some values are numbers, the first that is none: it made the column text."""
+    numbers = {name: is_number(column.dictionary) for name, column in text.items()}
+    mixed = [name for name, found in numbers.items() if found.any() and not found.all()]
+    return [f"{shown(text[name].dictionary[int(numbers[name].argmin())].as_py())} in {name}" for name in mixed]
 
 
-def _is_word(column: np.ndarray) -> np.ndarray:
-    import pandas as pd
-
-    return pd.to_numeric(pd.Series(column), errors="coerce").isna().to_numpy()
-
-
-def _text_for_numbers(columns: Columns, name: str) -> str:
-    column = columns.text[name]
-    row = int(_is_word(column).argmax())
-    found = f"{shown(str(column[row]))} {columns.file.place(row)}"
-    return (
-        f"{columns.file.path}: {shown(name)} holds text ({found}), but numbers were learned from there: give numbers."
-    )
-
-
-def _check_width(columns: Columns, categories: dict[str, np.ndarray]) -> None:
-    for name, known in categories.items():
-        check_length(f"{columns.file.path}: {shown(name)}", known.tolist())
+def _check_width(columns: Columns, categories: dict[str, Any]) -> None:
     width = sum(map(len, categories.values()))
     if width > MAX_ONE_HOT:
-        widest = max(categories, key=lambda name: len(categories[name]))
-        raise TableError(
-            f"{columns.file.path}: text columns hold {width} different values, {len(categories[widest])} of them "
-            f"{shown(widest)}, and at most {MAX_ONE_HOT} are one-hot encoded: drop that column or merge its rare "
-            "values."
-        )
+        widest = shown(max(categories, key=lambda name: len(categories[name])))
+        found = f"text columns hold {width} different values, most of them {widest}"
+        raise TableError(f"{columns.path}: {found}, and {MAX_ONE_HOT} can be encoded: drop it, or merge rare values.")
+    for name, known in categories.items():
+        check_length(f"{columns.path}: {shown(name)}", known.to_pylist())
+
+
+def _codes(column: Any, known: np.ndarray) -> np.ndarray:
+    """Return the positions of cells among the known values, -1 where they are not known."""
+    codes = compute.index_in(column.dictionary, value_set=pa.array(known.tolist(), TEXT)).fill_null(-1)
+    return codes.to_numpy()[column.indices.to_numpy()]
+
+
+def _rearranged(X: Any, kept: np.ndarray, n_more: int) -> Any:
+    """Return some columns of X, then `n_more` columns of zeros, in the memory of X, which grows for them."""
+    (n_rows, before), after = X.shape, len(kept) + n_more
+    if n_more == 0 and np.array_equal(kept, np.arange(before)):
+        return X
+    if issparse(X):
+        return X[:, kept]
+    if after > before:
+        X.resize((n_rows, after), refcheck=False)
+    old = new = X
+    if X.flags.c_contiguous:
+        old, new = (X.reshape(-1)[: n_rows * width].reshape(n_rows, width) for width in (before, after))
+    blocks = row_blocks(n_rows, max(before, after), 2**18)
+    for block in blocks if after <= before else reversed(blocks):  # no row is overwritten before it was read
+        rows = old[block][:, kept]
+        new[block, : len(kept)] = rows
+        new[block, len(kept) :] = 0
+    return new[:, :after]

@@ -85,8 +85,7 @@ class FolderComparison:
     def facts(self, progress: NamedProgress) -> tuple[str, list[str]]:
         """Return what the folder holds; its classes are counted by one pass over the target."""
         folder, target = self.folder, self.target
-        how = {"target": target, "as_text": target in folder.text}
-        counts = for_each_file(self.client, count_classes, folder, partial(progress, "classes"), **how)
+        counts = for_each_file(self.client, count_classes, folder, partial(progress, "classes"), target=target)
         self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
         facts = f"{self.name}: {len(folder.files)} files, {folder.n_rows} rows, {len(self.features)} features, "
         return f"{facts}{len(sizes)} classes of {sizes.min()} to {sizes.max()} rows", self.notes

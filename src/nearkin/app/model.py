@@ -20,9 +20,8 @@ from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..neighbors import searcher
-from .columns import Progress, ignore
 from .encoder import ColumnEncoder
-from .table import Table
+from .table import Progress, Table, ignore
 
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000

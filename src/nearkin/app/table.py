@@ -1,31 +1,33 @@
-"""A table ready to learn from, and the checks that every source shares."""
+"""A table ready to learn from, the checks that every source shares, and the error with which a table is refused."""
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from .._blocks import row_blocks
-from .._labels import is_missing, known_labels
-from ..evaluation import CLASSIFICATION, REGRESSION
+from .._labels import is_missing
+from ..evaluation import CLASSIFICATION
 
 if TYPE_CHECKING:
     from .encoder import ColumnEncoder
 
-MIN_ROWS = 4
 MAX_TEXT = 500
-MAX_SEARCHED = 1000
 MAX_NAME = 60
 MAX_LIST = 240
+MISSING = "missing values (empty fields, NA, None and the like)"
+
+# Called with the part that is done, and the whole.
+Progress = Callable[[int, int], None]
+
+
+def ignore(done: int, total: int) -> None:
+    """Show no progress."""
 
 
 class TableError(Exception):
@@ -89,53 +91,62 @@ class Table:
         return self.encoder.feature_names
 
 
-def find_name(path: Path, names: Sequence[str], wanted: str, option: str) -> str:
+class BadCells:
+    """Missing and infinite cells, counted by column while a table is read."""
+
+    def __init__(self, infinite: str = "infinite values") -> None:
+        self.found: dict[str, tuple[int, Counter[str]]] = {}  # the first row, and how many cells of which column
+        self.infinite = infinite
+
+    def add(self, names: Iterable[str], cells: np.ndarray, start: int = 0) -> bool:
+        """Count bad cells of some rows, the first of which has the number `start`; return whether any were found."""
+        for what, bad in ((MISSING, np.isnan(cells)), (self.infinite, np.isinf(cells))):
+            if bad.any():
+                _, counts = self.found.setdefault(what, (start + int(bad.any(axis=1).argmax()), Counter()))
+                counts.update(
+                    {name: count for name, count in zip(names, bad.sum(axis=0).tolist(), strict=True) if count}
+                )
+        return bool(self.found)
+
+    def add_labels(self, labels: dict[str, np.ndarray]) -> None:
+        """Count bad cells of the target, which may be missing, and of the groups."""
+        for number, (name, values) in enumerate(labels.items()):
+            cells = values if values.dtype.kind == "f" else np.zeros(len(values))
+            self.add([name], np.where(is_missing(values), np.nan if number else 0, cells)[:, None])
+
+    def refuse(self, path: Path, place: Callable[[int], str]) -> None:
+        """Raise a TableError that names the columns, their counts and the place of the first bad cell, if there are."""
+        for what, (first, counts) in sorted(self.found.items(), reverse=True):
+            columns = listed([f"{shown(name)} ({count})" for name, count in counts.items()], 5)
+            raise TableError(f"{path}: {what} in {columns}, first {place(first)}: fill them or drop these rows first.")
+
+
+# Names of columns
+
+
+def find_name(path: Path, names: Sequence[str], given: str, option: str) -> str:
     """Return the name that was meant; spaces around it do not matter."""
-    meant = [name for name in names if name == wanted] or [name for name in names if name.strip() == wanted.strip()]
+    meant = [name for name in names if name == given] or [name for name in names if name.strip() == given.strip()]
     if meant:
         return meant[0]
-    close = _closest(wanted, names)
-    hint = "" if close is None else f" (did you mean {shown(close)}?)"
-    raise TableError(f"{path} has no {shown(wanted)}{hint}: give {option} one of {quoted(names)}.")
-
-
-class BadCells:
-    """Cells that cannot be used, counted by column while a table is read."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.counts: Counter[str] = Counter()
-        self.first: int | None = None
-
-    def add(self, names: Iterable[str], bad: np.ndarray, start: int = 0) -> BadCells:
-        """Count the bad cells of some rows, the first of which has the number `start`."""
-        if bad.any():
-            counts = bad.sum(axis=0).tolist()
-            self.counts.update({name: count for name, count in zip(names, counts, strict=True) if count})
-            first = start + int(bad.any(axis=1).argmax())
-            self.first = first if self.first is None else min(first, self.first)
-        return self
-
-    def refuse(self, path: Path, where: Callable[[int], str]) -> None:
-        """Raise a TableError that names the columns, their counts and the place of the first bad cell, if there are."""
-        if self.first is not None:
-            columns = listed([f"{shown(name)} ({count})" for name, count in self.counts.items()], 5)
-            raise TableError(
-                f"{path}: {self.what} in {columns}, first {where(self.first)}: fill them or drop these rows first."
-            )
+    close = _similar(given, names)
+    hint = f" (did you mean {shown(close[0])}?)" if close else ""
+    raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(names)}.")
 
 
 def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
     """Raise a TableError that names the columns a model needs and the table lacks."""
-    present = set(names)
+    present, known = set(names), set(needed)
     missing = [name for name in needed if name not in present]
     if missing:
-        known = set(needed)
-        close = _closest(missing[0], [name for name in names if name not in known])
-        hint = "" if close is None else f" ({shown(missing[0])} may be {shown(close)} here)"
-        raise TableError(
-            f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename the columns."
-        )
+        close = _similar(missing[0], [name for name in names if name not in known])
+        hint = f" ({shown(missing[0])} may be {shown(close[0])} here)" if close else ""
+        raise TableError(f"{path} lacks {quoted(missing, 5)}{hint}, which the model learned from: add or rename them.")
+
+
+def _similar(name: str, names: Sequence[str]) -> list[str]:
+    """Return a similar name, if there is one; among few and short ones, for the search is slow."""
+    return difflib.get_close_matches(name, [other for other in names if len(other) <= MAX_NAME][:1000], n=1)
 
 
 def check_names(place: Path | str, names: Sequence[str]) -> None:
@@ -143,9 +154,7 @@ def check_names(place: Path | str, names: Sequence[str]) -> None:
     check_distinct(place, names)
     damaged = [name for name in names if "\0" in name]
     if damaged:
-        raise TableError(
-            f"{place} has NUL characters in {quoted(damaged, 2)}: it may be damaged, or UTF-16; save it again."
-        )
+        raise TableError(f"{place} has NUL characters in {quoted(damaged, 2)}: is it UTF-16? Save it again.")
     check_length(str(place), names)
 
 
@@ -160,175 +169,10 @@ def check_length(place: str, texts: Iterable[str]) -> None:
     """Refuse texts so long that they are no names: in an array of strings the longest sets the memory of all."""
     longest = max(map(len, texts), default=0)
     if longest > MAX_TEXT:
-        raise TableError(
-            f"{place} holds text of {longest} characters, names and classes have at most {MAX_TEXT}: shorten it, or "
-            "drop the column."
-        )
+        raise TableError(f"{place} holds text of {longest} characters: shorten it to {MAX_TEXT}, or drop the column.")
 
 
-def _closest(wanted: str, names: Iterable[str]) -> str | None:
-    """Return the most similar name, if one is similar; the search takes long for long and for many names."""
-    beginnings = {name[:MAX_NAME]: name for name in islice(names, MAX_SEARCHED)}
-    close = difflib.get_close_matches(wanted[:MAX_NAME], beginnings, n=1)
-    return beginnings[close[0]] if close else None
-
-
-def check_target(
-    path: Path, target: str, y: np.ndarray, task: str, place: Callable[[int], str], unlabelled: str | None = None
-) -> np.ndarray:
-    """Return the target, classes or numbers, None or NaN where a row has none; `place` says where a row is found."""
-    if unlabelled is not None:
-        y = _without_mark(path, target, y, unlabelled)
-    rows = np.flatnonzero(~is_missing(y))
-    if len(rows) < MIN_ROWS:
-        counted = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
-        raise TableError(
-            f"{path} has {len(rows)} rows{counted}: too few rows to hold any out; give at least {MIN_ROWS}."
-        )
-    known = y if len(rows) == len(y) else known_labels(y, rows)
-    if task == REGRESSION.name:
-        known = _check_numbers(path, target, known, lambda row: place(int(rows[row])))
-    else:
-        known = _check_classes(path, target, known)
-    if len(rows) == len(y):
-        return known
-    gaps = np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
-    gaps[rows] = known
-    return gaps
-
-
-def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
-    """Return y as objects, with None where a cell is the mark: the same text, or number."""
-    marked = np.array([_is_mark(value, mark) for value in y.tolist()])
-    if not marked.any():
-        raise TableError(f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value that it holds.")
-    y = y.astype(object)
-    y[marked] = None
-    return y
-
-
-def _is_mark(value: Any, mark: str) -> bool:
-    if isinstance(value, (str, bool)):
-        return str(value) == mark
-    return _is_number(mark) and value == float(mark)
-
-
-def _check_numbers(path: Path, target: str, y: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
-    """Return the numbers as float64; refuse what is none, and what no prediction can be held out on."""
-    if y.dtype.kind not in "iuf":
-        row = next((row for row, value in enumerate(y.tolist()) if not _is_number(value)), 0)
-        raise TableError(
-            f"{path}: {shown(target)} holds {shown(y[row : row + 1].tolist()[0])} {place(row)}, which is no number, "
-            f"and a regression predicts numbers: mend it, or leave --task out if {shown(target)} holds classes."
-        )
-    try:
-        return REGRESSION.check_target(y)
-    except ValueError as error:
-        raise TableError(f"{path}: {shown(target)} {str(error).removeprefix('y ')}") from error
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and math.isfinite(float(value))
-    except ValueError:
-        return False
-
-
-def _check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
-    """Return the labels, whole numbers as integers; refuse what no classifier can be held out on."""
-    if y.dtype.kind in "OU":
-        check_length(f"{path}: {shown(target)}", y)
-        y = y.astype(str, copy=False)
-    if y.dtype.kind == "f":
-        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
-            raise TableError(
-                f"{path}: {shown(target)} holds real numbers, but compare ranks classifiers and the target must be "
-                "classes: give --task regression to predict the numbers, or cut them into classes."
-            )
-        y = y.astype(np.int64)
-    classes, sizes = np.unique(y, return_counts=True)
-    if len(classes) == 1:
-        raise TableError(
-            f"{path}: {shown(target)} holds one class, {shown(classes.item())}: give rows of at least two classes."
-        )
-    alone = classes[sizes == 1].tolist()
-    if alone:
-        raise TableError(
-            f"{path}: a single row of {shown(target)} has the class {quoted(alone, 5)}, too few to learn from and hold "
-            f"out: merge it with another class, or drop it{_or_predict(y)}."
-        )
-    return y
-
-
-def _or_predict(y: np.ndarray) -> str:
-    """Return what else may have been meant where there are numbers."""
-    return "; if these are numbers to predict, give --task regression" if y.dtype.kind in "iu" else ""
-
-
-def check_groups(path: Path, name: str, groups: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the groups; refuse fewer than three of rows with a label."""
-    known = ~is_missing(y)
-    count = len(np.unique(groups[known]))
-    if count < 3:
-        counted = "" if known.all() else " of labelled rows"
-        raise TableError(
-            f"{path}: {shown(name)} holds {count} groups{counted}, too few to hold some out: give at least 3."
-        )
-    return groups
-
-
-def without_constants(place: Path | str, X: Any, names: list[str]) -> tuple[Any, list[str], list[str]]:
-    """Return X and its names without the columns that never change, and a note on these; sparse X is kept whole.
-
-    Dense X is used up: the columns left move together in its memory.
-    """
-    if issparse(X):
-        varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
-    else:
-        varies = varying(X)
-    if not varies.any():
-        raise nothing_left(place)
-    kept = [name for name, varied in zip(names, varies, strict=True) if varied]
-    constant = [name for name, varied in zip(names, varies, strict=True) if not varied]
-    if not varies.all():
-        X = _moved_together(X, np.flatnonzero(varies))
-    return X, kept, note("ignored, constant", constant)
-
-
-def varying(X: np.ndarray) -> np.ndarray:
-    """Return for every column of finite numbers whether it changes."""
-    return X.max(axis=0) != X.min(axis=0)
-
-
-def rearranged(X: np.ndarray, kept: np.ndarray, n_more: int = 0) -> np.ndarray:
-    """Return some columns of X and as many columns of zeros as wanted, in the memory of X, which grows for them."""
-    (n_rows, before), after = X.shape, len(kept) + n_more
-    if n_more == 0 and np.array_equal(kept, np.arange(before)):
-        return X
-    if after > before:
-        X.resize((n_rows, after), refcheck=False)
-    memory = X.reshape(-1)
-    old, new = (memory[: n_rows * width].reshape(n_rows, width) for width in (before, after))
-    blocks = row_blocks(n_rows, max(before, after), 2**18)
-    for block in blocks if after <= before else reversed(blocks):  # no row is overwritten before it was read
-        rows = old[block][:, kept]
-        new[block, : len(kept)] = rows
-        new[block, len(kept) :] = 0
-    return new
-
-
-def _moved_together(X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return some columns of X, in their order and in the memory of X."""
-    if X.flags.c_contiguous:
-        return rearranged(X, kept)
-    for new, old in enumerate(kept.tolist()):
-        X[:, new] = X[:, old]
-    return X[:, : len(kept)]
-
-
-def nothing_left(place: Path | str) -> TableError:
-    """Return the error for a table without a feature that varies."""
-    return TableError(f"{place}: no feature columns are left to learn from: add columns whose values vary.")
+# Words of messages
 
 
 def note(what: str, items: list[str]) -> list[str]:
@@ -362,3 +206,8 @@ def shortened(text: str, most: int) -> str:
 def reason(error: Exception) -> str:
     """Return what a library says, short enough for a message."""
     return shortened(" ".join(str(error).split()), 2 * MAX_NAME)
+
+
+def in_row(row: int) -> str:
+    """Return where a row is found in a file without lines."""
+    return f"in row {row} (counted from 0)"

@@ -6,6 +6,7 @@ go on goes on visibly: every column that was ignored or encoded is named in the 
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import tempfile
@@ -14,31 +15,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .._labels import is_missing, known_labels
 from ..datasets import BUNDLED, load
 from ..evaluation import CLASSIFICATION, REGRESSION
-from .columns import File, Progress, ignore
-from .csv_table import CsvFile
-from .encoder import ColumnEncoder, learn_encoder, numbers_only
-from .npz_table import read_npz, read_npz_rows
-from .parquet_table import open_table
-from .table import (
-    Table,
-    TableError,
-    check_groups,
-    check_target,
-    find_name,
-    listed,
-    note,
-    quoted,
-    require_names,
-    shown,
-    without_constants,
-)
+from .encoder import ColumnEncoder, learn_encoder
+from .npz_file import NpzFile
+from .readers import Columns, Names
+from .sources import CsvFile, ParquetFile
+from .table import Progress, Table, TableError, check_length, find_name, ignore, in_row, listed, quoted, shown
 
 __all__ = ["Table", "TableError", "read_rows", "read_table"]
 
-FORMATS: dict[str, Callable[[Path, Progress], File]] = {".csv": CsvFile, ".parquet": open_table}
+FORMATS: dict[str, Callable[..., Any]] = {".csv": CsvFile, ".parquet": ParquetFile, ".npz": NpzFile}
 STANDARD_INPUT = "-"
+MIN_ROWS = 4
+NUMBERS = "give --task regression to predict numbers"
 
 
 def read_table(
@@ -50,7 +43,7 @@ def read_table(
     task: str = CLASSIFICATION.name,
     unlabelled: str | None = None,
 ) -> Table:
-    """Return the table in a file, or a bundled one, to learn from.
+    """Return the table in a file, or a bundled one, to learn from; refuse what cannot be compared on.
 
     Parameters
     ----------
@@ -68,94 +61,88 @@ def read_table(
         Whether the target is to hold classes; or "regression" for numbers.
     unlabelled : str, optional
         What the target holds in rows without a label, beside missing values.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    TableError
-        If there is no such table, or it cannot be compared on.
     """
-    if _is_bundled(source):
-        return _read_bundled(source, target, groups, task, unlabelled)
-    with _file(source) as path:
-        if path.suffix.lower() == ".npz":
-            return read_npz(path, target or "y", groups, task, unlabelled)
-        file = FORMATS[path.suffix.lower()](path, progress)
-        return _read_labelled(file, target, groups, task, unlabelled)
+    if _is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
+        options = "--target, --groups, --task and --unlabelled"
+        raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
+    with _opened(source, progress) as file:
+        if target is None and not isinstance(file, (NpzFile, BundledSet)):
+            meant = "numbers" if task == REGRESSION.name else "classes"
+            raise TableError(f"{file.path}: say which column holds the {meant} by --target: {quoted(file.names)}.")
+        default = "target" if isinstance(file, BundledSet) else "y"
+        target = find_name(file.path, file.names, target or default, "--target")
+        groups = find_name(file.path, file.names, groups, "--groups") if groups else None
+        if target == groups:
+            raise TableError(f"{file.path}: --target and --groups both name {shown(target)}: give two columns.")
+        columns = file.read(labels=[target, groups] if groups else [target])
+        y = check_target(columns, target, task, unlabelled)
+        group = check_groups(columns, groups, y) if groups else None
+        encoder, notes, row_names = learn_encoder(columns)
+        return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names, task)
 
 
 def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
-    """Return rows for a model, and notes on what was ignored or is unknown to it.
+    """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to it.
 
     Parameters
     ----------
     source, progress
-        As in `read_table`.
+        See `read_table`.
     encoder : ColumnEncoder
         Names the columns that are needed; their order in the table does not matter.
-
-    Returns
-    -------
-    X : ndarray or csr_array of shape (n, p)
-    notes : list of str
-
-    Raises
-    ------
-    TableError
-        If there is no such table, or it lacks columns, or they hold what the model cannot take.
     """
-    if _is_bundled(source):
-        dataset = load(source)
-        return _select(source, dataset.X, dataset.feature_names, encoder)
-    with _file(source) as path:
-        if path.suffix.lower() == ".npz":
-            return _select(path, *read_npz_rows(path), encoder)
-        file = FORMATS[path.suffix.lower()](path, progress)
-        require_names(path, file.names, encoder.columns)
+    with _opened(source, progress) as file:
         columns = file.read(encoder.columns, as_text=encoder.text.tolist())
-        notes = [*_ignored(file.names, encoder), *encoder.unknown(columns)]
-        return encoder.encode(columns), notes
+        return encoder.encode(columns), encoder.notes(columns)
+
+
+class BundledSet:
+    """A set of `nearkin.datasets`, read like a file."""
+
+    names = ("target",)
+
+    def __init__(self, name: str) -> None:
+        self.path = Path(name)
+
+    def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
+        """Return all columns."""
+        dataset = load(self.path.name)
+        names = list(dataset.feature_names)
+        return Columns(self.path, in_row, names, dataset.X, names, {}, {"target": dataset.y})
+
+
+@contextmanager
+def _opened(source: str, progress: Progress) -> Iterator[Any]:
+    """Yield a file of a known format; what goes wrong with it is told in one line."""
+    place = "standard input" if source == STANDARD_INPUT else source
+    try:
+        with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
+            path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
+            try:
+                yield BundledSet(source) if _is_bundled(source) else _format(path)(path, progress)
+            except TableError as error:
+                raise TableError(str(error).replace(str(path), place)) from error
+    except MemoryError as error:
+        raise TableError(f"{place} does not fit into memory: take fewer rows or columns.") from error
+    except OSError as error:
+        why = str(error.strerror or error).partition("\n")[0]
+        raise TableError(f"{place} cannot be read: {why}.") from error
 
 
 def _is_bundled(source: str) -> bool:
     return source in BUNDLED and not Path(source).is_file()
 
 
-@contextmanager
-def _file(source: str) -> Iterator[Path]:
-    """Yield the path of a table that exists and is of a known format; what goes wrong with it is told in one line."""
-    place = "standard input" if source == STANDARD_INPUT else source
-    try:
-        if source == STANDARD_INPUT:
-            with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
-                path = _saved_input(Path(folder))
-                try:
-                    yield path
-                except TableError as error:
-                    raise TableError(str(error).replace(str(path), place)) from error
-        else:
-            yield _existing(source)
-    except MemoryError as error:
-        raise TableError(f"{place} does not fit into memory: take fewer rows or columns.") from error
-    except OSError as error:
-        reason = str(error.strerror or error).partition("\n")[0]
-        raise TableError(f"{place} cannot be read: {reason}.") from error
-
-
-def _existing(source: str) -> Path:
-    path, known = Path(source), "a .csv, .parquet or .npz file"
+def _format(path: Path) -> Callable[..., Any]:
+    """Return the reader of a file that exists."""
+    known = "a .csv, .parquet or .npz file"
     if path.is_dir():
-        raise TableError(
-            f"{source} is a folder: give {known}; compare and transform take a folder of Parquet files with --dask."
-        )
+        raise TableError(f"{path} is a folder: give {known}, or a folder of Parquet files and --dask.")
     if not path.exists():
-        raise TableError(f"{source}: no such file; give {known}, or a bundled set: {listed(BUNDLED)}.")
-    if path.suffix.lower() not in (*FORMATS, ".npz"):
-        raise TableError(f"{source}: only .csv, .parquet and .npz files are supported: save it as one of them.")
-    return path
+        raise TableError(f"{path}: no such file; give {known}, or a bundled set: {listed(BUNDLED)}.")
+    if path.suffix.lower() not in FORMATS:
+        raise TableError(f"{path}: only .csv, .parquet and .npz files are supported: save it as one of them.")
+    return FORMATS[path.suffix.lower()]
 
 
 def _saved_input(folder: Path) -> Path:
@@ -168,48 +155,87 @@ def _saved_input(folder: Path) -> Path:
     return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))
 
 
-def _read_labelled(file: File, target: str | None, groups: str | None, task: str, unlabelled: str | None) -> Table:
-    if target is None:
-        meant = "numbers" if task == REGRESSION.name else "classes"
-        raise TableError(f"{file.path}: say which column holds the {meant} by --target: {quoted(file.names)}.")
-    target = find_name(file.path, file.names, target, "--target")
-    groups = None if groups is None else find_name(file.path, file.names, groups, "--groups")
-    if target == groups:
-        raise TableError(f"{file.path}: --target and --groups both name the column {shown(target)}: give two columns.")
-    as_they_are = [target] if groups is None else [target, groups]
-    columns = file.read(file.names, as_they_are=as_they_are, with_gaps=[target])
-    y = check_target(file.path, target, columns.as_they_are[target], task, file.place, unlabelled)
-    group = None if groups is None else check_groups(file.path, groups, columns.as_they_are[groups], y)
-    encoder, notes, row_names = learn_encoder(columns)
-    return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names, task)
-
-
-def _read_bundled(name: str, target: str | None, groups: str | None, task: str, unlabelled: str | None) -> Table:
+def check_target(columns: Columns, target: str, task: str, unlabelled: str | None) -> np.ndarray:
+    """Return the target, classes or numbers, None or NaN where a row has none."""
+    y = columns.labels[target]
     if unlabelled is not None:
-        raise TableError(f"{name} is a bundled set in which all rows have a label: leave --unlabelled out.")
-    if target not in (None, "target") or groups is not None:
-        raise TableError(
-            f"{name} is a bundled set with its own classes and no groups: leave --target and --groups out."
-        )
+        y = _without_mark(columns.path, target, y, unlabelled)
+    rows = np.flatnonzero(~is_missing(y))
+    if len(rows) < MIN_ROWS:
+        counted = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
+        raise TableError(f"{columns.path} has {len(rows)} rows{counted}: too few rows, give at least {MIN_ROWS}.")
+    known = known_labels(y, rows)
     if task == REGRESSION.name:
-        raise TableError(f"{name} is a bundled set of classes: leave --task out, or give a table of your own.")
-    dataset = load(name)
-    X, names, notes = without_constants(name, dataset.X, dataset.feature_names)
-    return Table(X, dataset.y, None, name, notes, "target", numbers_only(names), range(len(X)))
+        known = _check_numbers(columns, target, known, rows)
+    else:
+        known = check_classes(columns.path, target, known)
+        _require_two_rows(columns.path, target, known)
+    if len(rows) == len(y):
+        return known
+    gaps = np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
+    gaps[rows] = known
+    return gaps
 
 
-def _select(place: Path | str, X: Any, names: list[str], encoder: ColumnEncoder) -> tuple[Any, list[str]]:
-    """Return the columns of X that the model learned from, in its order."""
-    require_names(place, names, encoder.columns)
-    if len(encoder.text):
-        raise TableError(
-            f"{place}: the model learned from text in {quoted(encoder.text.tolist(), 5)}: give a CSV or Parquet file."
-        )
-    position = {name: number for number, name in enumerate(names)}
-    order = [position[name] for name in encoder.columns]
-    return X if order == list(range(X.shape[1])) else X[:, order], _ignored(names, encoder)
+def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
+    """Return y as objects, with None where a cell is the mark: the same text, or number."""
+    number = float(mark) if _is_number(mark) else None
+    marked = np.array([str(value) == mark or value == number for value in y.tolist()])
+    if not marked.any():
+        raise TableError(f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value that it holds.")
+    y = y.astype(object)
+    y[marked] = None
+    return y
 
 
-def _ignored(names: list[str], encoder: ColumnEncoder) -> list[str]:
-    known = set(encoder.columns)
-    return note("ignored, not learned from", [name for name in names if name not in known])
+def _is_number(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _check_numbers(columns: Columns, target: str, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the numbers as float64; refuse what is none, and what no prediction can be held out on."""
+    name, values = shown(target), y.tolist()
+    if y.dtype.kind not in "iuf":
+        first = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
+        found = f"{shown(values[first])} {columns.place(int(rows[first]))}"
+        raise TableError(f"{columns.path}: {name} holds {found}, which is no number: mend it, or leave --task out.")
+    try:
+        return REGRESSION.check_target(y)
+    except ValueError as error:
+        raise TableError(f"{columns.path}: {name} {str(error).removeprefix('y ')}") from error
+
+
+def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
+    """Return the labels, whole numbers as integers; refuse real numbers, long text, and a single class."""
+    if y.dtype.kind in "OU":
+        check_length(f"{path}: {shown(target)}", y)
+        y = y.astype(str, copy=False)
+    if y.dtype.kind == "f":
+        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
+            raise TableError(
+                f"{path}: {shown(target)} holds real numbers, no classes: {NUMBERS}, or cut them into classes."
+            )
+        y = y.astype(np.int64)
+    if (y == y[0]).all():
+        raise TableError(f"{path}: {shown(target)} holds one class, {shown(y[0].item())}: give rows of others.")
+    return y
+
+
+def _require_two_rows(path: Path, target: str, y: np.ndarray) -> None:
+    classes, sizes = np.unique(y, return_counts=True)
+    if sizes.min() == 1:
+        found = f"a single row of {shown(target)} has the class {quoted(classes[sizes == 1].tolist(), 5)}"
+        raise TableError(f"{path}: {found}: merge it with another class, drop it, or {NUMBERS}.")
+
+
+def check_groups(columns: Columns, name: str, y: np.ndarray) -> np.ndarray:
+    """Return the groups; refuse fewer than three of rows with a label."""
+    groups, known = columns.labels[name], ~is_missing(y)
+    count = len(np.unique(groups[known]))
+    if count < 3:
+        counted = "" if known.all() else " of labelled rows"
+        raise TableError(f"{columns.path}: {shown(name)} holds {count} groups{counted}: give at least 3.")
+    return groups

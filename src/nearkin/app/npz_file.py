@@ -1,0 +1,103 @@
+"""NPZ files: dense or sparse arrays, never pickled objects."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, issparse
+
+from .._blocks import row_blocks
+from .._memory import require_memory
+from .readers import Columns, Names
+from .table import BadCells, Progress, TableError, check_names, ignore, in_row, quoted, reason, require_names, shown
+
+SPARSE_KEYS = ("data", "indices", "indptr", "shape")
+MAX_COLUMNS = 2**22  # each has a name
+
+
+class NpzFile:
+    """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels; maybe feature_names."""
+
+    def __init__(self, path: Path, progress: Progress = ignore) -> None:
+        self.path = path
+        with self._opened() as archive:
+            self.names = [name.removesuffix(".npy") for name in archive.namelist()]
+
+    def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
+        """Return all columns, `needed` among them."""
+        X = self._dense() if "X" in self.names else self._sparse()
+        if X.shape[0] == 0 or X.shape[1] > MAX_COLUMNS:
+            raise TableError(f"{self.path} has the shape {X.shape}: give rows, and at most {MAX_COLUMNS} columns.")
+        names = [f"column {number}" for number in range(X.shape[1])]
+        if "feature_names" in self.names:
+            names = self._array("feature_names", "U", X.shape[1:], "a string for every column of X").tolist()
+            check_names(f"{self.path}: 'feature_names'", names)
+        require_names(self.path, names, needed or [])
+        bad = BadCells()
+        for block in [] if issparse(X) else row_blocks(*X.shape):
+            bad.add(names, X[block], block.start)
+        what = f"a string or number for each of {X.shape[0]} rows"
+        values = {name: self._array(name, "biufU", X.shape[:1], what) for name in labels}
+        bad.add_labels(values)
+        bad.refuse(self.path, in_row)
+        return Columns(self.path, in_row, names, X, names, {}, values)
+
+    def _dense(self) -> np.ndarray:
+        """Return X as floats: float32 if it is that or shorter; 64-bit integers become floats where they stand."""
+        X = self._array("X", "biuf", (None, None), "rows of numbers")
+        if X.dtype.kind in "iu" and X.dtype.itemsize == 8:
+            floats = X.view(np.float64)
+            for block in row_blocks(*X.shape):
+                floats[block] = X[block]
+            return floats
+        with np.errstate(over="ignore"):  # what does not fit is infinite, and refused as such
+            is_single = X.dtype.kind == "f" and X.dtype.itemsize < 8
+            return X.astype(np.float32 if is_single else np.float64, copy=False)
+
+    def _sparse(self) -> csr_array:
+        if not set(SPARSE_KEYS) <= set(self.names):
+            raise TableError(f"{self.path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has {quoted(self.names)}.")
+        data, *parts = (self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers") for key in SPARSE_KEYS)
+        layout = self._array("format", "SU", (), "'csr' or 'csc'") if "format" in self.names else "csr"
+        try:
+            kind = {b"csr": csr_array, b"csc": csc_array}[np.bytes_(layout)]
+            X = kind((data, *parts[:2]), shape=parts[2].tolist())
+            X.check_format(full_check=True)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            what = f"{quoted(SPARSE_KEYS)} form no matrix ({reason(error)})"
+            raise TableError(f"{self.path}: {what}: save those of a csr_array.") from error
+        X = csr_array(X, dtype=np.float64)
+        X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
+        bad = BadCells()
+        bad.add(["data"], X.data[:, None])
+        bad.refuse(self.path, lambda entry: in_row(int(np.searchsorted(X.indptr, entry, side="right")) - 1))
+        return X
+
+    def _array(self, key: str, kinds: str, shape: tuple[int | None, ...], what: str) -> np.ndarray:
+        """Return an array of one of some kinds of types, and of a shape in which None stands for any size."""
+        with self._opened() as archive, archive.open(f"{key}.npy") as file:
+            require_memory(archive.getinfo(f"{key}.npy").file_size, f"{self.path}: {shown(key)}", "take fewer rows")
+            array = np.lib.format.read_array(file)
+        fits = len(array.shape) == len(shape) and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
+        if array.dtype.kind not in kinds or not fits:
+            raise TableError(
+                f"{self.path}: {shown(key)} holds {shown(str(array.dtype))} of the shape {array.shape}: save {what}."
+            )
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    @contextmanager
+    def _opened(self) -> Iterator[zipfile.ZipFile]:
+        try:
+            with self.path.open("rb") as file, zipfile.ZipFile(file) as archive:
+                yield archive
+        except (TableError, MemoryError, OSError):
+            raise
+        except Exception as error:  # what is damaged or forged raises errors of a dozen types
+            raise TableError(
+                f"{self.path} is no NPZ archive of plain arrays, or damaged ({reason(error)}): write it again by "
+                "numpy.savez, of numbers and strings."
+            ) from error

@@ -1,0 +1,180 @@
+"""Columns of a table, and how they are filled from batches of rows, the same way for every file that yields these.
+
+Numbers go straight into one matrix, so that a million rows of fifty numbers are held once, plus a batch; text becomes
+Arrow dictionaries, so that equal cells are held once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from .._memory import require_memory
+from .table import (
+    BadCells,
+    TableError,
+    require_names,
+    shown,
+)
+
+TEXT = pa.large_string()
+TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+
+Names = Sequence[str]
+
+
+@dataclass
+class Columns:
+    """Columns of a table; no cell is infinite, and none missing but in the target.
+
+    Attributes
+    ----------
+    path : Path
+    place : callable
+        Returns where a row (counted from 0) is found.
+    all_names : list of str
+        Of the whole table.
+    numbers : ndarray of shape (n, q), or csr_array
+        The columns of numbers; truth values are 0 and 1.
+    number_names : list of q str
+    text : dict of str to pyarrow.DictionaryArray
+    labels : dict of str to ndarray
+        Target and groups, in their own type; what is missing is NaN among floats, else None.
+    """
+
+    path: Path
+    place: Callable[[int], str]
+    all_names: list[str]
+    numbers: Any
+    number_names: list[str]
+    text: dict[str, Any]
+    labels: dict[str, np.ndarray]
+
+
+class Source(ABC):
+    """A file with named columns, read by batches of rows.
+
+    Attributes
+    ----------
+    path : Path
+    names : list of str
+        Of its columns.
+    text : list of str
+        Columns known to hold text.
+    n_rows : int
+        0 where only reading tells.
+    untyped : bool
+        Whether numbers come as text.
+    """
+
+    path: Path
+    names: list[str]
+    text: list[str]
+    n_rows: int
+    untyped: bool
+
+    @abstractmethod
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as Arrow record batches of numbers, truth values and large strings."""
+
+    @abstractmethod
+    def place(self, row: int) -> str:
+        """Return where a row (counted from 0) is found, e.g. "on line 7"."""
+
+    def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
+        """Return some columns, by default all.
+
+        Parameters
+        ----------
+        needed : sequence of str, optional
+        labels : sequence of str
+            The target, which may have missing cells, and the groups, which may not.
+        as_text : collection of str
+            Columns to be read as text whatever they hold.
+        """
+        names = self.names if needed is None else needed
+        require_names(self.path, self.names, names)
+        kept: dict[str, list[Any]] = {name: [] for name in names if name in {*labels, *as_text, *self.text}}
+        numbers, n_rows, mixed, bad = np.empty((0, 0)), 0, set[str](), BadCells()
+        for batch in self.batches(names):
+            columns = {name: batch[name] if name in kept else _parsed(batch[name]) for name in names}
+            if n_rows == 0:
+                kept |= {name: [] for name in names if name not in kept and columns[name].type == TEXT}
+                kinds = {name: columns[name].type for name in names if name not in kept}
+                require_memory(8 * self.n_rows * len(kinds), str(self.path), "take fewer rows or columns")
+            start, n_rows = n_rows, n_rows + len(batch)
+            numbers.resize((max(n_rows, self.n_rows), len(kinds)), refcheck=False)  # where it stands, no second copy
+            rows = numbers[start:n_rows]
+            for place, (name, kind) in enumerate(kinds.items()):
+                if columns[name].type == kind:
+                    rows[:, place] = as_floats(columns[name])
+                else:  # numbers for thousands of rows, and then a word
+                    mixed.add(name)
+            bad.add(kinds, rows, start)
+            for name, chunks in kept.items():
+                is_label = name in labels and name not in self.text
+                chunks.append((columns[name] if is_label else columns[name].cast(TEXT)).dictionary_encode())
+        if n_rows == 0:
+            raise TableError(f"{self.path} has 0 rows: give rows.")
+        text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}
+        values = {name: _label_values(text.pop(name), self.untyped) for name in labels}
+        for name, column in text.items():
+            bad.add([name], as_floats(column.indices)[:, None])
+        bad.add_labels(values)
+        bad.refuse(self.path, self.place)
+        if mixed:  # only the file still has the text of the numbers
+            return self.read(needed, labels, [*as_text, *mixed])
+        return Columns(self.path, self.place, self.names, numbers, list(kinds), text, values)
+
+
+def _parsed(column: Any) -> Any:
+    """Return text as numbers, or truth values, where all cells are; else as it is, like any other column."""
+    if column.type != TEXT:
+        return column
+    for trim in (False, True):
+        with suppress(pa.ArrowInvalid):
+            numbers = (compute.ascii_trim_whitespace(column) if trim else column).cast(pa.float64())
+            if not compute.any(compute.is_nan(numbers)).as_py():  # else there are words such as "NAN"
+                return numbers
+    if compute.all(compute.is_in(column.drop_null(), value_set=TRUTH)).as_py():
+        return compute.equal(compute.utf8_lower(column), "true")
+    return column
+
+
+def as_floats(column: Any, dtype: Any = np.float64) -> np.ndarray:
+    """Return a column of numbers or truth values as floats, NaN where a cell is missing."""
+    return column.cast(pa.from_numpy_dtype(dtype), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _joined(path: Path, name: str, chunks: list[Any]) -> Any:
+    """Return the parts of a column as one dictionary array, its values in the order of their appearance."""
+    column = pa.chunked_array(chunks).unify_dictionaries().combine_chunks()
+    if column.dictionary.type == TEXT and compute.any(compute.match_substring(column.dictionary, "\0")).as_py():
+        raise TableError(f"{path}: {shown(name)} holds NUL characters: it may be damaged; save it again.")
+    return column
+
+
+def _label_values(column: Any, untyped: bool) -> np.ndarray:
+    """Return labels as integers, truth values, floats or text; a missing one as NaN among floats, else None."""
+    values = (_parsed(column.dictionary) if untyped else column.dictionary).to_numpy(zero_copy_only=False)
+    if untyped and values.dtype.kind == "f":
+        with suppress(ValueError):  # of real numbers; integers keep all their digits, if 64 bits hold them
+            exact = np.array([int(text) for text in column.dictionary.to_pylist()])
+            values = exact if exact.dtype.kind in "iu" else values
+    if column.null_count:
+        values = np.append(values, np.nan) if values.dtype.kind == "f" else np.append(values.astype(object), None)
+    return values[column.indices.fill_null(-1).to_numpy()]
+
+
+def is_number(distinct: Any) -> np.ndarray:
+    """Return which texts of an Arrow array are numbers."""
+    return compute.match_substring_regex(distinct, NUMBER).to_numpy(zero_copy_only=False)

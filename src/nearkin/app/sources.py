@@ -1,0 +1,207 @@
+"""CSV and Parquet files as streams of Arrow record batches.
+
+In Parquet a column of vectors, a list of numbers in every cell, counts as many columns of numbers: those of a column
+"embedding" are called "embedding[0]", "embedding[1]", ...
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute, parquet, types
+from pyarrow import csv as arrow_csv
+
+from .readers import TEXT, Source
+from .table import Progress, TableError, check_names, ignore, in_row, listed, reason, shown
+
+BLOCK_BYTES = 2**20  # of a CSV file, read at a time
+BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
+# What pandas takes as missing, so that tables keep their meaning.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+CELLS_PER_BATCH = 2**18  # of a Parquet file
+MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
+BUFFER = 2**16  # bytes for every column that is read
+
+csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
+
+
+class CsvFile(Source):
+    """A CSV file with a header line."""
+
+    untyped, n_rows = True, 0
+
+    def __init__(self, path: Path, progress: Progress = ignore) -> None:
+        self.path, self.text, self._progress = path, list[str](), progress
+        with self._refusals():
+            _, header = next(self._records(), (0, []))
+        if not header:
+            raise TableError(f"{path} is empty: it needs a header line that names the columns, and rows.")
+        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+            raise TableError(f"{path} seems to be separated by semicolons or tabs: save it comma-separated.")
+        self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as pandas calls them
+        check_names(f"{path}: the header line", self.names)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as batches of text."""
+        end, size = self.names[-1], self.path.stat().st_size
+        read, header, last = list(dict.fromkeys([*names, end])), 1, None
+        block_size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names))
+        cells = {"null_values": MISSING, "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
+        with self._refusals(), self.path.open("rb") as file:
+            for batch in arrow_csv.open_csv(
+                file,
+                arrow_csv.ReadOptions(column_names=self.names, block_size=block_size),
+                arrow_csv.ParseOptions(newlines_in_values=True),
+                arrow_csv.ConvertOptions(include_columns=read, **cells),
+            ):
+                self._progress(file.tell(), size)
+                rows, header = batch[header:], 0
+                if len(rows):
+                    yield rows
+                    last = rows[end][-1].as_py()
+            file.seek(max(0, size - 1000))
+            if last and "\n" in last and not file.read().rstrip(b"\r\n").endswith(b'"'):
+                raise TableError(f"{self.path}: broken CSV (a quote is never closed): mend it.")
+
+    def place(self, row: int) -> str:
+        """Return the line that a row ends on."""
+        line, _ = next(islice(self._records(), row + 1, None))  # the header is a record, too
+        return f"on line {line}"
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield every record that is not a blank line, and the line it ends on."""
+        with self.path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            yield from ((reader.line_num, record) for record in reader if record)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Turn what the readers raise into one line with the remedy."""
+        try:
+            yield
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+                raise TableError(f"{self.path} is not UTF-8 text: save it as CSV in the encoding UTF-8.") from error
+            ragged = (f" on line {line}" for line, record in self._records() if len(record) != len(self.names))
+            long = "a row is very long, or a quote never closed" if "straddl" in str(error) else reason(error)
+            what = f"broken CSV{next(ragged, '')} ({long})"
+            raise TableError(f"{self.path}: {what}: give every row as many fields as the header line.") from error
+
+
+class ParquetFile(Source):
+    """A Parquet file of plain columns and of vectors."""
+
+    untyped = False
+
+    def __init__(self, path: Path, progress: Progress = ignore) -> None:
+        self.path, self._progress = path, progress
+        with self._refusals():
+            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
+            schema, metadata = self._file.schema_arrow, self._file.metadata
+        check_names(path, schema.names)
+        kinds = {column.name: _kind(column.type) for column in schema}
+        strange = [f"{shown(name)} ({schema.field(name).type})" for name, kind in kinds.items() if not kind]
+        if strange or not kinds:
+            found = listed(strange, 5) or "a table without columns"
+            raise TableError(f"{path}: no numbers, text, dates or lists of numbers in {found}: change or drop these.")
+        self.group_sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        self.n_rows = metadata.num_rows
+        self.text = [name for name, kind in kinds.items() if kind == "text"]
+        self._widths = {name: self._width(name) for name, kind in kinds.items() if kind == "vector"}
+        columns = [(name, stored) for stored in schema.names for name in self._spread(stored)]
+        self._stored_in, self.names = dict(columns), [name for name, _ in columns]
+        check_names(path, self.names)
+
+    def batches(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+        """Yield the rows from `start` to `stop` as batches of 2^18 cells, or of 1,024 rows where these have more.
+
+        What is held in memory is a batch and a buffer for every column, whatever the sizes of the row groups. A group
+        of which some rows are needed is read from its beginning. A file that has fewer rows than `stop` is refused.
+        """
+        stop = self.n_rows if stop is None else stop
+        if self.n_rows < stop:
+            raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
+        stored = list(dict.fromkeys(self._stored_in[name] for name in names))
+        size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // sum(self._widths.get(name, 1) for name in stored))
+        ends = np.cumsum([0, *self.group_sizes]).tolist()
+        groups = [group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)]
+        at = ends[groups[0]] if groups else 0
+        with self._refusals():
+            for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
+                rows = batch[max(start - at, 0) : min(stop - at, len(batch))]
+                if len(rows):
+                    yield self._plain(rows, max(start, at)).select(list(names))
+                at += len(batch)
+                self._progress(at, self.n_rows)
+
+    def place(self, row: int) -> str:
+        """Return the number of a row."""
+        return in_row(row)
+
+    def _spread(self, stored: str) -> list[str]:
+        """Return the names of the columns that a stored column becomes; its own if it holds no vectors."""
+        return [f"{stored}[{place}]" for place in range(self._widths[stored])] if stored in self._widths else [stored]
+
+    def _width(self, name: str) -> int:
+        """Return how many numbers the vectors of a column hold, by its first; 0 in a file without rows."""
+        with self._refusals():
+            batches = self._file.iter_batches(64, columns=[name])
+            width = next((len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0)
+        if width == 0 < self.n_rows:
+            raise TableError(f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it.")
+        return width
+
+    def _plain(self, batch: Any, start: int) -> Any:
+        """Return a batch with columns of numbers, truth values and text; `start` is the number of its first row."""
+        columns: dict[str, Any] = {}
+        for stored, column in zip(batch.schema.names, batch.columns, strict=True):
+            if types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            if stored in self._widths:
+                self._require_width(stored, column, start)
+                columns |= {name: compute.list_element(column, j) for j, name in enumerate(self._spread(stored))}
+            elif types.is_decimal(column.type) or types.is_float16(column.type) or types.is_null(column.type):
+                columns[stored] = column.cast(pa.float64())
+            else:
+                columns[stored] = column.cast(TEXT) if stored in self.text else column
+                columns[stored].validate(full=True)  # text may not be UTF-8
+        return pa.record_batch(columns)
+
+    def _require_width(self, name: str, column: Any, start: int) -> None:
+        width = self._widths[name]
+        lengths = compute.list_value_length(column).fill_null(width).to_numpy()
+        if (lengths != width).any():
+            row = int((lengths != width).argmax())
+            found = f"begins with {width} numbers, but holds {lengths[row]} {in_row(start + row)}"
+            raise TableError(f"{self.path}: {shown(name)} {found}: give all rows as many.")
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Turn what pyarrow raises on damaged files into one line with the remedy."""
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise TableError(
+                f"{self.path} is no Parquet file, or damaged ({reason(error)}): write it again."
+            ) from error
+
+
+def _kind(kind: Any) -> str:
+    """Return what cells of a type are: "number", also for truth values, "text", "vector"; else an empty string."""
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return "vector" if types.is_integer(kind.value_type) or types.is_floating(kind.value_type) else ""
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if (types.is_primitive(kind) and not types.is_temporal(kind)) or types.is_decimal(kind) or types.is_null(kind):
+        return "number"
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return "text" if is_text or types.is_temporal(kind) else ""
