@@ -65,7 +65,13 @@ def test_bundled(folder, name, target):
 
 @pytest.mark.parametrize(("target", "groups"), [("species", None), (None, "plant")])
 def test_bundled_sets_have_their_own_classes(folder, target, groups):
-    refused(read_table, "iris", target, groups, says=["iris is a bundled set", "leave --target and --groups out"])
+    refused(
+        read_table,
+        "iris",
+        target,
+        groups,
+        says=["iris is a bundled set", "leave --target, --groups"],
+    )
 
 
 def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(folder):
@@ -185,10 +191,6 @@ def test_integers_that_differ_only_beyond_double_precision_are_constant(csv):
     assert csv("x,number,kind\n" + rows).notes == ["ignored, constant: number"]
 
 
-def test_a_quoted_empty_record_is_a_missing_value(csv):
-    refused(csv, 'x,kind\n1,a\n2,b\n3,a\n4,b\n""\n', says=["missing values", "on line 6"])
-
-
 def test_booleans_are_numbers(csv):
     table = csv("wet,kind\nTrue,a\nFalse,b\nFalse,a\nTrue,b\n")
     np.testing.assert_array_equal(table.X, [[1], [0], [0], [1]])
@@ -220,27 +222,27 @@ def test_long_notes_are_cut(csv):
 ROWS = "1,a\n2,b\n3,a\n4,b\n"
 BROKEN = {
     "empty": ("", "t.csv is empty: it needs a header line"),
-    "blank": ("\n \n", "t.csv is empty"),
-    "header only": ("size,kind\n", "has 0 rows below its header: give rows"),
-    "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows to hold any out", "give at least 4"]),
-    "semicolons": ("size;kind\n" + ROWS.replace(",", ";"), "separated by semicolons: save it comma-separated"),
+    "blank": ("\n\n", "t.csv is empty"),
+    "header only": ("size,kind\n", "has 0 rows: give rows"),
+    "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows, give at least 4"]),
+    "semicolons": ("size;kind\n" + ROWS.replace(",", ";"), "separated by semicolons or tabs: save it comma-separated"),
     "decimal commas": ("size;kind\n1,5;a\n", "separated by semicolons"),
-    "tabs": ("size\tkind\n" + ROWS.replace(",", "\t"), "separated by tabs: save it comma-separated"),
+    "tabs": ("size\tkind\n" + ROWS.replace(",", "\t"), "separated by semicolons or tabs: save it comma-separated"),
     "Latin-1": ("größe,kind\n1,a\n".encode("latin-1"), "not UTF-8 text: save it as CSV in the encoding UTF-8"),
     "Latin-1 below": (f"size,kind\n{ROWS}5,ä\n".encode("latin-1"), "not UTF-8 text"),
     "UTF-16": (f"size,kind\n{ROWS}".encode("utf-16"), "not UTF-8 text"),
-    "a long row": ("size,kind\n1,a\n2,b,3\n", ["broken CSV (Expected 2 fields in line 3, saw 3): mend it", "quote"]),
-    "all rows long": ("size,kind\n1,a,3\n2,b,3\n", ["more fields than the header line", "name every column"]),
-    "open quote": ('size,kind\n1,"a\n2,b\n', ["broken CSV (EOF inside string", "mend it"]),
-    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "broken CSV (field larger than field limit"),
+    "a long row": ("size,kind\n1,a\n2,b,3\n", ["broken CSV on line 3 (", "as many fields as the header"]),
+    "all rows long": ("size,kind\n1,a,3\n2,b,3\n", "broken CSV on line 2 ("),
+    "open quote": ('size,kind\n1,"a\n2,b\n', ["broken CSV (a quote is never closed)", "mend it"]),
+    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text of 200000 characters"),
     "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column a name of its own"]),
     "no features": ("kind\na\nb\na\nb\n", ["no feature columns are left", "add columns whose values vary"]),
     "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns are left"),
     "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did you mean 'kinds'?)", "--target one of 'size', 'kinds'"]),
     "many columns": (",".join(f"c{i}" for i in range(12)) + "\n", "'c8', 'c9' and 2 more"),
-    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["compare ranks classifiers", "target must be classes"]),
-    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "target must be classes"),
-    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "at least two classes"]),
+    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, no classes", "give --task regression"]),
+    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, no classes"),
+    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
     "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the class 'b', 'c'", "merge it with another class"]),
     "missing": (
         "a,b,c,d,e,f,kind\n1,,1,1,1,1,x\n\n1,,,,,,\n",
@@ -248,7 +250,7 @@ BROKEN = {
          "fill them or drop these rows first"],
     ),
     "missing label": ("size,kind\n1,a\n2,NA\n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
-    "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind'"),
+    "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", ["broken CSV on line 3 (", "Expected 2 columns, got 1"]),
     "gaps all over": ("size,kind\n,a\n2,\n3,a\n4,b\n", ["missing values", "in 'size' (1), first on line 2"]),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\n,b\n', ["'size' (1)", "first on line 7"]),
     "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
@@ -267,7 +269,7 @@ def test_target_is_required(csv):
 
 
 def test_target_and_groups_differ(csv):
-    refused(csv, FLOWERS, "species", "species", says=["both name the column 'species'", "give two columns"])
+    refused(csv, FLOWERS, "species", "species", says=["both name 'species'", "give two columns"])
 
 
 def test_unknown_groups(csv):
@@ -280,12 +282,12 @@ def test_missing_groups(csv):
 
 def test_two_groups(csv):
     text = "size,place,kind\n1,p,a\n2,q,b\n3,p,a\n4,q,b\n"
-    refused(csv, text, groups="place", says=["'place' holds 2 groups", "give at least 3"])
+    refused(csv, text, groups="place", says=["'place' holds 2 groups: give at least 3"])
 
 
 def test_too_many_values(csv):
     rows = "".join(f"v{row // 2},w{row % 3},{row % 2}\n" for row in range(2 * MAX_ONE_HOT))
-    says = [f"hold {MAX_ONE_HOT + 3} different values, {MAX_ONE_HOT} of them 'word'", "drop that column or merge its"]
+    says = [f"hold {MAX_ONE_HOT + 3} different values, most of them 'word'", "drop it, or merge rare values"]
     refused(csv, "word,letter,kind\n" + rows, says=says)
 
 
@@ -352,39 +354,39 @@ NOT_FINITE = np.array([[1, np.nan], [2, 3], [np.inf, np.nan], [4, 5]])
 BROKEN_NPZ = {
     "no labels": ({"X": X, "labels": Y}, ["has no 'y'", "give --target one of 'X', 'labels'"]),
     "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or 'data', 'indices', 'indptr'", "has 'y', 'data'"]),
-    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["X has the shape (4,)", "reshape it to (rows, columns)"]),
-    "images": ({"X": np.zeros((4, 2, 2)), "y": Y}, "X has the shape (4, 2, 2)"),
-    "strings": ({"X": X.astype(str), "y": Y}, ["'X' holds <U32, not numbers", "encode it"]),
-    "complex": ({"X": X + 1j, "y": Y}, "'X' holds complex128"),
-    "lengths": ({"X": X, "y": Y[:3]}, ["'y' has the shape (3,), X has 4 rows", "one label a row"]),
-    "label matrix": ({"X": X, "y": X}, "'y' has the shape (4, 2)"),
-    "bytes": ({"X": X, "y": Y.astype("S")}, ["'y' holds |S1", "save strings or integers"]),
-    "objects": ({"X": X, "y": Y.astype(object)}, ["'y' is no plain array", "Object arrays", "strings, not objects"]),
-    "object X": ({"X": X.astype(object), "y": Y}, "'X' is no plain array"),
+    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["'X' holds 'float64' of the shape (4,)", "save rows of numbers"]),
+    "images": ({"X": np.zeros((4, 2, 2)), "y": Y}, "of the shape (4, 2, 2)"),
+    "strings": ({"X": X.astype(str), "y": Y}, ["'X' holds '<U32'", "save rows of numbers"]),
+    "complex": ({"X": X + 1j, "y": Y}, "'X' holds 'complex128'"),
+    "lengths": ({"X": X, "y": Y[:3]}, ["'y' holds '<U1' of the shape (3,)", "for each of 4 rows"]),
+    "label matrix": ({"X": X, "y": X}, "'y' holds 'float64' of the shape (4, 2)"),
+    "bytes": ({"X": X, "y": Y.astype("S")}, ["'y' holds '|S1'", "save a string or number"]),
+    "objects": ({"X": X, "y": Y.astype(object)}, ["no NPZ archive", "Object arrays"]),
+    "object X": ({"X": X.astype(object), "y": Y}, "no NPZ archive of plain arrays"),
     "not finite": (
         {"X": NOT_FINITE, "y": Y},
-        ["'column 0' (1), 'column 1' (2), first in row 0 (counted from 0)", "fill them or drop"],
+        ["missing values", "'column 1' (2), first in row 0 (counted from 0)", "fill them or drop"],
     ),
     "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in 'y': too few"),
     "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, ["infinite values in 'y' (1)", "in row 2"]),
-    "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "target must be classes"),
+    "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "holds real numbers, no classes"),
     "one class": ({"X": X, "y": np.zeros(4)}, "holds one class, 0"),
     "a single row": ({"X": X, "y": [1, 1, 1, 2]}, "has the class 2"),
     "few rows": ({"X": X[:2], "y": Y[:2]}, "has 2 rows: too few"),
     "constant": ({"X": np.ones((4, 2)), "y": Y}, "no feature columns are left"),
     "no columns": ({"X": np.ones((4, 0)), "y": Y}, "no feature columns are left"),
-    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, ["'feature_names' has the shape (1,)", "one string a column"]),
-    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "the type int64"),
+    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, "'feature_names' holds '<U1' of the shape (1,)"),
+    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "'feature_names' holds 'int64'"),
     "sparse NaN": (
         S_PARTS | {"data": np.where(np.arange(S.nnz) == S.indptr[3], np.nan, 1), "y": S_Y},
-        "missing or infinite values in 'data' (1), first in row 3 (counted from 0)",
+        "in 'data' (1), first in row 3 (counted from 0)",
     ),
-    "sparse strings": (S_PARTS | {"data": S.data.astype(str), "y": S_Y}, "'data' holds <U32, not numbers"),
-    "sparse lengths": (S_PARTS | {"y": S_Y[:5]}, "X has 6 rows"),
-    "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, ["form no matrix", "save those of a csr_array"]),
+    "sparse strings": (S_PARTS | {"data": S.data.astype(str), "y": S_Y}, "'data' holds '<U32'"),
+    "sparse lengths": (S_PARTS | {"y": S_Y[:5]}, "each of 6 rows"),
+    "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, "form no matrix"),
     "sparse bounds": (S_PARTS | {"shape": [6, 2], "y": S_Y}, "form no matrix"),
     "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "form no matrix"),
-    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["'bsr' is not supported", "save X.tocsr()"]),
+    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["form no matrix", "save those of a csr_array"]),
     "sparse constant": (S_PARTS | {"data": 0 * S.data, "y": S_Y}, "no feature columns are left"),
     "sparse, no columns": (
         {"data": [], "indices": np.zeros(0, int), "indptr": np.zeros(7, int), "shape": [6, 0], "y": S_Y},
@@ -401,21 +403,21 @@ def test_broken_npz(npz, case):
 
 def test_npz_groups(npz):
     refused(npz, groups="place", X=X, y=Y, says=["has no 'place'", "give --groups one of 'X', 'y'"])
-    refused(npz, groups="place", X=X, y=Y, place=[1, 2], says="'place' has the shape (2,)")
+    refused(npz, groups="place", X=X, y=Y, place=[1, 2], says="'place' holds 'int64' of the shape (2,)")
     refused(npz, groups="place", X=X, y=Y, place=[1, 1, 2, 2], says="'place' holds 2 groups")
 
 
 def test_not_an_npz(folder):
     for content in (b"", b"length,width\n", b"\x93NUMPY\x01\x00"):
         (folder / "t.npz").write_bytes(content)
-        refused(read_table, "t.npz", says=["t.npz is not an NPZ archive", "numpy.savez"])
+        refused(read_table, "t.npz", says=["t.npz is no NPZ archive", "numpy.savez"])
 
 
 def test_zip_of_something_else(folder):
     with zipfile.ZipFile("t.npz", "w") as archive:
         archive.writestr("X", "1,2")
         archive.writestr("y", "1")
-    refused(read_table, "t.npz", says=["'X' is no array", "numpy.savez"])
+    refused(read_table, "t.npz", says=["no NPZ archive", "numpy.savez"])
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -424,10 +426,10 @@ def test_damaged_npz(folder, save):
     content = bytearray((folder / "t.npz").read_bytes())
     content[400:3000] = bytes(2600)
     (folder / "t.npz").write_bytes(content)
-    refused(read_table, "t.npz", says=["t.npz is damaged", "write it again"])
+    refused(read_table, "t.npz", says=["damaged", "write it again"])
 
 
 def test_cut_npz(folder):
     np.savez("t.npz", X=X, y=Y)
     (folder / "t.npz").write_bytes((folder / "t.npz").read_bytes()[:300])
-    refused(read_table, "t.npz", says="t.npz is not an NPZ archive")
+    refused(read_table, "t.npz", says="t.npz is no NPZ archive")

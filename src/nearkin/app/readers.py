@@ -171,7 +171,9 @@ def _label_values(column: Any, untyped: bool) -> np.ndarray:
             exact = np.array([int(text) for text in column.dictionary.to_pylist()])
             values = exact if exact.dtype.kind in "iu" else values
     if column.null_count:
-        values = np.append(values, np.nan) if values.dtype.kind == "f" else np.append(values.astype(object), None)
+        values = (
+            np.append(values, np.nan) if values.dtype.kind == "f" else np.array([*values.tolist(), None], dtype=object)
+        )
     return values[column.indices.fill_null(-1).to_numpy()]
 
 

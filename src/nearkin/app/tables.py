@@ -24,7 +24,19 @@ from .encoder import ColumnEncoder, learn_encoder
 from .npz_file import NpzFile
 from .readers import Columns, Names
 from .sources import CsvFile, ParquetFile
-from .table import Progress, Table, TableError, check_length, find_name, ignore, in_row, listed, quoted, shown
+from .table import (
+    Progress,
+    Table,
+    TableError,
+    check_length,
+    find_name,
+    ignore,
+    in_row,
+    listed,
+    quoted,
+    require_names,
+    shown,
+)
 
 __all__ = ["Table", "TableError", "read_rows", "read_table"]
 
@@ -105,9 +117,10 @@ class BundledSet:
         self.path = Path(name)
 
     def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
-        """Return all columns."""
+        """Return all columns, `needed` among them."""
         dataset = load(self.path.name)
         names = list(dataset.feature_names)
+        require_names(self.path, names, needed or [])
         return Columns(self.path, in_row, names, dataset.X, names, {}, {"target": dataset.y})
 
 
