@@ -62,7 +62,7 @@ def test_options(here, capsys):
         (["table.csv", "--target", "kind", "--picture", "no/where.png"], "choose another place with --picture"),
         (
             ["table.csv", "--target", "kind", "--groups", "unit"],
-            "'unit' holds 1 groups, too few to hold some out: give at least 3",
+            "'unit' holds 1 groups: give at least 3",
         ),
     ],
 )
