@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -10,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import nearkin
-from nearkin import DNE, LPP, NMMP
+from nearkin import DNE, LPP, NMMP, estimators
 from nearkin.evaluation import RAW, Method, compare, default_methods
 from nearkin.evaluation.protocol import Protocol
 from nearkin.evaluation.task import CLASSIFICATION
@@ -184,6 +186,26 @@ class TestProtocol:
         elsewhere |= {"LaplacianEigenmaps", "TDLClassifier"}  # TDL stands for both
         elsewhere |= {"DiscriminativeProjectionsClassifier", "DiscriminativeProjectionsRegressor"}
         assert set(nearkin.__all__) - elsewhere <= compared
+
+    def test_a_class_says_how_it_is_compared(self, monkeypatch):
+        """A new method touches its own file and the exports, and no list of methods."""
+
+        class Toy(DNE):
+            compared_as: ClassVar[dict] = {
+                "toy": {"params": {"n_neighbors": 2}, "nested": False, "regression": {"n_neighbors": 3}},
+                "toy of few labels": {"growth": 1, "unlabelled": True, "semi_supervised": True},
+            }
+
+        monkeypatch.setattr(estimators, "Toy", Toy, raising=False)
+        monkeypatch.setattr(estimators, "__all__", [*estimators.__all__, "Toy"])
+        toy = default_methods()[-1]
+        assert (toy.name, toy.estimator.n_neighbors, toy.nested, toy.unlabelled) == ("toy", 2, False, False)
+        assert default_methods("regression")[-1].estimator.n_neighbors == 3
+        added = default_methods(semi_supervised=True)[-1]
+        assert (added.name, added.growth, added.unlabelled) == ("toy of few labels", 1, True)
+        Toy.compared_as["toy"]["neested"] = True
+        with pytest.raises(TypeError, match="neested"):
+            default_methods()
 
     def test_a_method_of_ones_own(self):
         X, y = hidden()

@@ -1,11 +1,12 @@
 """How numbers are printed, and how the document keeps what a run did not renew."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from reproductions import EXPERIMENTS, Data, Run
+from reproductions import EXPERIMENTS, Data, Run, document
 from reproductions.document import heading, renewed
 from reproductions.experiment import Printed, gap, mean_std, paired, table, verdict
 
@@ -62,6 +63,14 @@ def test_experiments_are_named_after_paper_and_thing():
         assert experiment.title
         assert experiment.settings
         assert not any(isinstance(setting, tuple) or len(setting) < 10 for setting in experiment.settings)
+
+
+def test_they_use_public_names_only():
+    for path in Path(document.__file__).parent.glob("*.py"):
+        imported = re.findall(r"^ *(?:from|import) (nearkin\S*)(?: import (.*))?", path.read_text(), re.MULTILINE)
+        for module, names in imported:
+            assert not re.search(r"(^|[., ])_(?!_)", f"{module} {names}"), f"{path.name}: {module} {names}"
+            assert module != "nearkin.app"
 
 
 def test_first_splits_do_not_depend_on_their_number(tmp_path):
