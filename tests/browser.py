@@ -32,7 +32,7 @@ def find_chromium():
 
 
 class Browser:
-    """A page of a fresh browser; `console` and `requests` hold what it said and what it asked the network for."""
+    """A page of a fresh browser; `console` and `requests` hold its messages and its requests to the network."""
 
     def __init__(self):
         self._home = tempfile.TemporaryDirectory(prefix="chromium-")

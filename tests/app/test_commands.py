@@ -152,7 +152,7 @@ def test_inspect(here, capsys):
     assert "Held out: 3-NN right in" in out
     assert f"30 features to {model.n_components} coordinates, {30 / model.n_components:.1f} times smaller" in out
     table = out.partition("ignored)\n")[2].splitlines()
-    assert "colour=red" in "".join(table[:4])  # what tells the dogs
+    assert "colour=red" in "".join(table[:4])  # what separates the dogs
     assert "... 10 more" in table[10]
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 

@@ -182,7 +182,7 @@ def test_numbers_in_a_browser(browser, page_of_numbers, width, dark):
 
 
 @needs_chromium
-def test_numbers_are_told_beside_their_neighbours(browser, page_of_numbers):
+def test_numbers_are_shown_beside_their_neighbours(browser, page_of_numbers):
     browser.open(page_of_numbers, width=1440)
     maps = data_of(page_of_numbers)["maps"]
     for number, shown in enumerate(maps):
@@ -194,8 +194,8 @@ def test_numbers_are_told_beside_their_neighbours(browser, page_of_numbers):
         np.testing.assert_allclose(browser.evaluate("[...document.querySelector('#map').data[0].y]"), heights)
         for value in [shown["answer"][0], *shown["near"][0]]:  # the text of the map before may still be there
             hover = "Plotly.Fx.hover('map', [{curveNumber: 0, pointNumber: 0}])"
-            told = "document.querySelector('#map .hovertext')?.textContent"
-            browser.wait_for(f"({hover}, {told}?.includes({json.dumps(f': {value:.6g}')}))")
+            shown_text = "document.querySelector('#map .hovertext')?.textContent"
+            browser.wait_for(f"({hover}, {shown_text}?.includes({json.dumps(f': {value:.6g}')}))")
     assert EVIL[:20] in browser.evaluate("document.querySelector('#map .infolayer').textContent")
     assert browser.console == []
 

@@ -38,7 +38,14 @@ INTERRUPTED = 130
 
 def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Rank the methods on a table or a folder; write a picture, and on request a report and the winner."""
-    source = TableComparison(options) if options.dask is None else _folder_comparison(options)
+    source: Any
+    if options.dask is None:
+        source = TableComparison(options)
+    else:
+        from .. import dask  # noqa: F401 - where it is missing, the error names the extra
+        from .folder_comparison import FolderComparison
+
+        source = FolderComparison(options)
     picture = check_writable(options.picture or f"{source.name}-nearkin.png", [".png"], "--picture")
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
@@ -67,13 +74,6 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
             written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
     console.remark(written, quiet=options.quiet, stderr=False)
     return DONE
-
-
-def _folder_comparison(options: argparse.Namespace) -> Any:
-    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-    from .folder_comparison import FolderComparison
-
-    return FolderComparison(options)
 
 
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:

@@ -37,6 +37,7 @@ from .table import Table
 MAX_POINTS = 1000
 MAX_CONFUSION = 40
 MAX_LABEL = 40
+NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}  # JSON that ends no script element
 
 Curves = dict[str, dict[int, np.ndarray]]
 
@@ -82,7 +83,7 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
             for name, value in _settings(comparison, table, command).items()
         ),
         "spectrum_hidden": "hidden" if data["spectrum"] is None else "",
-        "data": _json(data),
+        "data": json.dumps(data, separators=(",", ":")).translate(NO_MARKUP),
         "plotly": get_plotlyjs(),
         "style": (page / "page.css").read_text(),
         "script": (page / "page.js").read_text(),
@@ -117,7 +118,11 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> d
 def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any]:
     """Return what the pictures show; scores as they are written, but finer."""
     words, learned = WORDING[table.task], [result for result in comparison.results if result.name != RAW]
-    labels, answers = _answers(table)
+    labels, answers = None, table.y
+    if table.task == CLASSIFICATION.name:  # the place of every row's class, -1 for none
+        classes, codes = np.unique(table.labels, return_inverse=True)
+        labels, answers = [_text(label) for label in classes.tolist()], np.full(len(table.y), -1)
+        answers[table.labelled] = codes
 
     def scaled(score: Any) -> Any:
         return np.round(words.factor * np.asarray(score), words.decimals + 2).tolist()
@@ -151,15 +156,6 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
         "confusion": None if labels is None else _confusion(comparison, table, labels),
         "spectrum": _spectrum(comparison, table),
     }
-
-
-def _answers(table: Table) -> tuple[list[str] | None, np.ndarray]:
-    """Return the names of the classes, and every row's by its place there (none: -1); or None and the numbers."""
-    if table.task != CLASSIFICATION.name:
-        return None, table.y
-    codes = np.full(len(table.y), -1)
-    classes, codes[table.labelled] = np.unique(table.labels, return_inverse=True)
-    return [_text(label) for label in classes.tolist()], codes
 
 
 def _map(
@@ -241,10 +237,3 @@ def _text(value: Any) -> str:
     """Return a name that is short enough for a legend."""
     text = str(value)
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
-
-
-def _json(data: Any) -> str:
-    """Return JSON that ends no script element."""
-    return (
-        json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    )
