@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -46,11 +45,6 @@ def relative_to(origin: np.ndarray | None, X: Any) -> Any:
         return X
     X = X.toarray() if issparse(X) else X
     return (X - origin).astype(X.dtype, copy=False)
-
-
-def namespace(array: Any) -> Any:
-    """Return the library that `array` belongs to, NumPy or torch: what both name alike is called from there."""
-    return sys.modules["torch"] if type(array).__module__.partition(".")[0] == "torch" else np
 
 
 def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[slice]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -46,21 +46,3 @@ def n_threads() -> int:
 def _controller() -> ThreadpoolController:
     """Return the libraries that have threads; to look for them takes milliseconds."""
     return ThreadpoolController()
-
-
-Value = tuple[float, Any]
-
-
-def in_threads(part: Callable[[Any], Value], items: Sequence[Any], work: int, *, one: bool = False) -> Value:
-    """To be replaced by `parallel_map`: the sum of `part` over shares of the items."""
-    if one:
-        return part(items)
-    threads = 1 if work < FEW_ENTRIES or len(items) < 2 else n_threads()
-    with _controller().limit(limits=1, user_api="blas"):
-        if threads == 1:
-            return part(items)
-        with ThreadPoolExecutor(threads) as executor:
-            values, gradients = zip(
-                *executor.map(part, [items[start::threads] for start in range(threads)]), strict=True
-            )
-    return sum(values), sum(gradients)
