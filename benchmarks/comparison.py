@@ -325,19 +325,19 @@ def ranking_text(found: dict[str, Any], folder: Path) -> str:
     parts = [
         "## The ranking",
         f"3-NN on ten held-out folds of {len(found)} sets; at most {MOST_ROWS} rows of each. The dimension is chosen "
-        "on folds of the training rows (DNE: its k, too). Tables are standardized, images and text are not. Text is "
-        f"the {LSA} leading LSA vectors of TF-IDF, at unit length.",
+        "on folds of the training rows (for DNE, k as well). Tables are standardized, images and text are not. Text "
+        f"is represented by the {LSA} leading LSA components of TF-IDF, at unit length.",
         table(
-            ["method", "mean rank", "mean %", "over raw", "worst over raw", "best of all on", "median fit, s",
+            ["method", "mean rank", "mean %", "over raw", "worst over raw", "best on", "median fit, s",
              "n_components=None instead"],
             overall,
         ),
-        f"Friedman's test that all are alike: p = {p:.1g}. Methods under one bar do not differ at 5 % (Nemenyi); "
-        f"with {len(found)} sets it takes a difference of {difference:.1f} ranks.",
+        f"Friedman's test of equal ranks: p = {p:.1g}. Methods joined by a bar do not differ significantly at 5 % "
+        f"(Nemenyi); with {len(found)} sets the critical difference is {difference:.1f} ranks.",
         "![Mean ranks of the methods with the critical difference](images/critical_difference.png)",
         "By kind of data, mean %:",
         table(["method", *kinds], by_kind),
-        "Every set (rows x features, classes): % (median dimension), the best in bold.",
+        "Each set (rows x features, classes): % (median dimension), the best in bold.",
         table(["set", *(names[i] for i in order)], every),
     ]  # fmt: skip
     if missing:
@@ -362,9 +362,9 @@ def defaults_text(found: dict[str, Any]) -> str:
         rows.append([method, *bold])
     return "\n\n".join(
         [
-            "## How many dimensions, if nobody says",
-            f"Mean points over raw k-NN on the same five folds of {len(found)} sets (and on the worst), where a "
-            "rule names the dimension: p features, or as many as there are directions.",
+            "## The default number of dimensions",
+            f"Difference to raw k-NN in points on the same five folds of {len(found)} sets, mean (and worst set), if a "
+            "rule sets the dimension; p is the number of features, and fewer directions are used if fewer exist.",
             table(["method", *RULES], rows),
         ]
     )
@@ -376,9 +376,10 @@ def shrinking_text(found: dict[str, Any]) -> str:
         return ""
     parts = [
         "## Smaller vectors for search",
-        "Vectors at a sixth and a twelfth of their dimension, learned from three quarters of the rows (at most 6,000). "
-        "3-NN: the training rows vote for the held-out ones. Precision: the share of the same class among the 10 "
-        'nearest, of held-out rows among themselves. "first ones": the leading features, as LSA vectors are cut.',
+        "Vectors of a sixth and a twelfth of the original dimension; the maps are fitted to three quarters of the rows "
+        "(at most 6,000). 3-NN: accuracy on the held-out rows, which the training rows classify. Precision: the share of "
+        'the same class among the 10 nearest of the held-out rows. "first ones": the leading features alone, as LSA '
+        "vectors are truncated.",
     ]
     for name, one in found.items():
         p = one["features"]
@@ -397,9 +398,9 @@ def shrinking_text(found: dict[str, Any]) -> str:
 
 
 HEAD = """\
-# Which method when
+# A study of the methods on 18 data sets
 
-Written by a command, nothing by hand:
+Written by this command:
 
     NEARKIN_DATA=folder python benchmarks/comparison.py ranking defaults shrinking --document docs/comparison.md"""
 

@@ -80,7 +80,7 @@ def all_of_mnist(arguments: argparse.Namespace) -> None:
     print(
         f"\n{len(X)} MNIST rows to learn from, PCA({arguments.dimensions}), 3-NN errors on {len(X_test)} test rows:\n"
     )
-    print("| images | raw pixels | PCA | `LMNN()` after it | seconds to learn it | iterations | loss, start and end |")
+    print("| images | raw pixels | PCA | PCA and `LMNN()` | seconds to fit LMNN | iterations | loss, start and end |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
 
     def error(Z: np.ndarray, Z_test: np.ndarray) -> str:

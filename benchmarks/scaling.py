@@ -4,8 +4,8 @@
 
 The rows are those of million.py. `cost` times both searches of DNE and its scatter at 20,000, 60,000 and 200,000 rows,
 also with lists that are longer and fewer, as of more rows; it fits one constant for every kind of work (least squares
-of relative errors) and checks them at 600,000 rows. `anchors` learns DNE from a sample of the rows, and from the
-neighbours that a sample has among all rows. The document's parts between the marks are renewed, and its pictures.
+of relative errors) and checks them at 600,000 rows. `anchors` fits DNE to a sample of the rows, and to the
+neighbours of a sample among all rows. The parts of the document between the marks, and its pictures, are replaced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from nearkin.scatter import scatter
 from nearkin.spectral import trace_difference
 
 SIZES, CHECK, BEYOND = (20_000, 60_000, 200_000), 600_000, (10**6, 10**7, 10**8, 10**9)
-KINDS = ("project: flop", "file: flop", "bring together: byte", "compare: pair", "rank: byte", "add up: flop")
+KINDS = ("project: flop", "assign: flop", "gather: byte", "compare: pair", "rank: byte", "scatter: flop")
 DIRECTIONS, LONGER = 64, 4
 ANCHORED_ROWS, SAMPLES, DRAWS = 100_000, (1_000, 3_000, 10_000, 30_000, 100_000), 3
 
@@ -51,27 +51,27 @@ def n_lists(n: float) -> float:
     return LISTS_TOGETHER * n**0.5
 
 
-def compared(n: float, kin: bool, longer: int) -> tuple[float, float]:
-    """Return how many rows ask together, and how many candidates they are compared with."""
+def compared(n: float, same: bool, longer: int) -> tuple[float, float]:
+    """Return how many rows are searched together, and with how many candidates they are compared."""
     of_class = n / CLASSES
-    if kin and of_class <= BRUTE_CLASS:
+    if same and of_class <= BRUTE_CLASS:
         return min(TOGETHER, of_class), of_class
     of_list = n / n_lists(n)
-    return min(TOGETHER, of_list * longer), min(of_class if kin else n - of_class, PROBES_TOGETHER * of_list)
+    return min(TOGETHER, of_list * longer), min(of_class if same else n - of_class, PROBES_TOGETHER * of_list)
 
 
-def search_work(n: float, k: int, *, kin: bool, first: bool, longer: int = 1) -> np.ndarray:
-    """Return the work of a search by kind; the first one projects (kin) or files (strangers) the rows.
+def search_work(n: float, k: int, *, same: bool, first: bool, longer: int = 1) -> np.ndarray:
+    """Return the work of a search by kind; the first one projects (same class) or assigns (other classes) the rows.
 
-    Lists are so many times as long as usual, and so many times fewer are looked through.
+    Lists are so many times as long as usual, and so many times fewer are searched.
     """
-    projected = 2 * n * FEATURES * PROJECTED_TO if first and kin else 0
+    projected = 2 * n * FEATURES * PROJECTED_TO if first and same else 0
     of_class = n_lists(n) / CLASSES / longer
     centres = of_class if of_class <= ONE_ROUND else 2 * of_class**0.5
-    filed = 2 * n * PROJECTED_TO * centres if first and not kin else 0
-    together, candidates = compared(n, kin, longer)
+    assigned = 2 * n * PROJECTED_TO * centres if first and not same else 0
+    together, candidates = compared(n, same, longer)
     gathered = 4 * n / together * candidates * PROJECTED_TO
-    return np.array([projected, filed, gathered, n * candidates, 4 * n * int(n_ranked(0, k)) * FEATURES, 0])
+    return np.array([projected, assigned, gathered, n * candidates, 4 * n * int(n_ranked(0, k)) * FEATURES, 0])
 
 
 def scatter_work(n: float) -> np.ndarray:
@@ -80,7 +80,7 @@ def scatter_work(n: float) -> np.ndarray:
 
 def fit_work(n: float) -> np.ndarray:
     """Return the work of DNE with k = 1."""
-    return sum(search_work(n, 1, kin=kin, first=True) for kin in (True, False)) + scatter_work(n)
+    return sum(search_work(n, 1, same=same, first=True) for same in (True, False)) + scatter_work(n)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -93,27 +93,28 @@ def measured(n: int, k: Iterable[int], longer: Iterable[int]) -> list[tuple[str,
     """Return what was done with n rows, its work, and its seconds: the fewer of two runs."""
     X, y = drawn(n, 1)
     questions = {True: nearest_same_class, False: nearest_other_class}
-    told: dict[str, tuple[str, np.ndarray, float]] = {}
+    timings: dict[str, tuple[str, np.ndarray, float]] = {}
 
-    def tell(name: str, work: np.ndarray, run: Callable[[], Any]) -> None:
+    def record(name: str, work: np.ndarray, run: Callable[[], Any]) -> None:
         seconds, _ = timed(run)
-        told[name] = (name, work, min(seconds, told.get(name, (name, work, seconds))[-1]))
+        timings[name] = (name, work, min(seconds, timings.get(name, (name, work, seconds))[-1]))
 
     L = laplacian(union(binary(nearest_same_class(X[:, :8], y, 1, searcher("approximate", n)))))
     for _, times in product(range(2), longer):
         search = searcher(ApproximateSearch(int(n_lists(n)) // times, PROBES_TOGETHER // times), n)
-        for each, (kin, question) in product(k, questions.items()):
-            name = f"{'kin' if kin else 'strangers'}, k = {each}" + f", lists {times} times as long" * (times > 1)
-            work = search_work(n, each, kin=kin, first=each == min(k), longer=times)
-            tell(name, work, lambda: question(X, y, each, search))  # noqa: B023
-        tell("scatter", scatter_work(n), lambda: scatter(X, L))
-    return list(told.values())
+        for each, (same, question) in product(k, questions.items()):
+            name = f"{'same class' if same else 'other classes'}, k = {each}"
+            name += f", lists {times} times as long" * (times > 1)
+            work = search_work(n, each, same=same, first=each == min(k), longer=times)
+            record(name, work, lambda: question(X, y, each, search))  # noqa: B023
+        record("scatter", scatter_work(n), lambda: scatter(X, L))
+    return list(timings.values())
 
 
 def cost(folder: Path) -> str:
     """Return the section on the constants."""
-    told = {n: measured(n, (1, 10), (1, LONGER)) for n in SIZES}
-    work, seconds = (np.array([one[i] for found in told.values() for one in found]) for i in (1, 2))
+    timings = {n: measured(n, (1, 10), (1, LONGER)) for n in SIZES}
+    work, seconds = (np.array([one[i] for found in timings.values() for one in found]) for i in (1, 2))
     constants, _ = nnls(work / seconds[:, None], np.ones(len(seconds)))
     cores = n_threads()
     lines = [f"| work | on {cores} cores |", "|---|---|"]
@@ -121,14 +122,14 @@ def cost(folder: Path) -> str:
     lines += ["", f"| {CHECK:,} rows | predicted, s | measured, s |", "|---|---|---|"]
     for name, needed, took in measured(CHECK, (1,), (1,)):
         lines.append(f"| {name} | {needed @ constants:.0f} | {took:.0f} |")
-        told.setdefault(CHECK, []).append((name, needed, took))
+        timings.setdefault(CHECK, []).append((name, needed, took))
     X, y = drawn(CHECK, 1)
     took = min(timed(lambda: DNE(DIRECTIONS, search="approximate").fit(X, y))[0] for _ in range(2))
     lines.append(f"| DNE, the whole fit | {fit_work(CHECK) @ constants:.0f} | {took:.0f} |")
     lines += ["", f"| DNE, rows | hours on {cores} cores | memory beside the rows, GB |", "|---|---|---|"]
     for n in (CHECK, *BEYOND):
         lines.append(f"| {n:,} | {fit_work(n) @ constants / 3600:,.2f} | {memory(n) / 1e9:,.1f} |")
-    draw_cost(told, constants, folder / "cost.png", cores)
+    draw_cost(timings, constants, folder / "cost.png", cores)
     return "\n".join(lines)
 
 
@@ -137,13 +138,13 @@ def memory(n: float) -> float:
     return n * (8 * PROJECTED_TO + 300)
 
 
-def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path, cores: int) -> None:
+def draw_cost(timings: dict[int, Any], constants: np.ndarray, path: Path, cores: int) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     n = np.geomspace(min(SIZES), max(BEYOND), 60)
     for at, kind in enumerate(KINDS):
         axes.plot(n, [fit_work(each)[at] * constants[at] for each in n], lw=1, label=kind.partition(":")[0])
     axes.plot(n, [fit_work(each) @ constants for each in n], "k", lw=2, label="DNE in all")
-    for size, found in told.items():
+    for size, found in timings.items():
         took = sum(seconds for name, _, seconds in found if "k = 10" not in name and "long" not in name)
         axes.plot(size, took, "o" if size != CHECK else "s", color="k", mfc="w")
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel=f"seconds on {cores} cores")
@@ -155,7 +156,7 @@ def draw_cost(told: dict[int, Any], constants: np.ndarray, path: Path, cores: in
 
 
 def anchors(folder: Path) -> str:
-    """Return the section on samples: of the rows, and of the rows that look for neighbours among all."""
+    """Return the section on samples: fitted alone, or with their neighbours among all rows."""
     X, y = drawn(ANCHORED_ROWS, 1)
     test, y_test = drawn(HELD_OUT, 2)
 
@@ -178,25 +179,25 @@ def anchors(folder: Path) -> str:
     for m in SAMPLES[:-1]:
         for draw in range(DRAWS):
             drawn_rows = np.sort(np.random.default_rng(draw).choice(len(X), m, replace=False))
-            asking = np.zeros(len(X), int)
-            asking[drawn_rows] = 1
+            k = np.zeros(len(X), int)
+            k[drawn_rows] = 1
             ways = {
                 "rows": lambda: learned(X[drawn_rows], y[drawn_rows], 1, searcher("auto", m)),  # noqa: B023
-                "anchors": lambda: learned(X, y, asking, searcher("approximate", len(X))),  # noqa: B023
+                "anchors": lambda: learned(X, y, k, searcher("approximate", len(X))),  # noqa: B023
             }
             for how, way in ways.items():
                 seconds, (_, U) = timed(way)
                 share = 100 * np.trace(U.T @ S @ U) / best
                 found.setdefault((how, m), []).append((share, accuracy(U.astype(np.float32)), seconds))
     lines = [
-        "| m | learned from | share of the optimum of all rows, % | held-out 3-NN, % | seconds |",
+        "| m | fitted to | share of the optimum of all rows, % | held-out 3-NN, % | seconds |",
         "|---|---|---|---|---|",
     ]
     for m in SAMPLES:
-        for how, said in (("rows", "m rows alone"), ("anchors", "m rows among all")):
+        for how, name in (("rows", "the sample alone"), ("anchors", "neighbours among all rows")):
             share, score, seconds = np.array(found[how, m]).T
             lines.append(
-                f"| {m:,} | {said if m < len(X) else 'all rows'} | {share.mean():.2f}{spread(share)} | "
+                f"| {m:,} | {name if m < len(X) else 'all rows'} | {share.mean():.2f}{spread(share)} | "
                 f"{score.mean():.2f}{spread(score)} | {seconds.mean():.1f} |"
             )
     lines.pop()
@@ -210,12 +211,12 @@ def spread(values: np.ndarray) -> str:
 
 def draw_anchors(found: dict[tuple[str, int], list[tuple[float, float, float]]], path: Path) -> None:
     figure, sides = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-    for how, said, style in (("rows", "m rows alone", "o-"), ("anchors", "m rows among all", "s--")):
+    for how, name, style in (("rows", "the sample alone", "o-"), ("anchors", "neighbours among all rows", "s--")):
         m = [m for one, m in found if one == how]
         m.sort()
         for axes, at in zip(sides, (1, 2), strict=True):
             means = [np.mean([one[at] for one in found[how, each]]) for each in m]
-            axes.plot(m, means, style, label=said)
+            axes.plot(m, means, style, label=name)
     sides[0].set(xscale="log", xlabel="m", ylabel="held-out 3-NN, %")
     sides[1].set(xscale="log", yscale="log", xlabel="m", ylabel="seconds")
     sides[0].legend(frameon=False)
