@@ -377,8 +377,8 @@ def shrinking_text(found: dict[str, Any]) -> str:
     parts = [
         "## Smaller vectors for search",
         "Vectors of a sixth and a twelfth of the original dimension; the maps are fitted to three quarters of the rows "
-        "(at most 6,000). 3-NN: accuracy on the held-out rows, which the training rows classify. Precision: the share of "
-        'the same class among the 10 nearest of the held-out rows. "first ones": the leading features alone, as LSA '
+        "(at most 6,000). 3-NN: accuracy on the held-out rows, which the training rows classify. Precision: the share "
+        'of the same class among the 10 nearest of the held-out rows. "first ones": the leading features alone, as LSA '
         "vectors are truncated.",
     ]
     for name, one in found.items():

@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
-BLOCKS = {name: re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE) for name, text in PAGES.items()}
+BLOCKS = {name: re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for name, text in PAGES.items()}
 
 
 @pytest.mark.slow
