@@ -11,7 +11,7 @@ from nearkin.dask import DaskNCA
 from nearkin.dask._table import as_table
 from nearkin.dask._work import Work
 from nearkin.dask.nca import NCAClusterRows
-from nearkin.estimators._problem import NCARows
+from nearkin.estimators.nca_problem import NCARows
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
 from nearkin.objectives.pair_weights import SameClass

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import LMNN
 from nearkin.descent import lbfgs
-from nearkin.estimators import _descent_embedding, lmnn
+from nearkin.estimators import descent_embedding, lmnn
 from nearkin.estimators.lmnn import target_neighbors
 from nearkin.objectives.lmnn import large_margin
 
@@ -102,7 +102,7 @@ class TestTheFit:
     def test_single_precision_beyond_two_thousand_rows_changes_little(self, monkeypatch):
         X, y = wine()
         double = LMNN(2).fit(X, y)
-        monkeypatch.setattr(_descent_embedding, "FLOAT64_ROWS", 10)
+        monkeypatch.setattr(descent_embedding, "FLOAT64_ROWS", 10)
         single = LMNN(2).fit(X, y)
         assert single.components_.dtype == np.float64
         assert single.objective_ == pytest.approx(double.objective_, rel=2e-3)

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import NCA, SoftNeighborsRegressor
-from nearkin.estimators import _descent_embedding, _init
-from nearkin.estimators._problem import NCARows
+from nearkin.estimators import descent_embedding, initialization
+from nearkin.estimators.nca_problem import NCARows
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
 from nearkin.objectives.pair_weights import SameClass
 
@@ -29,7 +29,7 @@ class TestTheFit:
         X, y = wine()
         nca = NCA(2, objective=objective, alpha=1.0, tol=1e-12, max_iter=2000).fit(X, y)
         function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
-        n, u, A = len(X), _init.unit_distance(X), nca.components_
+        n, u, A = len(X), initialization.unit_distance(X), nca.components_
         value, gradient = function(A, X, SameClass(y))
         assert nca.objective_ == pytest.approx(value / n, rel=1e-8)
         penalty = 1.0 / np.sqrt(n) * u**2
@@ -43,7 +43,7 @@ class TestTheFit:
         X = StandardScaler().fit_transform(X)[::2]
         y = y[::2]
         A = PCA(2).fit(X).components_
-        A /= _init.unit_distance(X @ A.T)
+        A /= initialization.unit_distance(X @ A.T)
         theirs = NeighborhoodComponentsAnalysis(2, init=A, max_iter=300, tol=1e-8).fit(X, y).components_
         ours = NCA(2, init=A, alpha=0.0, max_iter=600, tol=1e-8).fit(X, y)
         assert ours.objective_ >= expected_accuracy(theirs, X, SameClass(y))[0] / len(y) - 1e-3
@@ -97,7 +97,7 @@ class TestTheFit:
     def test_single_precision_beyond_two_thousand_rows_changes_little(self, monkeypatch):
         X, y = wine()
         double = NCA(2).fit(X, y)
-        monkeypatch.setattr(_descent_embedding, "FLOAT64_ROWS", 10)
+        monkeypatch.setattr(descent_embedding, "FLOAT64_ROWS", 10)
         single = NCA(2).fit(X, y)
         assert single.components_.dtype == np.float64
         assert single.objective_ == pytest.approx(double.objective_, abs=2e-3)
@@ -131,16 +131,18 @@ class TestInits:
     @pytest.mark.parametrize("n", [30, 1500])
     def test_are_scaled_to_a_perplexity_of_ten(self, n):
         X = np.random.default_rng(0).normal(size=(n, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
-        near = _init.nearest_squares(X / _init.unit_distance(X))
-        assert _init.perplexity(near) == pytest.approx(10, rel=1e-3)
+        near = initialization.nearest_squares(X / initialization.unit_distance(X))
+        assert initialization.perplexity(near) == pytest.approx(10, rel=1e-3)
 
     def test_of_few_rows_half_are_neighbours(self):
         X = np.random.default_rng(0).normal(size=(8, 2))
-        assert _init.perplexity(_init.nearest_squares(X / _init.unit_distance(X))) == pytest.approx(4, rel=1e-3)
+        assert initialization.perplexity(
+            initialization.nearest_squares(X / initialization.unit_distance(X))
+        ) == pytest.approx(4, rel=1e-3)
 
     def test_duplicates(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
-        assert np.isfinite(_init.unit_distance(X))
+        assert np.isfinite(initialization.unit_distance(X))
         NCA().fit(X, np.arange(1000) // 200 % 2)
 
     @pytest.mark.parametrize("init", ["auto", "identity", "pca", "lda", "random"])
@@ -217,7 +219,7 @@ class TestCandidates:
         exact = NCA(5, objective=objective).fit(X, y)
         few = NCA(5, objective=objective, n_candidates=20).fit(X, y)
         function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
-        u = _init.unit_distance(X)
+        u = initialization.unit_distance(X)
 
         def exact_loss(nca):
             penalty = 0.15 / np.sqrt(300) * u**2 * np.sum(nca.components_**2)

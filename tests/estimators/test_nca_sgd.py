@@ -12,12 +12,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import NCA
-from nearkin.estimators import _candidates, _problem, _rows_in_place, _sgd
+from nearkin.estimators import _candidates, _rows_in_place, _sgd, nca_problem
 from nearkin.estimators._candidates import near_rows, near_rows_of
-from nearkin.estimators._descent_embedding import penalized
-from nearkin.estimators._problem import NCAProblem, NCARows
 from nearkin.estimators._rows_in_place import RowsInPlace, rows_and_init
 from nearkin.estimators._sgd import Minibatches
+from nearkin.estimators.descent_embedding import penalized
+from nearkin.estimators.nca_problem import NCAProblem, NCARows
 from nearkin.neighbors import EXACT
 from nearkin.objectives.candidates import Candidates
 from nearkin.objectives.nca import expected_accuracy
@@ -423,7 +423,7 @@ def test_bad_parameters_are_named(parameters, error, message):
 
 
 def test_defaults_are_what_the_documentation_says():
-    assert (_problem.ALL_PAIRS_ROWS, _candidates.N_NEAR, _candidates.N_FAR) == (8000, 50, 500)
+    assert (nca_problem.ALL_PAIRS_ROWS, _candidates.N_NEAR, _candidates.N_FAR) == (8000, 50, 500)
     assert (_sgd.N_NEAR_OF_ANCHOR, _sgd.STEPS, _sgd.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
         rows = RowsInPlace.of(np.zeros((n, 1)), 1.0, SameClass(np.zeros(n, int)), EXACT)

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 
 from nearkin import NCA, ApproximateSearch, SoftNeighborsClassifier, SoftNeighborsRegressor
-from nearkin.estimators import _init, soft_neighbors
+from nearkin.estimators import initialization, soft_neighbors
 
 
 def problem():
@@ -77,8 +77,8 @@ def test_auto_listens_to_ten_rows_in_any_unit():
     X, y, new = problem()
     for unit in (1e-4, 1.0, 1e4):
         auto = SoftNeighborsClassifier(bandwidth="auto").fit(X * unit, y)
-        near = _init.nearest_squares(X * unit / auto.bandwidth_)
-        assert _init.perplexity(near) == pytest.approx(10, rel=1e-3)
+        near = initialization.nearest_squares(X * unit / auto.bandwidth_)
+        assert initialization.perplexity(near) == pytest.approx(10, rel=1e-3)
         plain = SoftNeighborsClassifier(bandwidth="auto").fit(X, y)
         np.testing.assert_allclose(auto.predict_proba(new * unit), plain.predict_proba(new), atol=1e-6)
 

@@ -13,13 +13,18 @@ from sklearn.utils.extmath import row_norms
 
 from .._labels import check_shared_labels
 from ..estimators import NCA
-from ..estimators._candidates import with_same_class
-from ..estimators._descent_embedding import FLOAT64_ROWS, Scale
-from ..estimators._init import PERPLEXITY_NEIGHBORS, PERPLEXITY_ROWS, directions, evenly_by, perplexity_bandwidth
-from ..estimators._init import squares_to as squares_to_rows
-from ..estimators._problem import NCAProblem, check_parameters, n_directions
+from ..estimators.descent_embedding import FLOAT64_ROWS, Scale
+from ..estimators.initialization import (
+    PERPLEXITY_NEIGHBORS,
+    PERPLEXITY_ROWS,
+    directions,
+    evenly_by,
+    perplexity_bandwidth,
+)
+from ..estimators.initialization import squares_to as squares_to_rows
+from ..estimators.nca_problem import NCAProblem, check_parameters, n_directions
 from ..neighbors import EXACT, Searcher
-from ..objectives.candidates import Candidates, among_candidates
+from ..objectives.candidates import Candidates, among_candidates, with_same_class
 from ..objectives.nca import TERMS
 from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import Terms, Value, among_all
@@ -113,7 +118,7 @@ class DaskNCA(DaskTransformer):
 
 @dataclass(frozen=True)
 class NCAClusterRows(Scale):
-    """Rows as `nearkin.estimators._problem.NCARows`, that are spread over a cluster.
+    """Rows as `nearkin.estimators.nca_problem.NCARows`, that are spread over a cluster.
 
     Attributes
     ----------

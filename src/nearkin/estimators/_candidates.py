@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from ..neighbors import Searcher, nearest, nearest_same_class
+from ..objectives.candidates import with_same_class
 from ..objectives.pair_weights import PairWeights, SameClass
 
 N_NEAR, N_FAR = 50, 500
@@ -30,11 +31,6 @@ def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher)
     same = own.copy()
     same[np.diff(graph.indptr) > 0] = graph.indices
     return with_same_class(near, same, own)
-
-
-def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Return lists of near rows, and beside them the nearest row of the same class, or the row itself."""
-    return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
 
 
 def near_rows_of(anchors: np.ndarray, Z: np.ndarray, k: int, codes: np.ndarray | None) -> np.ndarray:

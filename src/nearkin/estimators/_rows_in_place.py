@@ -15,9 +15,9 @@ from ..neighbors import Searcher
 from ..objectives.linear_map import embed
 from ..objectives.pair_weights import PairWeights
 from ..scatter import RowSpace, row_space
-from ._descent_embedding import FLOAT64_ROWS, Scale, cap_penalty
-from ._init import nearest_squares, unit_distance
-from ._problem import NCAProblem, NCARows
+from .descent_embedding import FLOAT64_ROWS, Scale, cap_penalty
+from .initialization import nearest_squares, unit_distance
+from .nca_problem import NCAProblem, NCARows
 
 BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
 UNIT_ROWS = 200  # from which the unit of many rows is estimated: each is compared with all

@@ -14,9 +14,9 @@ from ..objectives.nca import nca_objective
 from ..objectives.pair_weights import PairWeights, TargetKernel
 from ..objectives.stochastic import Value
 from ._candidates import N_FAR, N_NEAR, class_codes, near_rows, near_rows_of
-from ._descent_embedding import penalized
-from ._problem import fitted_attributes, inits
 from ._rows_in_place import RowsInPlace
+from .descent_embedding import penalized
+from .nca_problem import fitted_attributes, inits
 
 BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
 STEPS = 500  # of a fit by default, at least

@@ -17,8 +17,8 @@ from ..descent import DescentResult, Status, lbfgs_rounds
 from ..neighbors import nearest_same_class
 from ..objectives.linear_map import embed
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
-from ._descent_embedding import DescentEmbedding, UnitRows
-from ._init import directions, evenly_by, unit_distance
+from .descent_embedding import DescentEmbedding, UnitRows
+from .initialization import directions, evenly_by, unit_distance
 
 SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
 SLACK = 1.0  # a second margin: rows within it are listed, and may become impostors before the next search

@@ -15,10 +15,10 @@ from .._memory import require_memory
 from .._validation import validate_labelled_rows, validate_target_rows
 from ..neighbors import searcher
 from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel
-from ._descent_embedding import DescentEmbedding
-from ._problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits, n_directions
 from ._rows_in_place import RowsInPlace, rows_and_init
 from ._sgd import Minibatches, SGDState
+from .descent_embedding import DescentEmbedding
+from .nca_problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits, n_directions
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:

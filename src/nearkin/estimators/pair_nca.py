@@ -16,8 +16,8 @@ from .._validation import check_integer, check_number, refuse_foreign, validate_
 from ..descent import DescentResult, lbfgs
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
-from ._descent_embedding import DescentEmbedding, UnitRows, cap_penalty, penalized
-from ._init import directions, perplexity_bandwidth
+from .descent_embedding import DescentEmbedding, UnitRows, cap_penalty, penalized
+from .initialization import directions, perplexity_bandwidth
 
 INITS = ("auto", "identity", "pca", "random")
 

@@ -14,7 +14,7 @@ from .._blocks import row_blocks
 from .._labels import encode_labels
 from .._validation import as_rows, check_integer, check_number, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
-from ._init import unit_distance
+from .initialization import unit_distance
 
 VOTES = 100  # counted by default where the search is not exact
 

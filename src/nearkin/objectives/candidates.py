@@ -55,6 +55,11 @@ class Candidates:
         return rows, cls(position[near], position[far], n_rows)
 
 
+def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return lists of near rows, and beside them the nearest row of the same class, or the row itself."""
+    return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
+
+
 def among_candidates(Z: np.ndarray, candidates: Candidates, pair_weights: PairWeights, terms: Terms) -> Value:
     """Return the objective and its gradient as `among_all` does, estimated from the candidates.
 

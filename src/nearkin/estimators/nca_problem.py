@@ -20,8 +20,8 @@ from ..objectives.nca import TERMS, nca_objective
 from ..objectives.pair_weights import PairWeights
 from ..objectives.stochastic import Value
 from ._candidates import N_FAR, N_NEAR, class_codes, near_rows
-from ._descent_embedding import Scale, UnitRows, cap_penalty, penalized
-from ._init import INITS, directions, discriminant_directions, evenly_by, perplexity, perplexity_bandwidth
+from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
+from .initialization import INITS, directions, discriminant_directions, evenly_by, perplexity, perplexity_bandwidth
 
 ALL_PAIRS_ROWS = 8000  # up to here all pairs are also quicker than candidates
 MAX_ITER = 200

@@ -16,8 +16,8 @@ from .._warn import warn_user
 from ..descent import DescentResult, Status
 from ..objectives.linear_map import embed
 from ..scatter import RowSpace, row_space
-from ._init import nearest_squares, unit_distance
 from .base import LinearEmbedding
+from .initialization import nearest_squares, unit_distance
 
 FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
 
