@@ -24,7 +24,7 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
     `work`, in array entries touched in all, decides whether threads are worth their while.
     """
     threads = 1 if work < FEW_ENTRIES else n_threads()
-    with _controller().limit(limits=1, user_api="blas"):
+    with thread_pools().limit(limits=1, user_api="blas"):
         if threads == 1:
             return [function(item) for item in items]
         with ThreadPoolExecutor(threads) as executor:
@@ -39,10 +39,10 @@ def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 def n_threads() -> int:
     """Return how many threads BLAS may use here."""
-    return max([1, *(library["num_threads"] for library in _controller().select(user_api="blas").info())])
+    return max([1, *(library["num_threads"] for library in thread_pools().select(user_api="blas").info())])
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    """Return the libraries that have threads; to look for them takes milliseconds."""
+def thread_pools() -> ThreadpoolController:
+    """Return the libraries with threads, for a limit on them; to find them takes milliseconds."""
     return ThreadpoolController()

@@ -12,9 +12,9 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
-from threadpoolctl import threadpool_limits
 
 from .._blocks import near_origin, row_blocks
+from .._parallel import thread_pools
 from .._warn import warn_user
 
 # For a class of at most this many rows, neighbours of other classes are searched among all rows and its own left out;
@@ -117,7 +117,7 @@ class Indexed:
 
     def _search_same(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
         classes = members_of(codes)
-        with threadpool_limits(1):  # for a handful of rows, waking threads costs more than the search
+        with thread_pools().limit(limits=1):  # for a handful of rows, waking threads costs more than the search
             for members in classes:
                 if len(members) <= SMALL_CLASS:
                     self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
 
 from .._memory import require_memory
+from .._parallel import thread_pools
 from .result import SpectralResult, Status, backward_error
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
@@ -145,7 +145,7 @@ def _sparse(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndar
     n_other = min(m, n - max(n_null, 1))
     V, values = zeros, np.zeros(zeros.shape[1])
     if n_other > 0:
-        with threadpool_limits(1, user_api="blas"):  # to wake threads for each vector costs more than it saves
+        with thread_pools().limit(limits=1, user_api="blas"):  # waking threads for each vector costs more
             others = _largest(A, project, project(start), n_other, rng)
             other_values, E = eigh(others.T @ (M @ others))
         V, values = np.hstack([zeros, others @ E]), np.concatenate([values, other_values])
