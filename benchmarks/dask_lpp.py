@@ -23,7 +23,7 @@ P, INTRINSIC, CLUSTERS = 64, 20, 100
 
 
 def drawn(block_id, rows):
-    """Return a block of rows about random centres, the same whenever it is asked for."""
+    """Return a block of rows about random centres, the same in every call."""
     shared, own = np.random.default_rng(0), np.random.default_rng(1 + block_id)
     structure, centres = shared.standard_normal((INTRINSIC, P)), 2 * shared.standard_normal((CLUSTERS, INTRINSIC))
     inner = centres[own.integers(0, CLUSTERS, rows)] + own.standard_normal((rows, INTRINSIC))

@@ -8,8 +8,8 @@
 No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search goes over all 70,000.
 
 Rows are drawn: 384 features in float32, 100 classes of five modes each in 8 directions, 12 more that vary as much and
-tell nothing, and a little noise in all. Every fit runs in a process of its own, which imports faiss or does not;
-memory is what the process holds above the rows. Accuracy: 3-NN of 20,000 rows that were held out, exact.
+carry no information, and a little noise in all. Every fit runs in a process of its own, which imports faiss or does
+not; memory is what the process holds above the rows. Accuracy: 3-NN of 20,000 rows that were held out, exact.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from nearkin import DNE, LPP, NCA, NMMP, ApproximateSearch
 from nearkin.neighbors import nearest, nearest_other_class, nearest_same_class, searcher
 
-FEATURES, CLASSES, MODES, TELLING, IDLE, NOISE = 384, 100, 5, 8, 12, 0.1
+FEATURES, CLASSES, MODES, INFORMATIVE, IDLE, NOISE = 384, 100, 5, 8, 12, 0.1
 HELD_OUT = 20_000
 AT_A_TIME = 10_000
 EXACT_ROWS = 100_000  # an exact search of more takes too long here
@@ -54,13 +54,13 @@ def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and labels; the classes are those of all seeds."""
     world, rng = np.random.default_rng(0), np.random.default_rng(1 + seed)
     turn = np.linalg.qr(world.standard_normal((FEATURES, FEATURES)))[0].astype(np.float32)
-    centres = world.normal(0, 1.5, (CLASSES, MODES, TELLING)).astype(np.float32)
-    spread = np.repeat([0.6, 1.0, NOISE], [TELLING, IDLE, FEATURES - TELLING - IDLE]).astype(np.float32)
+    centres = world.normal(0, 1.5, (CLASSES, MODES, INFORMATIVE)).astype(np.float32)
+    spread = np.repeat([0.6, 1.0, NOISE], [INFORMATIVE, IDLE, FEATURES - INFORMATIVE - IDLE]).astype(np.float32)
     X, y = np.empty((n, FEATURES), np.float32), rng.integers(CLASSES, size=n)
     for start in range(0, n, AT_A_TIME):
         rows = slice(start, min(start + AT_A_TIME, n))
         E = rng.standard_normal((len(y[rows]), FEATURES), dtype=np.float32) * spread
-        E[:, :TELLING] += centres[y[rows], rng.integers(MODES, size=len(E))]
+        E[:, :INFORMATIVE] += centres[y[rows], rng.integers(MODES, size=len(E))]
         X[rows] = E @ turn.T
     return X, y
 
@@ -99,16 +99,16 @@ class Peak:
 def fit_one(name: str, n: int, search: str, m: int) -> dict[str, Any]:
     """Fit, and return the seconds, the memory and the accuracy; "raw" is no map. n = 0: MNIST."""
     X, y, test, y_test = (*drawn(n, 1), *drawn(HELD_OUT, 2)) if n else mnist()
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if name != "raw":
         model = MODELS[name](m, search)
         with Peak() as peak:
             start = time.perf_counter()
             model.fit(X, y)
-            told = {"seconds": time.perf_counter() - start, "memory": peak.above}
+            result = {"seconds": time.perf_counter() - start, "memory": peak.above}
         X, test = (model.transform(Z) for Z in (X, test))
     vote = KNeighborsClassifier(3, algorithm="brute").fit(X, y)
-    return told | {"accuracy": 100 * vote.score(test, y_test)}
+    return result | {"accuracy": 100 * vote.score(test, y_test)}
 
 
 def search_one(relation: str, n: int, how: str) -> dict[str, Any]:
@@ -122,13 +122,13 @@ def search_one(relation: str, n: int, how: str) -> dict[str, Any]:
     first = searcher(how, len(y))
     start = time.perf_counter()
     question(X, y, 10, first)
-    told = {"seconds": time.perf_counter() - start}
+    result = {"seconds": time.perf_counter() - start}
     if how == "approximate":
         checked = searcher(ApproximateSearch(check_recall=True), len(y))
         question(X, y, 10, checked)
         assert checked.recall is not None
-        told["recall"] = checked.recall[relation]
-    return told
+        result["recall"] = checked.recall[relation]
+    return result
 
 
 def apart(*arguments: object) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def table_of_searches(sizes: list[int]) -> None:
     print("| rows | ten neighbours | exact, s | approximate, s | ratio | recall |\n|---|---|---|---|---|---|")
     for n in sizes:
         for relation in QUESTIONS:
-            found = apart("look", relation, n, "approximate")
-            exact = apart("look", relation, n, "exact")["seconds"] if n <= EXACT_ROWS else None
+            found = apart("search_one", relation, n, "approximate")
+            exact = apart("search_one", relation, n, "exact")["seconds"] if n <= EXACT_ROWS else None
             ratio = "- | " if exact is None else f"{exact:.0f} | "
             ratio += f"{found['seconds']:.1f} | " + ("" if exact is None else f"{exact / found['seconds']:.1f}")
             print(f"| {n or 70_000:,} | {relation} | {ratio} | {found['recall']:.3f} |", flush=True)
@@ -159,7 +159,7 @@ def main() -> None:
         name, n, search, m = sys.argv[2:]
         print(json.dumps(fit_one(name, int(n), search, int(m))))
         return
-    if sys.argv[1:2] == ["look"]:
+    if sys.argv[1:2] == ["search_one"]:
         relation, n, how = sys.argv[2:]
         print(json.dumps(search_one(relation, int(n), how)))
         return

@@ -150,7 +150,7 @@ def test_dask_sees_the_size_of_a_block():
 def test_lists_are_learned_from_few_rows_of_every_class():
     """However many blocks have rows of a class, its share is drawn; and one row where nothing is."""
     some = [Block(np.ones((200, 2)), np.arange(200), start) for start in range(0, 20_000, 200)]
-    index = _shared_index.SharedIndex(None, None, None, np.full(200, 100), None, 64, 0)
+    index = _shared_index.SharedIndex(None, None, None, np.full(200, 100), np.arange(200), None, 64, 0)
     firsts = np.min([_shared_index.first_rows(block, index=index) for block in some], axis=0)
     np.testing.assert_array_equal(firsts, np.arange(200))
     for share, most in [(0.02, 800), (0.0, 200)]:

@@ -83,7 +83,7 @@ def choose_lists(block: Block, index: SharedIndex, *, relation: str, k: Any) -> 
     """
     Z, n_found = index.project(block.X), _n_found(block, index, relation, per_row(k, block))
     probes = np.full((len(Z), index.n_probes), -1, np.int32)
-    for group, members in members_by_class(index.group_of(block.codes)):
+    for group, members in members_by_class(index.groups[block.codes]):
         lists, own = np.arange(len(index.sizes)), index.lists_of(group)
         large = group < np.count_nonzero(index.class_sizes > SMALL_CLASS)
         if relation == "same":

@@ -74,9 +74,6 @@ class DaskTransformer(BaseEstimator):
         chunks = (X.chunks[0], empty.shape[1:])
         return X.map_blocks(_apply, apply=apply, empty=empty, meta=empty, dtype=empty.dtype, chunks=chunks)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}

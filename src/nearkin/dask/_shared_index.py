@@ -38,7 +38,8 @@ class SharedIndex(NamedTuple):
         The number of the first list of every group, followed by n_lists.
     sizes : integer array of shape (n_lists,)
         How many rows are in every list.
-    class_sizes : integer array of shape (n_classes,)
+    class_sizes, groups : integer arrays of shape (n_classes,)
+        How many rows are in every class, and its group.
     projection : array of shape (p, d) or None
         To the few dimensions of the centres; None for the features themselves.
     n_probes : int
@@ -51,13 +52,10 @@ class SharedIndex(NamedTuple):
     first: np.ndarray
     sizes: np.ndarray
     class_sizes: np.ndarray
+    groups: np.ndarray
     projection: np.ndarray | None
     n_probes: int
     n_rerank: int
-
-    def group_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return the group of every class."""
-        return groups(self.class_sizes)[codes]
 
     def lists_of(self, group: int) -> slice:
         """Return the numbers of the lists of a group."""
@@ -90,12 +88,6 @@ class IndexedTable(Table):
     spans: np.ndarray
 
 
-def groups(class_sizes: np.ndarray) -> np.ndarray:
-    """Return the group of lists of every class: a large class has its own, the small ones share the last."""
-    large = class_sizes > SMALL_CLASS
-    return np.where(large, np.cumsum(large) - 1, large.sum())
-
-
 def partition(work: Work, table: Table, search: IVFSearch) -> IndexedTable:
     """Return the rows of a table in lists of near ones, in about as many blocks as before, of equal sizes.
 
@@ -106,8 +98,10 @@ def partition(work: Work, table: Table, search: IVFSearch) -> IndexedTable:
     d = n_dimensions(search.n_components, p)
     V = eigh(total_scatter(work, table), subset_by_index=[p - d, p - 1])[1] if d < p else None
     n_lists = search.n_lists or int(LISTS * n**0.5)
-    none = np.empty(0, int)
-    index = SharedIndex(none, none, none, table.class_sizes, V, search.n_probes or PROBES, search.n_rerank)
+    none, large = np.empty(0, int), table.class_sizes > SMALL_CLASS
+    groups = np.where(large, np.cumsum(large) - 1, large.sum())
+    parameters = search.n_probes or PROBES, search.n_rerank
+    index = SharedIndex(none, none, none, table.class_sizes, groups, V, *parameters)
     firsts = work.sum(work.map(first_rows, table.blocks, index=index), partial(np.min, axis=0))
     samples = work.map(sample, table.blocks, [firsts] * len(table.blocks), index=index, share=PER_LIST * n_lists / n)
     # k-means elsewhere may find other centres: a worker that dies must not take with it those by which rows have left
@@ -135,8 +129,8 @@ def partition(work: Work, table: Table, search: IVFSearch) -> IndexedTable:
 
 def first_rows(block: Block, *, index: SharedIndex) -> np.ndarray:
     """Return the number of the first row of every group in a block, the largest number there is where it has none."""
-    first = np.full(groups(index.class_sizes).max() + 1, np.iinfo(np.int64).max)
-    first[index.group_of(block.codes)[::-1]] = block.start + np.arange(len(block.codes))[::-1]
+    first = np.full(index.groups.max() + 1, np.iinfo(np.int64).max)
+    first[index.groups[block.codes][::-1]] = block.start + np.arange(len(block.codes))[::-1]
     return first
 
 
@@ -145,7 +139,7 @@ def sample(block: Block, firsts: np.ndarray, *, index: SharedIndex, share: float
 
     It includes the first row of every group: no group is without any.
     """
-    group = index.group_of(block.codes)
+    group = index.groups[block.codes]
     is_first = block.start + np.arange(len(group)) == firsts[group]
     chosen = np.flatnonzero(is_first | (np.random.default_rng(block.start).random(len(group)) < share))
     return index.project(block.X[chosen]), group[chosen]
@@ -161,7 +155,7 @@ def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], index: SharedInd
 def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
     """Return the number of every row's list, the nearest of its group."""
     Z, lists, all_lists = index.project(block.X), np.empty(len(block.X), np.int32), np.arange(len(index.centres))
-    for group, members in members_by_class(index.group_of(block.codes)):
+    for group, members in members_by_class(index.groups[block.codes]):
         lists[members] = index.nearest_lists(Z[members], all_lists[index.lists_of(group)], 1)[:, 0]
     return lists
 

@@ -87,8 +87,20 @@ def as_table(work: Work, name: str, X: da.Array, y: Any = None, *, labelled: boo
     `exact` says whether all pairs of rows will be compared, `labelled` whether y counts, `name` is that of the class in
     messages. What cannot work or would take too long is refused before anything is computed.
     """
-    X = _rows(work, name, X, exact)
-    n = X.shape[0]
+    _check_sizes(X, "X")
+    n, p = X.shape
+    if n < 2:
+        raise ValueError(f"X has {n} rows: at least 2 are needed.")
+    if p > n:
+        raise ValueError(
+            f"X has more features ({p}) than rows ({n}): {name} is for many rows. Fit {name.removeprefix('Dask')} on "
+            "X.compute(), or reduce the features first."
+        )
+    require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
+    if exact:
+        check_exact(n, p, max(1, sum(work.client.nthreads().values())))
+    if np.count_nonzero(X.chunks[0]) > MAX_BLOCKS:
+        X = X.rechunk({0: -(-n // MAX_BLOCKS)})
     raw = [delayed(checked_rows, pure=False)(*block) for block in _blocks(X)]
     labels = [delayed(checked, pure=False)(*block) for block in _blocks(_labels(name, X, y))] if labelled else []
     computed = work.compute(raw + labels)
@@ -118,23 +130,6 @@ def check_exact(n: int, p: int, n_threads: int) -> None:
 def kept_dtype(dtype: Any) -> np.dtype:
     """Return float32 for float32, float64 for all other numbers."""
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
-
-
-def _rows(work: Work, name: str, X: da.Array, exact: bool) -> da.Array:
-    """Return X in not too many blocks."""
-    _check_sizes(X, "X")
-    n, p = X.shape
-    if n < 2:
-        raise ValueError(f"X has {n} rows: at least 2 are needed.")
-    if p > n:
-        raise ValueError(
-            f"X has more features ({p}) than rows ({n}): {name} is for many rows. Fit {name.removeprefix('Dask')} on "
-            "X.compute(), or reduce the features first."
-        )
-    require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
-    if exact:
-        check_exact(n, p, max(1, sum(work.client.nthreads().values())))
-    return X if np.count_nonzero(X.chunks[0]) <= MAX_BLOCKS else X.rechunk({0: -(-n // MAX_BLOCKS)})
 
 
 def _labels(name: str, X: da.Array, y: Any) -> da.Array:
