@@ -16,7 +16,7 @@ from .._memory import available_memory
 from .._validation import as_rows, check_integer, check_n_neighbors, check_spread
 from .methods import RAW, Method, default_methods
 from .protocol import Budget, Progress, Protocol, Skipped, evaluate
-from .results import Comparison, MethodResult, best_result, ranked
+from .results import Comparison, Fold, MethodResult, best_result, ranked
 from .task import CLASSIFICATION, Task, named_task
 
 
@@ -100,16 +100,7 @@ def compare(
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
 
     protocol = Protocol(X, y, groups, k, scale, random_state, target, unlabelled_rows)
-    reduced: dict[str, tuple[int, str]] = {}
-    most_folds, reason = protocol.most_folds()
-    if most_folds < n_splits:
-        reduced["n_splits"] = (n_splits, reason + ", counting those with a label" * (len(unlabelled_rows) > 0))
-    folds = protocol.folds(min(n_splits, most_folds), n_repeats)
-    parts = [part for train, _ in folds for part in (train, *(inner for inner, _ in protocol.inner_folds(train)))]
-    fewest = min(map(len, parts))
-    if fewest < k:
-        reduced["n_neighbors"] = (k, f"a fold leaves {fewest} rows to learn from")
-        protocol = replace(protocol, n_neighbors=fewest)
+    protocol, folds, reduced = _plan(protocol, n_splits, n_repeats)
     if memory_budget is None:
         memory_budget = (available_memory() or np.inf) / 2
     budget = Budget(np.inf if time_budget is None else time_budget, memory_budget)
@@ -140,6 +131,21 @@ def compare(
         n_unlabelled=len(unlabelled_rows),
         classes=np.unique(protocol.target(protocol.labelled)) if target is CLASSIFICATION else np.array([]),
     )
+
+
+def _plan(protocol: Protocol, n_splits: int, n_repeats: int) -> tuple[Protocol, list[Fold], dict[str, tuple[int, str]]]:
+    """Return the protocol, its folds, and what was requested where the rows allow fewer folds or neighbours."""
+    reduced: dict[str, tuple[int, str]] = {}
+    most_folds, reason = protocol.most_folds()
+    if most_folds < n_splits:
+        reduced["n_splits"] = (n_splits, reason + ", counting those with a label" * (len(protocol.unlabelled) > 0))
+    folds = protocol.folds(min(n_splits, most_folds), n_repeats)
+    parts = [part for train, _ in folds for part in (train, *(inner for inner, _ in protocol.inner_folds(train)))]
+    fewest = min(map(len, parts))
+    if fewest < protocol.n_neighbors:
+        reduced["n_neighbors"] = (protocol.n_neighbors, f"a fold leaves {fewest} rows to learn from")
+        protocol = replace(protocol, n_neighbors=fewest)
+    return protocol, folds, reduced
 
 
 def _fit_winner(method: Method, protocol: Protocol) -> Pipeline:

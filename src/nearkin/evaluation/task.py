@@ -187,18 +187,17 @@ def _numbers(y: np.ndarray) -> np.ndarray:
     """Return y as float64, NaN where it is missing; refuse infinite values and what is no real number."""
     known = ~is_missing(y)
     if y.dtype == object:
-        invalid = np.array([not isinstance(value, Real) or isinstance(value, bool) for value in y.tolist()])
+        invalid = known & [not isinstance(value, Real) or isinstance(value, bool) for value in y.tolist()]
     else:
-        invalid = np.full(len(y), y.dtype.kind not in "iuf")
-    invalid &= known
+        invalid = known & (y.dtype.kind not in "iuf")
     if invalid.any():
         row = int(invalid.argmax())
         raise ValueError(
             f"y holds {y[row : row + 1].tolist()[0]!r} in row {row}, which is no number: regression predicts numbers; "
             "convert it, or take task='classification' for classes."
         )
+    numbers = np.full(len(y), np.nan)
     with np.errstate(over="ignore"):
-        numbers = np.full(len(y), np.nan)
         numbers[known] = y[known].astype(np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():
