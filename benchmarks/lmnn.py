@@ -5,7 +5,7 @@
 
 The peer's interpreter is one that can `import metric_learn` (it needs scikit-learn < 1.6 and numpy < 2). Both learn
 from the same rows, with the same k, mu and start: the rows are scaled so that the identity, where metric-learn begins,
-is where LMNN begins. Both maps are judged by one function, the sum over all triples in float64.
+is where LMNN begins. Both maps are evaluated by one function, the sum over all triples in float64.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ def evaluation() -> None:
     n, p, m = 10_000, 100, 32
     X, y, A = rng.standard_normal((n, p)), rng.integers(0, 8, n), rng.standard_normal((m, p)) / 20
     theirs = their_evaluation(A, X, y)
-    single, matches = (A.astype(np.float32), X.astype(np.float32)), SameClass(y)
-    ours, (value, _) = timed(lambda: expected_accuracy(*single, matches), 5)
-    exact = expected_accuracy(A, X, matches)[0]
+    single, pair_weights = (A.astype(np.float32), X.astype(np.float32)), SameClass(y)
+    ours, (value, _) = timed(lambda: expected_accuracy(*single, pair_weights), 5)
+    exact = expected_accuracy(A, X, pair_weights)[0]
     print(
         f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, ours {ours:.3f} s in float32"
     )

@@ -3,7 +3,7 @@
     NEARKIN_DATA=folder python benchmarks/nca_defaults.py
 
 The grid sees 70 % of the rows of every set (of at most 800): 3-NN after standardizing, 3 folds repeated 3 times. Then
-the defaults are judged beside raw 3-NN and scikit-learn's NCA with its defaults, by 3 folds of all rows, repeated.
+the defaults are evaluated beside raw 3-NN and scikit-learn's NCA with its defaults, by 3 folds of all rows, repeated.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ def pipeline(*map_: Any) -> Any:
 
 
 def beside_scikit_learn(n_repeats: int = 10) -> None:
-    """Judge the defaults by 3 folds of all rows (at most 800), repeated: nothing is chosen here."""
+    """Evaluate the defaults by 3 folds of all rows (at most 800), repeated: nothing is chosen here."""
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=n_repeats, random_state=1)
     rows = []
     for name, X, y in sets():
         X, y = at_most_800(X, y)
-        contestants = (
+        methods = (
             (),
             (NCA(),),
             (NCA(objective="log_likelihood"),),
             (NeighborhoodComponentsAnalysis(random_state=0),),
         )
-        rows.append([100 * cross_val_score(pipeline(*map_), X, y, cv=folds).mean() for map_ in contestants])
+        rows.append([100 * cross_val_score(pipeline(*map_), X, y, cv=folds).mean() for map_ in methods])
         print(f"{name}: raw, NCA, NCA log-likelihood, scikit-learn's NCA: {np.round(rows[-1], 1)}", flush=True)
     print("Mean over the sets:", np.round(np.mean(rows, axis=0), 2))
 

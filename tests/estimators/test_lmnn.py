@@ -79,7 +79,7 @@ class TestTheFit:
 
     @pytest.mark.parametrize("n_components", [None, 2])
     def test_begins_in_the_scale_of_the_lowest_loss(self, n_components):
-        X, y = (a[::2] for a in wine())  # few enough for all of them to be asked
+        X, y = (a[::2] for a in wine())  # few enough: the scale is found from all of them
         targets = target_neighbors(X, y, 3)
         with pytest.warns(ConvergenceWarning):
             start = LMNN(n_components, max_iter=1).fit(X, y).loss_curve_[0]

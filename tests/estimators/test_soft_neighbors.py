@@ -52,7 +52,7 @@ def test_limits():
 
 
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
-def test_a_far_row_listens_to_the_nearest(far):
+def test_for_a_far_row_the_nearest_decides(far):
     X, y = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), ["a", "b", "c"]
     assert SoftNeighborsClassifier().fit(X, y).predict_proba([[far, 0.0]])[0, 2] > 0.3
     assert np.isfinite(SoftNeighborsRegressor().fit(X, [1.0, 2.0, 3.0]).predict([[far, 0.0]])).all()
@@ -73,7 +73,7 @@ def test_the_origin_does_not_matter():
     np.testing.assert_allclose(SoftNeighborsClassifier().fit(X + 1e6, y).predict_proba(new + 1e6), plain, atol=1e-6)
 
 
-def test_auto_listens_to_ten_rows_in_any_unit():
+def test_auto_is_a_perplexity_of_ten_in_any_unit():
     X, y, new = problem()
     for unit in (1e-4, 1.0, 1e4):
         auto = SoftNeighborsClassifier(bandwidth="auto").fit(X * unit, y)
@@ -132,13 +132,13 @@ def test_the_nearest_votes_are_most_of_all(search, container):
     """With enough of them nothing changes: votes fall off as exp(-d^2)."""
     X, y = load_iris(return_X_y=True)
     rows, queries = container(X[::2]), container(X[1::2])
-    everybody = SoftNeighborsClassifier(bandwidth=0.3).fit(rows, y[::2]).predict_proba(queries)
+    all_votes = SoftNeighborsClassifier(bandwidth=0.3).fit(rows, y[::2]).predict_proba(queries)
     nearest = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=70, search=search).fit(rows, y[::2])
-    np.testing.assert_allclose(nearest.predict_proba(queries), everybody, atol=1e-6)
+    np.testing.assert_allclose(nearest.predict_proba(queries), all_votes, atol=1e-6)
     one = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=1, search=search).fit(rows, y[::2])
     assert set(np.unique(one.predict_proba(queries))) == {0.0, 1.0}
     numbers = SoftNeighborsRegressor(bandwidth=0.3, n_neighbors=70, search=search).fit(rows, y[::2])
-    np.testing.assert_allclose(numbers.predict(queries), everybody @ [0, 1, 2], atol=1e-6)
+    np.testing.assert_allclose(numbers.predict(queries), all_votes @ [0, 1, 2], atol=1e-6)
 
 
 def test_approximate_votes_can_be_pickled():

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from nearkin import _parallel
 from nearkin.estimators.lmnn import target_neighbors
 from nearkin.graphs import laplacian
-from nearkin.objectives import lmnn
+from nearkin.objectives import lmnn, stochastic
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
 from nearkin.scatter import scatter
 
@@ -225,7 +225,7 @@ class TestTheSearch:
 
     @pytest.mark.parametrize("height", [1, 256])
     def test_finds_all_within_the_distance(self, codes, dtype, height, monkeypatch):
-        monkeypatch.setattr(lmnn, "TILE_ROWS", height)
+        monkeypatch.setattr(stochastic, "TILE_ROWS", height)
         monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
         monkeypatch.setattr(_parallel, "n_threads", lambda: 2)
         Z, d = self.rows(dtype)

@@ -12,22 +12,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
 from .._labels import check_shared_labels
-from ..estimators import NCA
+from ..estimators import NCA, initialization
 from ..estimators.descent_embedding import FLOAT64_ROWS, Scale
-from ..estimators.initialization import (
-    PERPLEXITY_NEIGHBORS,
-    PERPLEXITY_ROWS,
-    directions,
-    evenly_by,
-    perplexity_bandwidth,
-)
-from ..estimators.initialization import squares_to as squares_to_rows
 from ..estimators.nca_problem import NCAProblem, check_parameters, n_directions
 from ..neighbors import EXACT, Searcher
 from ..objectives.candidates import Candidates, among_candidates, with_same_class
-from ..objectives.nca import TERMS
 from ..objectives.pair_weights import SameClass
-from ..objectives.stochastic import Terms, Value, among_all
+from ..objectives.stochastic import TERMS, Terms, Value, among_all
 from ..scatter import RowSpace
 from ..spectral import range_basis, ratio_trace
 from ._approximate import block_searcher, nearest, searchable
@@ -144,7 +135,7 @@ class NCAClusterRows(Scale):
         blocks = work.map(rescaled, table.blocks, mean=moment / n, dtype=dtype)
         codes = work.submit(np.concatenate, work.map(getattr, blocks, ["codes"] * len(blocks)))
         table = replace(table, blocks=blocks)
-        unit = perplexity_bandwidth(nearest_squares(work, table))
+        unit = initialization.perplexity_bandwidth(nearest_squares(work, table))
         table.blocks[:] = work.map(rescaled, blocks, unit=unit)
         return cls(unit, RowSpace(None, None), work, table, codes, search)
 
@@ -194,7 +185,9 @@ class NCAClusterRows(Scale):
         same = nearest(work, Z, "same", 1) if same_class else [None] * len(near)
         numbers = [work.submit(np.concatenate, work.map(numbers_of, Z.blocks))] * len(near)
         norms = work.results(work.map(squared_norms, self.table.blocks))
-        return work.map(near_numbers, near, same, Z.starts[:-1], numbers), evenly_by(np.concatenate(norms), n_far)
+        return work.map(near_numbers, near, same, Z.starts[:-1], numbers), initialization.evenly_by(
+            np.concatenate(norms), n_far
+        )
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
@@ -202,7 +195,7 @@ class NCAClusterRows(Scale):
         if name == "pca":
             return eigh(total_scatter(work, table), subset_by_index=[p - m, p - 1])[1][:, ::-1].T
         if name != "lda":
-            return directions(name, table, m, rng)
+            return initialization.directions(name, table, m, rng)
         means = class_means(work, table)
         difference = means - table.class_sizes @ means / table.shape[0]
         S_b = (difference.T * table.class_sizes) @ difference
@@ -212,7 +205,7 @@ class NCAClusterRows(Scale):
 def nearest_squares(work: Work, table: Table) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
     starts, norms = table.starts, work.results(work.map(squared_norms, table.blocks))
-    sample = np.sort(evenly_by(np.concatenate(norms), PERPLEXITY_ROWS))
+    sample = np.sort(initialization.evenly_by(np.concatenate(norms), initialization.PERPLEXITY_ROWS))
     parts = np.split(sample, np.searchsorted(sample, starts[1:-1]))
     queries = [work.submit(stacked, work.map(taken, table.blocks, parts))] * len(parts)
     return work.total(work.map(squares_to, queries, table.blocks, sample=sample), least_squares)[:, : starts[-1] - 1]
@@ -286,9 +279,9 @@ def near_numbers(near: Lists, same: Lists | None, start: int, numbers: np.ndarra
 
 def squares_to(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.ndarray:
     """Return the squared distances of sampled rows to their nearest in a block, infinite to themselves."""
-    return squares_to_rows(queries, block.X, sample - block.start)
+    return initialization.squares_to(queries, block.X, sample - block.start)
 
 
 def least_squares(parts: list[np.ndarray]) -> np.ndarray:
     """Return the 100 least of all in every row, ascending."""
-    return np.sort(np.hstack(parts), axis=1)[:, :PERPLEXITY_NEIGHBORS]
+    return np.sort(np.hstack(parts), axis=1)[:, : initialization.PERPLEXITY_NEIGHBORS]

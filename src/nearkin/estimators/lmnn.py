@@ -152,7 +152,8 @@ class LMNN(DescentEmbedding):
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
         init = balanced_init(rows.X, codes, targets, min(m, rows.shape[1]))
-        unit = cost_of_targets(embed(init, rows.X), targets) or 1.0
+        d_targets = target_squares(embed(init, rows.X), targets)
+        unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0  # their cost
         on_iteration = self._on_iteration(task, rows, X.dtype)
         best = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
         for number in range(self.n_passes):
@@ -230,12 +231,6 @@ class MarginProblem:
         Z = embed(A, self.X)
         reach = 1 + target_squares(Z, self.targets).max(axis=1)
         return impostors_within(Z, self.codes, reach + slack, max(ALWAYS, MOST // len(Z)))
-
-
-def cost_of_targets(Z: np.ndarray, targets: np.ndarray) -> float:
-    """Return the first sum of the loss."""
-    squares = target_squares(Z, targets)
-    return float(squares.sum(where=np.isfinite(squares), dtype=np.float64)) / 2 / len(squares)
 
 
 def balanced_init(X: Any, codes: np.ndarray, targets: np.ndarray, m: int) -> np.ndarray:

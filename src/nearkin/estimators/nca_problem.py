@@ -16,9 +16,9 @@ from ..descent import DescentResult, lbfgs, lbfgs_rounds
 from ..neighbors import Searcher
 from ..objectives.candidates import Candidates
 from ..objectives.linear_map import embed
-from ..objectives.nca import TERMS, nca_objective
+from ..objectives.nca import nca_objective
 from ..objectives.pair_weights import PairWeights
-from ..objectives.stochastic import Value
+from ..objectives.stochastic import TERMS, Value
 from ._candidates import N_FAR, N_NEAR, class_codes, near_rows
 from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
 from .initialization import INITS, directions, discriminant_directions, evenly_by, perplexity, perplexity_bandwidth

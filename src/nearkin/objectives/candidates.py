@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from .._blocks import row_blocks
 from .._parallel import parallel_map, shares
 from .pair_weights import PairWeights
-from .stochastic import TILE_ENTRIES, TILE_ROWS, Terms, Value, exponentiate, factors
+from .stochastic import Terms, Value, exponentiate, factors, tile_height
 
 # Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times slower.
 NEGLIGIBLE = 1e-30
@@ -101,8 +101,8 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, pair_weights: PairWe
             from_columns += G[:, k:].T @ z
         return value, from_columns
 
-    height = max(1, min(TILE_ROWS, TILE_ENTRIES // (k * Z.shape[1] + s)))
-    parts = parallel_map(add_blocks, shares(row_blocks(b, 1, height)), b * (k + s))
+    blocks = row_blocks(b, 1, tile_height(k * Z.shape[1] + s))
+    parts = parallel_map(add_blocks, shares(blocks), b * (k + s))
     value = sum(part[0] for part in parts)
     from_columns = sum((part[1] for part in parts), np.zeros(far_ones.shape))
     gradient[far] += from_columns[:, -1:] * Z[far] - from_columns[:, :-1]

@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from .._parallel import parallel_map, shares
 from .linear_map import chain_rule, embed
 from .pair_weights import SameClass
-from .stochastic import TILE_ENTRIES, TILE_ROWS, Value, factors
+from .stochastic import Value, factors, tile_height
 
 PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache of a core
 
@@ -142,7 +142,7 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
     Z, codes = Z[order], codes[order]
     with_ones, operand = factors(Z)
     bounds = np.einsum("ij,ij->i", Z, Z) - squares[order]
-    height = max(1, min(TILE_ROWS, TILE_ENTRIES // n))
+    height = tile_height(n)
     tiles = classes.tiles(height)
     found: list[tuple[np.ndarray, np.ndarray]] = [(order[:0], order[:0])] * len(tiles)
 

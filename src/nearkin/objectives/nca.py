@@ -20,19 +20,7 @@ from .._parallel import parallel_map
 from .candidates import Candidates, among_candidates
 from .linear_map import chain_rule, embed
 from .pair_weights import PairWeights
-from .stochastic import (
-    TILE_ENTRIES,
-    TILE_ROWS,
-    Terms,
-    Value,
-    accuracy_terms,
-    among_all,
-    exponentiate,
-    factors,
-    likelihood_terms,
-)
-
-TERMS: dict[str, Terms] = {"expected_accuracy": accuracy_terms, "log_likelihood": likelihood_terms}
+from .stochastic import TERMS, Value, among_all, exponentiate, factors, tile_height
 
 
 def expected_accuracy(A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None) -> Value:
@@ -110,8 +98,7 @@ def pair_cost(A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray) -> 
         log_mass[rows] = np.log(EZ[:, -1:]) + top - np.sum(Z[rows] ** 2, axis=1, keepdims=True)
         mean[rows] = (EZ / EZ[:, -1:])[:, :-1]
 
-    height = max(1, min(TILE_ROWS, TILE_ENTRIES // len(Z)))
-    parallel_map(sum_over_pairs, row_blocks(len(Z), 1, height), len(Z) ** 2)
+    parallel_map(sum_over_pairs, row_blocks(len(Z), 1, tile_height(len(Z))), len(Z) ** 2)
     top = log_mass.max()
     mass = np.exp(log_mass - top)
     log_sum = top + np.log(mass.sum())

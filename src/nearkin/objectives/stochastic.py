@@ -44,6 +44,14 @@ def likelihood_terms(log_q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(possible, log_q, 0.0), possible.astype(log_q.dtype)
 
 
+TERMS: dict[str, Terms] = {"expected_accuracy": accuracy_terms, "log_likelihood": likelihood_terms}
+
+
+def tile_height(entries_per_row: int) -> int:
+    """Return how many rows a tile has."""
+    return max(1, min(TILE_ROWS, TILE_ENTRIES // entries_per_row))
+
+
 def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: slice = slice(None)) -> Value:
     """Return the objective, and its gradient with respect to Z, where every other row is a possible neighbour.
 
@@ -71,7 +79,6 @@ def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: sli
     Z, sorted_weights = Z[order], pair_weights.subset(order)
     n = len(Z)
     with_ones, operand = factors(Z)
-    height = max(1, min(TILE_ROWS, TILE_ENTRIES // n))
 
     def add_tiles(tiles: Sequence[tuple[slice, slice]]) -> Value:
         value, from_rows = 0.0, np.zeros(Z.shape)  # G Z
@@ -97,7 +104,7 @@ def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: sli
         return value, 2 * (from_columns[:, -1:] * Z - from_columns[:, :-1] - from_rows)
 
     value, gradient = 0.0, np.zeros(Z.shape)
-    for part, G in parallel_map(add_tiles, shares(pair_weights.tiles(height)[share]), n * n):
+    for part, G in parallel_map(add_tiles, shares(pair_weights.tiles(tile_height(n))[share]), n * n):
         value += part
         gradient[order] += G
     return value, gradient
