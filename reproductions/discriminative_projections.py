@@ -25,7 +25,7 @@ from .pictures import blank, panels, solid_and_flat
 from .splits import codes_of, of_each_class
 
 SHOWN = (1, 2, 3, 5, 10)
-SAME = "one of the same class among K, % of rows"
+SAME = "rows with one of the same class among their K nearest, %"
 Maps = dict[str, np.ndarray]
 
 
@@ -48,19 +48,19 @@ def figures_2_5(run: Run) -> Iterator[str]:
     lda = LinearDiscriminantAnalysis().fit(X[labelled], y[labelled]).transform(X)
     Z, lpp = dp.transform(X), LPP(50).fit_transform(X)
     yield run.picture("dp-figure2", solid_and_flat({"DP": Z, "LDA": lda, "LPP": lpp}, y), "Figure 2: all rows")
-    yield "Figure 3, one of the same class among K:"
+    yield "Figure 3, share of rows with at least one of the same class among their K nearest:"
     maps = {"DP, 50-D": Z, "DP, 9-D": Z[:, :9], "LDA, 9-D": lda, "LPP, 50-D": lpp, "LPP, 9-D": lpp[:, :9], "raw": X}
     same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
     yield from _curves(run, same, "dp-figure3", SAME)
-    yield "The paper's order: DP in 50 and in 9 dimensions and LDA alike, much better than LPP in both."
+    yield "The paper's order: DP in 50 and in 9 dimensions and LDA are equal, and much better than LPP in both."
     yield from _figure_4(run, X, y, few)
     close = DiscriminativeProjections(2, mu=1e-10).fit(X, few, affinity=W)
     places = {"l / s": dp.label_prototypes_[:, :2], "1e-10": close.label_prototypes_[:, :2]}
-    yield run.picture("dp-figure5", _names(places, np.unique(y)), "Figure 5: where the labels lie, by mu")
+    yield run.picture("dp-figure5", _names(places, np.unique(y)), "Figure 5: projected labels, by mu")
     near = "; ".join(f"mu = {name}: {closest_labels(G)}" for name, G in places.items())
     yield (
-        f"Labels nearest to each other, in units of the mean distance: {near}. "
-        "The paper finds 0-8, 3-6-9 together, and with mu = 1e-10 all ten well apart."
+        f"The closest labels, in units of the mean distance: {near}. "
+        "In the paper 0-8 and 3-6-9 are close, and with mu = 1e-10 all ten labels are far apart."
     )
 
 
@@ -70,13 +70,15 @@ def _figure_4(run: Run, X: np.ndarray, y: np.ndarray, few: np.ndarray) -> Iterat
     X, y, few = X[four], y[four], few[four]
     numbers = np.where(few < 0, np.nan, few)
     maps = {
-        "DP, labels are numbers": DiscriminativeProjections(2, target="continuous").fit_transform(X, numbers),
+        "DP, continuous targets": DiscriminativeProjections(2, target="continuous").fit_transform(X, numbers),
         "DP": DiscriminativeProjections(2).fit_transform(X, few),
         "LDA": LinearDiscriminantAnalysis(n_components=2).fit(X[few > 0], few[few > 0]).transform(X),
         "LPP": LPP(2).fit_transform(X),
     }
     yield run.picture("dp-figure4", panels(maps, y), "Figure 4: digits 1 to 4")
-    yield "From the mean of digit 1 to those of 2, 3 and 4, the first being 1 (in the paper they lie in order):"
+    yield (
+        "Distances from the mean of digit 1 to those of 2, 3 and 4, relative to the first (in the paper they increase):"
+    )
     yield table(["map", "2", "3", "4"], [[name, *_apart(Z, y)] for name, Z in maps.items()])
 
 
@@ -108,14 +110,17 @@ def figures_6_7(run: Run) -> Iterator[str]:
     lda = LinearDiscriminantAnalysis().fit(turned[labelled], y[labelled]).transform(turned)
     maps = {"DP, 100-D": Z, "DP, 3-D": Z[:, :3], "LDA, 3-D": lda, "LPP, 100-D": lpp, "LPP, 3-D": lpp[:, :3]}
     yield f"{X.shape[0]:,} x {X.shape[1]:,}, DP fitted in {seconds:.0f} s."
-    yield "Figure 6, the nearest neighbour is still among K:"
+    yield "Figure 6, share of rows whose original nearest neighbour is among their K nearest:"
     kept = {name: _kept(turned, Z, labelled) for name, Z in maps.items()}
-    yield from _curves(run, kept, "dp-figure6", "nearest neighbour still among K, % of rows")
-    yield "The paper's order: DP and LPP in 100 dimensions alike, much better than all that has 3."
-    yield "Figure 7, one of the same class among K:"
+    yield from _curves(run, kept, "dp-figure6", "rows whose original nearest neighbour is among their K nearest, %")
+    yield "The paper's order: DP and LPP in 100 dimensions are equal, and much better than all methods in 3."
+    yield "Figure 7, share of rows with at least one of the same class among their K nearest:"
     same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in (maps | {"raw": turned}).items()}
     yield from _curves(run, same, "dp-figure7", SAME)
-    yield "The paper's order: DP in 100 dimensions slightly better than DP in 3 and LDA, these much better than LPP."
+    yield (
+        "The paper's order: DP in 100 dimensions is slightly better than DP in 3 and LDA, which are much "
+        "better than LPP."
+    )
 
 
 def _tdt2(run: Run) -> tuple[csr_array, np.ndarray]:
@@ -142,7 +147,7 @@ def _curves(run: Run, curves: dict[str, Shares], name: str, what: str) -> Iterat
     yield run.picture(name, _drawn(curves, what), what)
     first = sorted(curves, key=lambda name: -curves[name].unused[0])
     yield (
-        "Ours, rows whose labels were not used, K = 1: "
+        "Ours, for rows whose labels were not used, K = 1: "
         f"{', '.join(f'{name} {100 * curves[name].unused[0]:.1f}' for name in first)}."
     )
 
@@ -216,7 +221,7 @@ def table_1(run: Run) -> Iterator[str]:
             cells[name].append(mean_std(scores[name]) + (f" ({printed[column]})" if printed else ""))
     if not there:
         return
-    yield f"% of the rows without label that are right, {n_splits} draws of 500 labelled rows: ours (paper)."
+    yield f"Accuracy on the unlabelled rows, %, {n_splits} draws of 500 labelled rows: ours (paper)."
     yield table(["features", *there], [[name, *values] for name, values in cells.items()])
     yield "\n".join(remarks)
 
@@ -228,10 +233,10 @@ def _beyond_reach(data: str, scores: dict[str, list[float]], column: int) -> str
     below = sum(figure < guessed for figure in printed.values())
     ours = [np.mean(scores[name]) for name in printed]
     return (
-        f"- {data}: guessing the largest class is right in {guessed:.1f} %, more than {below} of the paper's "
-        f"{len(printed)} figures; least squares on the original features, which leaves nothing open, in {plain:.1f} %, "
-        f"where the paper has {printed['original']}. Its figures cannot be reached; ours lie between {min(ours):.1f} "
-        f"and {max(ours):.1f}."
+        f"- {data}: the largest class alone has {guessed:.1f} %, more than {below} of the paper's "
+        f"{len(printed)} figures; least squares on the original features, which has no free choices, {plain:.1f} %, "
+        f"where the paper has {printed['original']}. Its figures cannot be reproduced; ours are between "
+        f"{min(ours):.1f} and {max(ours):.1f}."
     )
 
 
@@ -256,16 +261,16 @@ def accuracies(run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int)
     return scores
 
 
-GRAPH = "All rows make the graph (10 neighbours, heat weights) and LPP; mu = l / s."
+GRAPH = "The graph (10 neighbours, heat weights) and LPP use all rows; mu = l / s."
 APART = (
-    "The paper counts rows whose labels shaped the map together with the others: here they stand apart, used / not "
-    "used. Neighbours are sought among all rows."
+    "The paper evaluates on all rows, including those whose labels were used to fit; here the two groups are "
+    "separate, used / not used. Neighbours are searched among all rows."
 )
 EXPERIMENTS = (
     Experiment(
         "dp-figures2-5",
         "Discriminative Projections, figures 2 to 5: USPS (curves without numbers in the paper)",
-        (GRAPH, "The labels of a random half of every class are used.", APART),
+        (GRAPH, "The labels of a random half of each class are used.", APART),
         figures_2_5,
     ),
     Experiment(
@@ -273,9 +278,9 @@ EXPERIMENTS = (
         "Discriminative Projections, figures 6 and 7: TDT2 (curves without numbers in the paper)",
         (
             GRAPH,
-            "The labels of a random third of every class are used; --quick takes 300 rows of each class.",
-            "Rows are TF-IDF at unit length (the paper does not say which weights it used); for LDA and LPP they are "
-            "turned into as many coordinates as there are rows, which changes no distance.",
+            "The labels of a random third of each class are used; --quick uses 300 rows of each class.",
+            "Rows are TF-IDF at unit length (the paper does not give its weights); for LDA and LPP they are rotated "
+            "into as many coordinates as there are rows, which preserves all distances.",
             APART,
         ),
         figures_6_7,
@@ -286,9 +291,9 @@ EXPERIMENTS = (
         "Discriminative Projections, Table 1: least squares on 500 labelled rows",
         (
             GRAPH,
-            "OHSUMED is the training part of LETOR's third fold, the features of each query scaled to [0, 1]; pairs "
-            "partially or definitely relevant make one class. Mushroom is without stalk-root.",
-            "The table's header has one column too many: it is read so that the paper's text is true.",
+            "OHSUMED is the training part of LETOR's third fold, with the features of each query scaled to [0, 1]; "
+            "partially and definitely relevant pairs form one class. Mushroom lacks the feature stalk-root.",
+            "The header of the table has one column too many: we read it so that it agrees with the text.",
         ),
         table_1,
     ),

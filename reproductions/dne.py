@@ -117,7 +117,7 @@ def figure_3(run: Run) -> Iterator[str]:
 
 
 def _compared(run: Run, studies: tuple[Study, ...], n_splits: int) -> Iterator[str]:
-    yield f"1-NN on the test rows, {n_splits} splits; in brackets leave-one-out on the training rows."
+    yield f"1-NN on the test rows, {n_splits} splits; in brackets, leave-one-out accuracy on the training rows."
     rows, header = [], ["data", "training"]
     for study in studies:
         for size in study.sizes:
@@ -189,7 +189,7 @@ def _curves(run: Run, studies: tuple[Study, ...], name: str) -> Iterator[str]:
     axes[1, 0].set_ylabel("eigenvalue (dotted: cumulative)")
     axes[0, 0].legend(frameon=False, fontsize=8)
     yield table(["data", "negative eigenvalues", "1-NN there", "best (its dimension)", "all dimensions"], rows)
-    yield run.picture(name, figure, "1-NN by dimension above the eigenvalues of DNE; grey: the last negative one")
+    yield run.picture(name, figure, "1-NN by dimension, and eigenvalues of DNE; grey: the last negative one")
 
 
 def _curve(split: Split) -> tuple[DNE, np.ndarray, list[float], list[float]]:
@@ -202,18 +202,18 @@ def _curve(split: Split) -> tuple[DNE, np.ndarray, list[float], list[float]]:
     return dne, few, [first.accuracy(1) for first in firsts], [first.leave_one_out(1) for first in firsts]
 
 
-CURVES = "One random split each, k = 1; the paper does not say which rows train."
+CURVES = "One random split each, k = 1; the paper does not give the training rows."
 CHOICES = (
-    f"DNE with k = 1; the dimensions of PCA, LPP, LDE and NCA are not given: PCA keeps {THETA:.0%} of the variance, "
-    "LPP and LDE ten directions a class, NCA all (faces: PCA and NCA one less than classes).",
-    "LPP and LDE start from as many principal components as there are training rows minus classes, where there are "
-    "fewer than features. LDA's directions have unit length.",
+    f"DNE with k = 1. The dimensions of PCA, LPP, LDE and NCA are not given: PCA keeps {THETA:.0%} of the variance, "
+    "LPP and LDE ten directions per class, NCA all (on faces, PCA and NCA keep one fewer than there are classes).",
+    "LPP and LDE follow a PCA to (training rows - classes) dimensions, if this is less than the number of features. "
+    "LDA's directions have unit length.",
 )
 EXPERIMENTS = (
     Experiment(
         "dne-figure1",
-        "DNE, figure 1: what the signs of the eigenvalues say",
-        ("The paper shows a picture; the geometry is made so that its four cases arise.",),
+        "DNE, figure 1: the signs of the eigenvalues",
+        ("The paper shows a picture; we chose the geometry so that its four cases occur.",),
         figure_1,
     ),
     Experiment(
@@ -222,7 +222,7 @@ EXPERIMENTS = (
     Experiment(
         "dne-figure3",
         "DNE, figure 3: 1-NN on UMIST's faces (bars without numbers in the paper)",
-        (*CHOICES, "Faces are of 28 x 23 pixels, where the paper has 56 x 46."),
+        (*CHOICES, "Faces have 28 x 23 pixels; the paper has 56 x 46."),
         figure_3,
     ),
     Experiment("dne-figure4", "DNE, figure 4: accuracy and spectrum by dimension, UCI's sets", (CURVES,), figure_4),

@@ -10,19 +10,19 @@ from .experiment import Experiment
 from .registry import EXPERIMENTS
 
 HEAD = """\
-# The papers, repeated
+# Reproductions of the papers
 
-Every table and figure of the five papers for which data can be had: our numbers, and the printed ones in brackets.
-Written by `python -m reproductions`, section by section; nothing is typed by hand. z is the difference in standard
-deviations of the paper's splits. Accuracies are percentages, ± is the standard deviation over random splits. Seconds
-were taken on two cores, beside other work.
+Every table and figure of the five papers for which data are available: our figures, with those of the paper in
+brackets. `python -m reproductions` writes this page, section by section. z is the difference in standard deviations of
+the paper's splits. Accuracies are percentages, ± is the standard deviation over random splits. Times were measured on
+two cores with other programs running.
 """
 
 
 def heading(experiment: Experiment, command: str) -> str:
     """Return how the section of an experiment begins: how it was run, and what the paper leaves open."""
     settings = "\n".join(f"- {setting}" for setting in experiment.settings)
-    return f"## {experiment.title}\n\n    {command}\n\nWhat the paper leaves open, and what is done here:\n\n{settings}"
+    return f"## {experiment.title}\n\n    {command}\n\nProtocol, where the paper does not specify it:\n\n{settings}"
 
 
 def renewed(path: Path, sections: Mapping[str, str]) -> str:

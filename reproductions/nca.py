@@ -105,14 +105,14 @@ def figure_1(run: Run) -> Iterator[str]:
             results[name] = [_of_all_maps(split) for split in splits(run, name, n_splits)]
         except MissingDataError as missing:
             yield f"Skipped: {missing}."
-    yield f"1-NN on the training rows, each left out / on the test rows, {n_splits} splits."
+    yield f"1-NN on the training rows (leave-one-out) / on the test rows, {n_splits} splits."
     for title, maps in (("Square maps", list(square())), ("Two dimensions", list(plane(3)))):
         rows = [[name, *(_train_test(result, one) for one in maps)] for name, result in results.items()]
         yield f"{title}:"
         yield table(["data", *maps], rows)
     yield _claim(results, "NCA f", ("Euclidean", "whitening", "RCA"))
     yield _claim(results, "NCA", ("PCA", "LDA", "LDA + RCA"))
-    yield "Differences on test rows, paired, ± standard error over the splits (a low one, as splits share rows):"
+    yield "Differences on test rows, paired, ± standard error over the splits (an underestimate, since splits overlap):"
     yield table(
         ["data", *(f"{a}, {u} - {b}, {v}" if u != v else f"{a} - {b}, {u}" for a, u, b, v in QUESTIONS)],
         [
@@ -150,7 +150,10 @@ def _claim(results: dict[str, Results], ours: str, others: Sequence[str]) -> str
         sign = 0 if abs(difference) <= 2 * error else int(np.sign(difference))
         found[("level with the best", "ahead of all", "behind")[sign]].append(f"{name} ({difference:+.1f} to {best})")
     summary = "; ".join(f"{what}: {', '.join(where)}" for what, where in found.items() if where)
-    return f"{ours} on test rows beside {', '.join(others)} (two standard errors count as a difference): {summary}."
+    return (
+        f"{ours} on test rows, compared with {', '.join(others)} (different if by more than two standard "
+        f"errors): {summary}."
+    )
 
 
 def rings(rng: np.random.Generator, n: int = 500) -> Split:
@@ -189,9 +192,9 @@ def figure_2(run: Run) -> Iterator[str]:
         firsts[name] = several[0]
         scores = [{way: accuracies(split, model)["1-NN"] for way, model in _ways().items()} for split in several]
         rows.append([name, *(mean_std([score[way] for score in scores]) for way in _ways())])
-    yield f"1-NN on test rows in the plane, {n_splits} splits:"
+    yield f"1-NN on test rows in two dimensions, {n_splits} splits:"
     yield table(["data", *_ways()], rows)
-    yield run.picture("nca-figure2", _drawn(firsts), "Test rows of the first split in the planes of PCA, LDA and NCA")
+    yield run.picture("nca-figure2", _drawn(firsts), "Test rows of the first split, by PCA, LDA and NCA")
 
 
 def _ways() -> dict[str, Any]:
@@ -210,27 +213,29 @@ def _drawn(several: dict[str, Split]) -> Any:
     return figure
 
 
-SHARED = "NCA has this library's defaults; every feature is standardized on the training rows, for all methods alike."
+SHARED = "NCA has the defaults of this library; for all methods, the features are standardized on the training rows."
 EXPERIMENTS = (
     Experiment(
         "nca-figure1",
         "NCA, figure 1: 1-NN after square maps and in two dimensions (bars without numbers in the paper)",
         (
             SHARED,
-            "The classes of housing are thirds of the training rows by price; usps is 8 x 8, means of 2 x 2 pixels, "
-            "200 training and 500 test rows a class; of the others 70 % of each class train.",
-            "LDA's directions have unit length (whitened they would leave RCA nothing to do); one, where there are "
-            "two classes.",
+            "The classes of housing are the terciles of the price on the training rows; usps is averaged over 2 x 2 "
+            "pixels to 8 x 8, with 200 training and 500 test rows per class; the other sets use 70 % of each class "
+            "for training.",
+            "LDA's directions have unit length (after whitening, RCA would change nothing); for two classes there is "
+            "one direction.",
         ),
         figure_1,
     ),
     Experiment(
         "nca-figure2",
-        "NCA, figure 2: pictures in two dimensions",
+        "NCA, figure 2: two-dimensional projections",
         (
             SHARED,
-            "The rings have radii 1 to 5, 100 rows each, and noise of standard deviation 3 across them, so much that "
-            "PCA must take it, as in the paper; they are not standardized. Digits are 8 x 8, as in figure 1.",
+            "The rings have radii 1 to 5 and 100 rows each, with noise of standard deviation 3 perpendicular to their "
+            "plane, so that PCA selects the noise, as in the paper; they are not standardized. Digits are 8 x 8, as "
+            "in figure 1.",
             "The paper's faces are not public.",
         ),
         figure_2,

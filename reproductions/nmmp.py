@@ -119,7 +119,7 @@ def table_4(run: Run) -> Iterator[str]:
     yield f"3-NN, {n_splits} splits: ours (paper; z)."
     yield table(["data", *TITLES, "NMMP as a ratio trace"], rows)
     yield "\n".join(f"- {verdict(title, z[name])}" for name, title in zip(METHODS, TITLES, strict=True))
-    yield "Training time a run, LMNN : NMMP : LDA, in units of NMMP's:"
+    yield "Training time per run, LMNN : NMMP : LDA, relative to NMMP:"
     yield table(["data", "ours", "NMMP's seconds", "paper", "NMMP's seconds"], clocks)
 
 
@@ -169,7 +169,7 @@ def figure_2(run: Run) -> Iterator[str]:
     titles = {
         f"{name}\n3-NN on new rows {split.score(to_plane, 3):.0f} %": to_plane(X) for name, to_plane in maps.items()
     }
-    yield run.picture("nmmp-figure2", panels(titles, y), "Four planes; only the first and NMMP's show three circles")
+    yield run.picture("nmmp-figure2", panels(titles, y), "Only the first two features and NMMP show three circles")
 
 
 EXPERIMENTS = (
@@ -177,24 +177,31 @@ EXPERIMENTS = (
         "nmmp-table4",
         "NMMP, Table 4: 3-NN after NMMP, LDA and LMNN",
         (
-            "The null space of the training covariance is dropped first for every method, as in the paper.",
-            "LDA's directions have unit length; News is TF-IDF that is not scaled to unit length; Objects are every "
-            "8th pixel: only these give the paper's baselines.",
-            "USPS has other pixels than the paper's, whose raw baseline cannot be reached: no target.",
-            "LMNN has this library's defaults (3 target neighbours, no second pass); the paper does not give its own.",
+            "For every method, the null space of the training covariance is removed first, as in the paper.",
+            "LDA's directions have unit length; News is TF-IDF without normalization to unit length; Objects are "
+            "subsampled to every 8th pixel: only these choices reproduce the paper's baselines.",
+            "Our version of USPS has other pixels than the paper's, so its results are not comparable.",
+            "LMNN has the defaults of this library (3 target neighbours, one pass); the paper does not give its "
+            "parameters.",
         ),
         table_4,
     ),
     Experiment(
         "nmmp-sensitivity",
         'NMMP, section 6: "the parameters in our method are not sensitive"',
-        ("3-NN. In brackets: the fewest directions of a split, where the graphs left fewer than Table 4 uses.",),
+        (
+            "3-NN. In brackets: the smallest number of directions in a split, if the graphs gave fewer than "
+            "Table 4 uses.",
+        ),
         sensitivity,
     ),
     Experiment(
         "nmmp-figure2",
         "NMMP, figure 2: circles under noise",
-        ("The paper gives no geometry: radii 1, 3 and 5, noise of standard deviation 3, 300 rows a class.",),
+        (
+            "The paper does not give the geometry; here radii 1, 3 and 5, noise of standard deviation 3, 300 "
+            "rows per class.",
+        ),
         figure_2,
     ),
 )

@@ -61,7 +61,7 @@ def figure_1(run: Run) -> Iterator[str]:
     planes = {"two moons": X}
     for name, Z in _of_moons(X, few, 2).items():
         planes[f"{name}\n1-NN on the first coordinate {accuracy(Z[:, :1], y, few, 1):.1f} %"] = Z
-    yield run.picture("tdl-figure1", panels(planes, y, labelled=few >= 0), "The first draw, with ten labels a class")
+    yield run.picture("tdl-figure1", panels(planes, y, labelled=few >= 0), "The first draw, with ten labels per class")
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def table_1(run: Run) -> Iterator[str]:
         columns[problem.name] = _scores(run, problem, X, codes_of(y), W, n_splits)
         smallest.append(f"{problem.name} {np.min(W.sum(axis=0) - 1):.0e}")
     there = [problem for problem in TABLE_1 if problem.name in columns]
-    yield f"% of the rows without label that are right, {n_splits} splits: ours (paper; z)."
+    yield f"Accuracy on the unlabelled rows, %, {n_splits} splits: ours (paper; z)."
     yield table(
         ["method", *columns],
         [
@@ -154,8 +154,8 @@ def table_1(run: Run) -> Iterator[str]:
         if row not in QUOTED
     )
     yield (
-        f"The smallest sum of a row's graph weights: {', '.join(smallest)}. Where it is next to nothing, each such row "
-        "takes a coordinate of Laplacian Eigenmaps that are not normalized."
+        f"The smallest degree of a row in the graph: {', '.join(smallest)}. Without normalization, each row of almost "
+        "zero degree takes up one coordinate of Laplacian Eigenmaps."
     )
 
 
@@ -192,19 +192,19 @@ EXPERIMENTS = (
     Experiment(
         "tdl-figure1",
         "TDL, figure 1: two moons (a picture without numbers in the paper)",
-        ("The geometry is ours, 100 rows a moon with ten labels each; k = 3 in the cost.",),
+        ("The paper does not give the geometry; here 100 rows per moon with ten labels each; k = 3 in the cost.",),
         figure_1,
     ),
     Experiment(
         "tdl-table1",
         "TDL, Table 1: UCI's sets with a tenth of the labels",
         (
-            "A split draws 10 % of the rows until every class has one; k = 20 in the cost; scaling to [0, 1] uses all "
-            "rows, as the method does. Breast cancer: the rows without gaps.",
-            "By the paper's words the penalty is that of figure 1, the normalized Laplacian of the full Gaussian "
-            "graph; its figures are nearer to what the unnormalized one gives: both are here.",
-            "SVM and nearest kernel mean have a Gaussian kernel, whose gamma (and C) five folds of the labelled rows "
-            "choose. GWPC, KTDA and KFDA are quoted.",
+            "A split labels a random 10 % of the rows, redrawn until each class has one; k = 20 in the cost; scaling "
+            "to [0, 1] uses all rows, as the method does. Breast cancer: the rows without missing values.",
+            "According to the text, the penalty is that of figure 1, the normalized Laplacian of the full Gaussian "
+            "graph; the paper's figures are closer to those of the unnormalized one. Both are given.",
+            "SVM and nearest kernel mean have a Gaussian kernel; gamma (and C) are chosen by 5-fold cross-validation "
+            "on the labelled rows. GWPC, KTDA and KFDA are quoted from the paper.",
         ),
         table_1,
     ),
