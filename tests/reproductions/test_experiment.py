@@ -102,7 +102,7 @@ class TestDocument:
         text = renewed(path, {NAMES[0]: "first, new", NAMES[1]: "## second\n\n| a |\n| --- |"})
         assert "old" not in text
         assert text.index("first, new") < text.index("## second") < text.index("third")
-        assert text.startswith("# The papers, repeated")
+        assert text.startswith("# Reproductions of the papers")
         path.write_text(text, encoding="utf-8")
         assert renewed(path, {}) == text
 
