@@ -24,7 +24,7 @@ FIXED = Method("DNE", DNE(1), nested=False)  # nothing to choose
 FEW = {"n_splits": 3, "n_repeats": 1}
 
 
-def hidden(n=150, p=12, seed=0):
+def hidden(n=150, p=6, seed=0):
     """Return two classes that differ in one of many features: raw k-NN drowns in the others."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
