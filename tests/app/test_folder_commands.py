@@ -357,7 +357,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["predict", "m.safetensors", "many"], "or a folder of Parquet files and --dask"),
         (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet files and --dask"),
         (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is no folder, and --dask takes"),
-        (["compare", "many", "--dask"], "many: say which column holds the classes by --target"),
+        (["compare", "many", "--dask"], "many: say which column holds the classes or numbers by --target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
         ([*COMPARE, "--folds", "3", "--dask"], "without --dask only: --folds"),
         ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. A folder"),

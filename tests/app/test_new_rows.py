@@ -389,11 +389,12 @@ def test_a_full_disk_leaves_nothing_and_keeps_what_was_there(folder, suffix, old
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_an_interrupt_leaves_nothing_and_keeps_what_was_there(folder, monkeypatch, suffix):
-    def interrupted(columns, path):
-        path.write_bytes(b"half")
+    def interrupted(*arguments, **keywords):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(output._WRITERS, suffix, interrupted)
+    monkeypatch.setattr(pd.DataFrame, "to_csv", interrupted)
+    monkeypatch.setattr(np, "savez", interrupted)
+    monkeypatch.setattr(parquet, "write_table", interrupted)
     path = folder / f"out{suffix}"
     path.write_bytes(b"precious")
     with pytest.raises(KeyboardInterrupt):

@@ -15,11 +15,10 @@ from nearkin.app.parquet_folder import (
     classes_of,
     count_classes,
     features_of,
-    find_target,
     labels_of,
     open_folder,
 )
-from nearkin.app.table import TableError
+from nearkin.app.table import TableError, find_name
 
 RNG = np.random.default_rng(0)
 
@@ -234,11 +233,11 @@ def test_targets_that_are_no_classes(tmp_path, y, message):
 
 def test_the_target_is_asked_for_and_looked_for(tmp_path):
     opened = open_folder(written(tmp_path, frame(5)))
-    assert find_target(opened, "kind ") == "kind"
-    with pytest.raises(TableError, match="say which column holds the classes by --target"):
-        find_target(opened, None)
+    assert find_name(opened.path, opened.names, "kind ", "--target") == "kind"
+    with pytest.raises(TableError, match="say which column holds the classes or numbers by --target"):
+        find_name(opened.path, opened.names, None, "--target")
     with pytest.raises(TableError, match="did you mean 'kind'"):
-        find_target(opened, "kid")
+        find_name(opened.path, opened.names, "kid", "--target")
 
 
 def test_a_file_that_a_worker_does_not_see(tmp_path):

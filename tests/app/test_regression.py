@@ -164,7 +164,7 @@ def test_a_word_after_thousands_of_numbers(here):
         ),
         (["whole.csv", "--target", "price"], "a single row of 'price' has the class"),
         (["whole.csv", "--target", "price"], "drop it, or give --task regression to predict numbers"),
-        (["houses.csv", "--task", "regression"], "say which column holds the numbers by --target"),
+        (["houses.csv", "--task", "regression"], "say which column holds the classes or numbers by --target"),
         (["iris", "--task", "regression"], "iris is a bundled set with classes of its own: leave --target"),
         (["houses.csv", *OPTIONS, "--groups", "price"], "--target and --groups both name"),
         (["flat.csv", *OPTIONS, "--groups", "city"], "flat: y is "),

@@ -29,9 +29,9 @@ from .cluster import KILLED, cluster, for_each_file
 from .encoder import numbers_only
 from .model import Model, new_model, with_voters
 from .one_split import SplitComparison, SplitResult, held_out_rows, n_held_out, ranked
-from .parquet_folder import classes_of, count_classes, features_of, find_target, labels_of, open_folder
+from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .sentences import first_line
-from .table import TableError
+from .table import TableError, find_name
 
 MIN_ROWS = 500
 MOST_DIMENSIONS = 64
@@ -60,7 +60,7 @@ class FolderComparison:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.folder = options, open_folder(Path(options.table))
         self.name, n_rows = self.folder.name, self.folder.n_rows
-        self.target = find_target(self.folder, options.target)
+        self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
         self.features, self.notes = self.folder.features(self.target)
         if n_rows < MIN_ROWS:
             raise TableError(

@@ -22,6 +22,8 @@ MAX_COLUMNS = 2**22  # each has a name
 class NpzFile:
     """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels; maybe feature_names."""
 
+    default_target = "y"
+
     def __init__(self, path: Path, progress: Progress = ignore) -> None:
         self.path = path
         with self._opened() as archive:

@@ -20,7 +20,7 @@ from pyarrow import compute
 
 from .readers import TEXT, as_floats
 from .sources import ParquetFile
-from .table import BadCells, TableError, find_name, in_row, note, quoted, require_names, shown
+from .table import BadCells, TableError, in_row, note, quoted, require_names, shown
 from .tables import check_classes
 
 SUFFIX = ".parquet"
@@ -240,13 +240,6 @@ def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.nd
         raise TableError(f"{folder.path}: {found}, too few rows of each: give --target a column of classes.")
     order = np.argsort(classes)
     return classes[order], np.array(list(counts.values()))[order]
-
-
-def find_target(folder: Folder, target: str | None) -> str:
-    """Return the column that was meant."""
-    if target is None:
-        raise TableError(f"{folder.path}: say which column holds the classes by --target: {quoted(folder.names)}.")
-    return find_name(folder.path, folder.names, target, "--target")
 
 
 def require_numbers(folder: Folder, needed: list[str]) -> None:

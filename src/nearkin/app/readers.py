@@ -81,6 +81,7 @@ class Source(ABC):
     text: list[str]
     n_rows: int
     untyped: bool
+    default_target: str | None = None
 
     @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[Any]:

@@ -124,8 +124,10 @@ class BadCells:
 # Names of columns
 
 
-def find_name(path: Path, names: Sequence[str], given: str, option: str) -> str:
+def find_name(path: Path, names: Sequence[str], given: str | None, option: str) -> str:
     """Return the name that was meant; spaces around it do not matter."""
+    if given is None:
+        raise TableError(f"{path}: say which column holds the classes or numbers by {option}: {quoted(names)}.")
     meant = [name for name in names if name == given] or [name for name in names if name.strip() == given.strip()]
     if meant:
         return meant[0]

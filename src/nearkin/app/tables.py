@@ -78,11 +78,7 @@ def read_table(
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
     with _opened(source, progress) as file:
-        if target is None and not isinstance(file, (NpzFile, BundledSet)):
-            meant = "numbers" if task == REGRESSION.name else "classes"
-            raise TableError(f"{file.path}: say which column holds the {meant} by --target: {quoted(file.names)}.")
-        default = "target" if isinstance(file, BundledSet) else "y"
-        target = find_name(file.path, file.names, target or default, "--target")
+        target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
         if target == groups:
             raise TableError(f"{file.path}: --target and --groups both name {shown(target)}: give two columns.")
@@ -111,7 +107,7 @@ def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) 
 class BundledSet:
     """A set of `nearkin.datasets`, read like a file."""
 
-    names = ("target",)
+    names, default_target = ("target",), "target"
 
     def __init__(self, name: str) -> None:
         self.path = Path(name)
