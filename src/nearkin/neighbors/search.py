@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -107,61 +108,37 @@ class Indexed:
         """Return G as `nearest` does; dense X is moved near its mean, far from which distances would cancel."""
         X = X if issparse(X) else near_origin(X)
         lists = NeighborLists(lengths, X.dtype)
-        search = {Relation.ANY: self._search_all, Relation.SAME: self._search_same, Relation.OTHER: self._search_other}
-        search[relation](lists, X, codes)
+        for queries, candidates, n_found in _plan(codes, lengths, relation):
+            # for a handful of rows, waking threads costs more than the search
+            with (
+                thread_pools().limit(limits=1 if len(candidates) <= SMALL_CLASS else None),
+                config_context(assume_finite=True),
+            ):
+                index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
+                for block in row_blocks(len(queries), n_found):
+                    rows = queries[block]
+                    distances, found = index(X[rows], n_found)
+                    found = candidates[found]
+                    lists.put(rows, found, distances, relation.holds(codes, rows[:, None], found))
         return lists.to_csr()
 
-    def _search_all(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
-        rows = np.arange(len(codes))
-        self._fill(lists, X, codes, Relation.ANY, rows, rows, lists.lengths.max(initial=0) + 1)
 
-    def _search_same(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
-        classes = members_of(codes)
-        with thread_pools().limit(limits=1):  # for a handful of rows, waking threads costs more than the search
-            for members in classes:
-                if len(members) <= SMALL_CLASS:
-                    self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)
-        for members in classes:
-            if len(members) > SMALL_CLASS:
-                self._fill(lists, X, codes, Relation.SAME, members, members, lists.lengths[members].max() + 1)
-
-    def _search_other(self, lists: NeighborLists, X: Any, codes: np.ndarray) -> None:
-        sizes = np.bincount(codes)
-        rows = np.arange(len(codes))
-        small = sizes[codes] <= SMALL_CLASS
-        if small.any():
-            # Among the k + n_c nearest at most n_c are of the same class, so at least k are of others.
-            n_found = (lists.lengths + sizes[codes])[small].max()
-            self._fill(lists, X, codes, Relation.OTHER, rows[small], rows, n_found)
-        for c in np.flatnonzero(sizes > SMALL_CLASS):
-            members, others = rows[codes == c], rows[codes != c]
-            self._fill(lists, X, codes, Relation.OTHER, members, others, lists.lengths[members].max())
-
-    def _fill(
-        self,
-        lists: NeighborLists,
-        X: Any,
-        codes: np.ndarray,
-        relation: Relation,
-        queries: np.ndarray,
-        candidates: np.ndarray,
-        n_found: int,
-    ) -> None:
-        """Fill the lists of the `queries` with the nearest `candidates` in the relation to them.
-
-        The search returns `n_found` candidates for a query: enough for its list whatever is not allowed among them.
-        """
-        n_found = min(int(n_found), len(candidates))
-        queries = queries[lists.lengths[queries] > 0]
-        if not len(queries):
-            return
-        with config_context(assume_finite=True):
-            index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
-            for block in row_blocks(len(queries), n_found):
-                rows = queries[block]
-                distances, found = index(X[rows], n_found)
-                found = candidates[found]
-                lists.put(rows, found, distances, relation.holds(codes, rows[:, None], found))
+def _plan(codes: np.ndarray, lengths: np.ndarray, relation: Relation) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Yield queries, candidates, and how many of these to find: enough for the lists, whatever is not allowed."""
+    sizes, rows = np.bincount(codes), np.arange(len(codes))
+    small = sizes[codes] <= SMALL_CLASS
+    searches: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    if relation is Relation.OTHER:
+        # among the k + n_c nearest at most n_c are of class c, so at least k are of others
+        few = [(rows[small], rows, lengths + sizes[codes])]
+        large = np.flatnonzero(sizes > SMALL_CLASS)
+        searches = chain(few, ((rows[codes == c], rows[codes != c], lengths) for c in large))
+    else:
+        searches = ((members, members, lengths + 1) for members in members_of(codes))
+    for queries, candidates, enough in searches:
+        queries = queries[lengths[queries] > 0]
+        if len(queries):
+            yield queries, candidates, min(int(enough[queries].max()), len(candidates))
 
 
 def _brute_force(X: Any, n_found: int) -> Index:
