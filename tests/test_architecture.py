@@ -39,7 +39,6 @@ def test_imports_go_one_way(module):
     assert {layer(name) for name in GRAPH[module]} <= ALLOWED[layer(module)] | {layer(module)}
 
 
-@UNTIL_DONE
 @pytest.mark.parametrize("guest", ["app", "dask"])
 def test_guests_use_public_names_only(guest):
     private = [

@@ -11,11 +11,18 @@ from sklearn.model_selection import train_test_split
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
 BLOCKS = {name: re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for name, text in PAGES.items()}
+QUICK = {"README.md", "kernels.md"}
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:faiss was imported before")
-@pytest.mark.parametrize("page", [page for page, blocks in BLOCKS.items() if blocks])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page not in QUICK), id=page)
+        for page, blocks in BLOCKS.items()
+        if blocks
+    ],
+)
 def test_python_examples(page, tmp_path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.chdir(tmp_path)
