@@ -133,23 +133,9 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
         "labels": labels,
         "range": [_digits(table.y.min(), 6), _digits(table.y.max(), 6)] if labels is None else None,
         "neighbors": comparison.n_neighbors,
-        "ranking": [
-            {
-                "name": result.name,
-                "status": result.status,
-                "folds": scaled(result.score),
-                "mean": scaled(result.score.mean()),
-                "std": scaled(result.score.std(ddof=1)),
-            }
-            for result in comparison.results
-        ],
+        "ranking": [{"name": r.name, "status": r.status, "folds": scaled(r.score)} for r in comparison.results],
         "curves": [
-            {
-                "name": name,
-                "dimension": list(scores),
-                "mean": [scaled(score.mean()) for score in scores.values()],
-                "folds": [scaled(score) for score in scores.values()],
-            }
+            {"name": name, "dimension": list(scores), "folds": [scaled(score) for score in scores.values()]}
             for name, scores in curves.items()
         ],
         "maps": [_map(result, comparison, table, answers, scaled) for result in learned],

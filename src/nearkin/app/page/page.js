@@ -12,6 +12,10 @@ const safe = text => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").repla
 const percent = value => `${value.toFixed(1)}%`;
 const {axis: scoreAxis, prefix, unit, decimals} = data.score;
 const figure = value => `${prefix}${value.toFixed(decimals)}${unit}`;
+const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
+const deviation = values => Math.sqrt(values.reduce((sum, value) => sum + (value - mean(values)) ** 2, 0) / (values.length - 1));
+for (const row of data.ranking) Object.assign(row, {mean: mean(row.folds), std: deviation(row.folds)});
+for (const curve of data.curves) curve.mean = curve.folds.map(mean);
 const answer = value => data.labels ? safe(data.labels[value]) : String(value);
 
 function layout(extra) {
