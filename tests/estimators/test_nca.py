@@ -1,5 +1,7 @@
 """NCA: what a fit promises, wherever it begins."""
 
+import traceback
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, hstack, random_array
@@ -14,6 +16,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from nearkin import NCA, SoftNeighborsRegressor
 from nearkin.estimators import descent_embedding, initialization
 from nearkin.estimators.nca_problem import NCARows
+from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
 from nearkin.objectives.pair_weights import SameClass
 
@@ -125,6 +128,19 @@ class TestTheFit:
         assert nca.n_iter_ >= 1
         assert nca.objective_ > 0.7
         assert nca.transform(X).shape == X.shape
+
+
+def test_from_fit_to_the_probabilities_in_eight_calls(monkeypatch):
+    """A reader who steps from `fit` into eq. 1 passes eight functions, `among_all` the last of them."""
+    exponentiate, stacks = stochastic.exponentiate, []
+
+    def spied(logits):
+        stacks.append([frame.name for frame in traceback.extract_stack() if "nearkin" in frame.filename])
+        return exponentiate(logits)
+
+    monkeypatch.setattr(stochastic, "exponentiate", spied)
+    NCA(2, init="pca", tol=1e-3).fit(*wine())
+    assert stacks[0].index("among_all") - stacks[0].index("fit") <= 8
 
 
 class TestInits:

@@ -184,10 +184,8 @@ class NCAClusterRows(Scale):
         near = nearest(work, Z, "all", k)
         same = nearest(work, Z, "same", 1) if same_class else [None] * len(near)
         numbers = [work.submit(np.concatenate, work.map(numbers_of, Z.blocks))] * len(near)
-        norms = work.results(work.map(squared_norms, self.table.blocks))
-        return work.map(near_numbers, near, same, Z.starts[:-1], numbers), initialization.evenly_by(
-            np.concatenate(norms), n_far
-        )
+        norms = np.concatenate(work.results(work.map(squared_norms, self.table.blocks)))
+        return work.map(near_numbers, near, same, Z.starts[:-1], numbers), initialization.evenly_by(norms, n_far)
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""

@@ -104,12 +104,8 @@ def rows_and_init(
     """
     n = X.shape[0]
     chosen = np.arange(n) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
-    few = NCARows.of(
-        X if n <= INIT_ROWS else X[chosen],
-        within_span=within_span,
-        pair_weights=pair_weights.subset(chosen),
-        search=search,
-    )
+    some = X if n <= INIT_ROWS else X[chosen]
+    few = NCARows.of(some, within_span=within_span, pair_weights=pair_weights.subset(chosen), search=search)
     problem = NCAProblem(nca, few, m, rng)
     if n <= INIT_ROWS:
         return RowsInPlace.of_units(few), problem.init

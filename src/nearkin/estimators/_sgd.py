@@ -109,8 +109,9 @@ class Minibatches:
                 return length * (1 - t / n_steps)
             return length / (1 + (n_before + t) / SLOWING) ** 0.5
 
+        estimate = self._estimates(refresh_at=round(REFRESH_SHARE * n_steps) if self.state is None else 0)
         found = adam(
-            self._estimates(refresh_at=round(REFRESH_SHARE * n_steps) if self.state is None else 0),
+            estimate,
             init,
             n_batches=self.n_batches,
             max_iter=self.n_epochs,

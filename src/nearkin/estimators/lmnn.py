@@ -161,9 +161,14 @@ class LMNN(DescentEmbedding):
                 targets = target_neighbors(embed(best.x, rows.X), codes, self.n_neighbors)
             problem = MarginProblem(rows.X, codes, targets, unit)
             found = lbfgs_rounds(
-                problem.loss, best.x, look_up=problem.look_up, max_iter=self.max_iter, tol=self.tol,
-                on_iteration=on_iteration, finish_exactly=True,
-            )  # fmt: skip
+                problem.loss,
+                best.x,
+                look_up=problem.look_up,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                on_iteration=on_iteration,
+                finish_exactly=True,
+            )
             best = best.then(found)
             self._keep(best, rows, X.dtype)
             self.objective_, self.loss_curve_ = unit * best.value, unit * self.loss_curve_
