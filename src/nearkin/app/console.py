@@ -104,7 +104,7 @@ def describe(model: Model, path: Path) -> None:
     )
     smaller = f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
-    say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all voters")
+    say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all rows that vote")
     if "spectrum" in model.arrays:
         say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:
