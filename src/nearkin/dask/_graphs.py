@@ -36,11 +36,6 @@ def squared_lengths(G: csr_array) -> np.ndarray:
     return np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz])
 
 
-def degrees(W: csr_array) -> np.ndarray:
-    """Return the sum of the weights of every row's edges."""
-    return W.sum(axis=1)
-
-
 def farthest(G: csr_array) -> np.ndarray:
     """Return the distance of every row to the farthest neighbour that it lists, 0 if it lists none."""
     return G.max(axis=1).toarray().ravel()

@@ -10,6 +10,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from distributed import Future
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._memory import human_bytes
@@ -115,7 +116,7 @@ class ClusterRows:
 
     def degrees(self, graph: list[Future]) -> list[Future]:
         """See `Rows`."""
-        return self._work.map(_graphs.degrees, graph)
+        return self._work.map(csr_array.sum, graph, axis=1)
 
     def total_scatter(self, weights: list[Future] | None = None) -> np.ndarray:
         """See `Rows`."""

@@ -87,18 +87,8 @@ def as_table(work: Work, name: str, X: da.Array, y: Any = None, *, labelled: boo
     `exact` says whether all pairs of rows will be compared, `labelled` whether y counts, `name` is that of the class in
     messages. What cannot work or would take too long is refused before anything is computed.
     """
-    _check_sizes(X, "X")
-    n, p = X.shape
-    if n < 2:
-        raise ValueError(f"X has {n} rows: at least 2 are needed.")
-    if p > n:
-        raise ValueError(
-            f"X has more features ({p}) than rows ({n}): {name} is for many rows. Fit {name.removeprefix('Dask')} on "
-            "X.compute(), or reduce the features first."
-        )
-    require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
-    if exact:
-        check_exact(n, p, max(1, sum(work.client.nthreads().values())))
+    _check_rows(work, name, X, exact)
+    n = X.shape[0]
     if np.count_nonzero(X.chunks[0]) > MAX_BLOCKS:
         X = X.rechunk({0: -(-n // MAX_BLOCKS)})
     raw = [delayed(checked_rows, pure=False)(*block) for block in _blocks(X)]
@@ -114,6 +104,21 @@ def as_table(work: Work, name: str, X: da.Array, y: Any = None, *, labelled: boo
     starts = np.cumsum([0, *filter(None, X.chunks[0])]).tolist()
     blocks = work.map(as_block, raw, labels or [None] * len(raw), starts[:-1], classes=classes, origin=origin)
     return Table(blocks, starts, X.shape, kept_dtype(X.dtype), class_sizes, mean)
+
+
+def _check_rows(work: Work, name: str, X: da.Array, exact: bool) -> None:
+    _check_sizes(X, "X")
+    n, p = X.shape
+    if n < 2:
+        raise ValueError(f"X has {n} rows: at least 2 are needed.")
+    if p > n:
+        raise ValueError(
+            f"X has more features ({p}) than rows ({n}): {name} is for many rows. Fit {name.removeprefix('Dask')} on "
+            "X.compute(), or reduce the features first."
+        )
+    require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
+    if exact:
+        check_exact(n, p, max(1, sum(work.client.nthreads().values())))
 
 
 def check_exact(n: int, p: int, n_threads: int) -> None:
