@@ -22,9 +22,12 @@ from ._rows import Rows, TableRows
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
 
+    _needs_labels = False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.required = self._needs_labels
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -165,11 +168,6 @@ class SpectralEmbedding(LinearEmbedding):
     def _solves_in_span(self, n: int, p: int) -> bool:
         """Say whether, for p > n, coordinates are those in the span of the rows."""
         return True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = self._needs_labels
-        return tags
 
 
 def _distance(components: np.ndarray, u: Any, v: Any, squared: bool = False) -> float:

@@ -123,6 +123,7 @@ class DiscriminativeProjections(LinearEmbedding):
     (178, 2)
     """
 
+    _needs_labels = True
     compared_as: ClassVar[dict] = {
         "DP": {
             "settings": lambda p: [{"n_components": min(p, 50)}],
@@ -213,7 +214,6 @@ class DiscriminativeProjections(LinearEmbedding):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
         tags.target_tags.multi_output = self.target == "continuous"
         return tags
 

@@ -113,6 +113,7 @@ class LMNN(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"LMNN": {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}}
+    _needs_labels = True
 
     def __init__(
         self,
@@ -183,11 +184,6 @@ class LMNN(DescentEmbedding):
         check_n_neighbors(self.n_neighbors)
         check_number(self.tol, "tol", 0)
         return check_integer(self.n_passes, "n_passes", 1) * check_integer(self.max_iter, "max_iter", 1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
 
 def target_neighbors(Z: Any, codes: np.ndarray, k: int) -> np.ndarray:

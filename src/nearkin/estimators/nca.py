@@ -169,6 +169,7 @@ class NCA(DescentEmbedding):
         },
     }
 
+    _needs_labels = True
     _sgd_state: SGDState | None = None
 
     def __init__(
@@ -290,8 +291,3 @@ class NCA(DescentEmbedding):
         if self.structure == "diagonal" and issparse(X):
             require_memory(4 * 8 * X.shape[0] * X.shape[1], "A diagonal map of sparse X", "take structure='full'")
         return X, pair_weights
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
