@@ -87,6 +87,10 @@ class Source(ABC):
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some columns as Arrow record batches of numbers, truth values and large strings."""
 
+    def read_together(self, names: Names) -> Iterator[Names]:
+        """Yield columns that are best read in one pass; by default all."""
+        yield names
+
     @abstractmethod
     def place(self, row: int) -> str:
         """Return where a row (counted from 0) is found, e.g. "on line 7"."""
@@ -105,25 +109,29 @@ class Source(ABC):
         names = self.names if needed is None else needed
         require_names(self.path, self.names, names)
         kept: dict[str, list[Any]] = {name: [] for name in names if name in {*labels, *as_text, *self.text}}
-        numbers, n_rows, mixed, bad = np.empty((0, 0)), 0, set[str](), BadCells()
-        for batch in self.batches(names):
-            columns = {name: batch[name] if name in kept else _parsed(batch[name]) for name in names}
-            if n_rows == 0:
-                kept |= {name: [] for name in names if name not in kept and columns[name].type == TEXT}
-                kinds = {name: columns[name].type for name in names if name not in kept}
-                require_memory(8 * self.n_rows * len(kinds), str(self.path), "take fewer rows or columns")
-            start, n_rows = n_rows, n_rows + len(batch)
-            numbers.resize((max(n_rows, self.n_rows), len(kinds)), refcheck=False)  # where it stands, no second copy
-            rows = numbers[start:n_rows]
-            for place, (name, kind) in enumerate(kinds.items()):
-                if columns[name].type == kind:
-                    rows[:, place] = as_floats(columns[name])
-                else:  # numbers for thousands of rows, and then a word
-                    mixed.add(name)
-            bad.add(kinds, rows, start)
-            for name, chunks in kept.items():
-                is_label = name in labels and name not in self.text
-                chunks.append((columns[name] if is_label else columns[name].cast(TEXT)).dictionary_encode())
+        numbers, kinds, mixed, bad = np.empty((0, 0)), dict[str, Any](), set[str](), BadCells()
+        for part in self.read_together(names):
+            n_rows = 0
+            for batch in self.batches(part):
+                columns = {name: batch[name] if name in kept else _parsed(batch[name]) for name in part}
+                if n_rows == 0:
+                    kept |= {name: [] for name in part if name not in kept and columns[name].type == TEXT}
+                    kinds |= {name: columns[name].type for name in part if name not in kept}
+                    places = {name: place for place, name in enumerate(name for name in names if name not in kept)}
+                    require_memory(8 * self.n_rows * len(places), str(self.path), "take fewer rows or columns")
+                start, n_rows = n_rows, n_rows + len(batch)
+                numbers.resize((max(n_rows, self.n_rows), len(places)), refcheck=False)  # in place, no second copy
+                for name in part:
+                    if name in kept:
+                        is_label = name in labels and name not in self.text
+                        column = columns[name] if is_label else columns[name].cast(TEXT)
+                        kept[name].append(column.dictionary_encode())
+                    elif columns[name].type == kinds[name]:
+                        numbers[start:n_rows, places[name]] = as_floats(columns[name])
+                    else:  # numbers for thousands of rows, and then a word
+                        mixed.add(name)
+                found = [name for name in part if name in places]
+                bad.add(found, numbers[start:n_rows, [places[name] for name in found]], start)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
         text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}
@@ -134,7 +142,7 @@ class Source(ABC):
         bad.refuse(self.path, self.place)
         if mixed:  # only the file still has the text of the numbers
             return self.read(needed, labels, [*as_text, *mixed])
-        return Columns(self.path, self.place, self.names, numbers, list(kinds), text, values)
+        return Columns(self.path, self.place, self.names, numbers, list(places), text, values)
 
 
 def _parsed(column: Any) -> Any:

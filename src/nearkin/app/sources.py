@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 from pyarrow import csv as arrow_csv
 
-from .readers import TEXT, Source
+from .readers import TEXT, Names, Source
 from .table import Progress, TableError, check_names, ignore, in_row, listed, reason, shown
 
 BLOCK_BYTES = 2**20  # of a CSV file, read at a time
@@ -30,6 +30,7 @@ MISSING = (
 )
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
+COLUMNS_PER_PASS = 8
 BUFFER = 2**16  # bytes for every column that is read
 
 csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
@@ -120,6 +121,7 @@ class ParquetFile(Source):
         self._widths = {name: self._width(name) for name, kind in kinds.items() if kind == "vector"}
         columns = [(name, stored) for stored in schema.names for name in self._spread(stored)]
         self._stored_in, self.names = dict(columns), [name for name, _ in columns]
+        self._order = {name: place for place, name in enumerate(schema.names)}
         check_names(path, self.names)
 
     def batches(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
@@ -143,6 +145,11 @@ class ParquetFile(Source):
                     yield self._plain(rows, max(start, at)).select(list(names))
                 at += len(batch)
                 self._progress(at, self.n_rows)
+
+    def read_together(self, names: Names) -> Iterator[Names]:
+        """Yield a few columns at a time, all numbers of a vector together: each column needs some MB of its own."""
+        for _, part in groupby(names, lambda name: self._order[self._stored_in[name]] // COLUMNS_PER_PASS):
+            yield list(part)
 
     def place(self, row: int) -> str:
         """Return the number of a row."""

@@ -102,7 +102,9 @@ class BadCells:
         """Count bad cells of some rows, the first of which has the number `start`; return whether any were found."""
         for what, bad in ((MISSING, np.isnan(cells)), (self.infinite, np.isinf(cells))):
             if bad.any():
-                _, counts = self.found.setdefault(what, (start + int(bad.any(axis=1).argmax()), Counter()))
+                first = start + int(bad.any(axis=1).argmax())
+                earlier, counts = self.found.get(what, (first, Counter[str]()))
+                self.found[what] = (min(first, earlier), counts)
                 counts.update(
                     {name: count for name, count in zip(names, bad.sum(axis=0).tolist(), strict=True) if count}
                 )
