@@ -122,7 +122,7 @@ class BundledSet:
 
 @contextmanager
 def _opened(source: str, progress: Progress) -> Iterator[Any]:
-    """Yield a file of a known format; what goes wrong with it is told in one line."""
+    """Yield a file of a known format; what goes wrong is reported in one line."""
     place = "standard input" if source == STANDARD_INPUT else source
     try:
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
