@@ -15,14 +15,15 @@ ALLOWED = {
     "neighbors": LEAVES,
     "graphs": LEAVES,
     "scatter": LEAVES | {"graphs"},
+    "span": LEAVES,
     "spectral": LEAVES,
     "objectives": LEAVES,
     "descent": LEAVES,
-    "estimators": LEAVES | {"neighbors", "graphs", "scatter", "spectral", "objectives", "descent"},
+    "estimators": LEAVES | {"neighbors", "graphs", "scatter", "span", "spectral", "objectives", "descent"},
     "evaluation": LEAVES | {"neighbors", "estimators"},
     "plotting": LEAVES | {"estimators", "evaluation"},
     "app": LEAVES | {"neighbors", "estimators", "evaluation", "plotting", "dask", "__init__"},
-    "dask": LEAVES | {"neighbors", "graphs", "scatter", "spectral", "objectives", "estimators"},
+    "dask": LEAVES | {"neighbors", "graphs", "scatter", "span", "spectral", "objectives", "estimators"},
     "__init__": {"neighbors", "estimators"},
 }
 GRAPH = imports(PACKAGE)

@@ -7,16 +7,15 @@ from nearkin import scatter as module
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest, nearest_same_class
 from nearkin.scatter import (
-    RowSpace,
     between_scatter,
     locally_scaled_scatters,
-    row_space,
     scatter,
     scatter_operator,
     second_moment,
     total_scatter,
     within_scatter,
 )
+from nearkin.span import RowSpace, row_space
 
 
 def by_definition(X, W):

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from .._memory import human_bytes
 from ..graphs import binary, heat_kernel
 from ..neighbors import EXACT, Searcher
-from ..scatter import RowSpace
+from ..span import RowSpace
 from . import _graphs, _scatter
 from ._approximate import nearest, searchable
 from ._table import Table, as_table, kept_dtype

@@ -19,7 +19,7 @@ from ..neighbors import EXACT, Searcher
 from ..objectives.candidates import Candidates, among_candidates, with_same_class
 from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import TERMS, Terms, Value, among_all
-from ..scatter import RowSpace
+from ..span import RowSpace
 from ..spectral import range_basis, ratio_trace
 from ._approximate import block_searcher, nearest, searchable
 from ._base import DaskTransformer

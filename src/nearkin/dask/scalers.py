@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from .._validation import check_integer
-from ..scatter import RowSpace
+from ..span import RowSpace
 from ._base import DaskTransformer
 from ._scatter import total_scatter
 from ._table import as_table

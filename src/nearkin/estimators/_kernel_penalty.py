@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from .._blocks import relative_to, row_blocks
 from .._memory import require_memory
-from ..scatter import RANK_TOLERANCE
+from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_of_dense
 from .transductive import GraphPenalty
 

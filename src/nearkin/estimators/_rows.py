@@ -11,15 +11,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from ..graphs import binary, heat_kernel, kth_distance, laplacian, mutual, union
 from ..neighbors import Searcher, closest_pairs, nearest, nearest_other_class, nearest_same_class
-from ..scatter import (
-    RowSpace,
-    local_fisher_scatters,
-    row_space,
-    scatter,
-    scatter_operator,
-    total_scatter,
-    within_scatter,
-)
+from ..scatter import local_fisher_scatters, scatter, scatter_operator, total_scatter, within_scatter
+from ..span import RowSpace, row_space
 
 WEIGHTS = {"binary": binary, "heat": heat_kernel}
 

@@ -14,7 +14,7 @@ from .._parallel import parallel_map
 from ..neighbors import Searcher
 from ..objectives.linear_map import embed
 from ..objectives.pair_weights import PairWeights
-from ..scatter import RowSpace, row_space
+from ..span import RowSpace, row_space
 from .descent_embedding import FLOAT64_ROWS, Scale, cap_penalty
 from .initialization import nearest_squares, unit_distance
 from .nca_problem import NCAProblem, NCARows

@@ -15,7 +15,7 @@ from .._callbacks import CallbackSupportMixin, FitTask
 from .._warn import warn_user
 from ..descent import DescentResult, Status
 from ..objectives.linear_map import embed
-from ..scatter import RowSpace, row_space
+from ..span import RowSpace, row_space
 from .base import LinearEmbedding
 from .initialization import nearest_squares, unit_distance
 

@@ -20,7 +20,8 @@ from .._validation import (
 )
 from ..graphs import heat_kernel, laplacian, union
 from ..neighbors import nearest, searcher
-from ..scatter import RANK_TOLERANCE, group_means, row_space, scatter, second_moment, total_scatter
+from ..scatter import group_means, scatter, second_moment, total_scatter
+from ..span import RANK_TOLERANCE, row_space
 from ..spectral import ratio_trace
 from .base import LinearEmbedding
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._labels import encode_labels, encode_partial_labels
-from ..scatter import RANK_TOLERANCE
+from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult, Status, largest_scatter_first, ratio_trace
 from ._rows import Rows
 from .base import SpectralEmbedding

@@ -1,0 +1,95 @@
+"""The span of the rows: where p > n, there and back exactly, so that no p x p matrix is ever formed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr, svd
+from scipy.linalg.lapack import dormqr
+
+from ._blocks import centre, dense_float64, densified
+from ._memory import require_memory
+
+RANK_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """Rows in coordinates that lose nothing, and the way back.
+
+    Attributes
+    ----------
+    coordinates : array or sparse matrix of shape (n, r)
+        For p <= n the rows themselves; for p > n the rows, centred or not, in an orthonormal basis of their span.
+    to_features : function from (r, m) to (p, m), or None
+        Writes columns in these coordinates as columns of features; None where the coordinates are the features.
+    """
+
+    coordinates: Any
+    to_features: Callable[[np.ndarray], np.ndarray] | None
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """The orthonormal basis of the span, shape (r, p), for p > n."""
+        assert self.to_features is not None
+        return self.to_features(np.eye(self.coordinates.shape[1])).T
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry of each positive.
+
+        Further rows of V are coordinates in the `complement` of the span.
+        """
+        return self.back_project_pairs(V, V[:0])[0]
+
+    def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `back_project(V)` and, as rows of the same signs, the columns of G (c, m) that belong to V's."""
+        components = V.T
+        if self.to_features is not None:
+            r = self.coordinates.shape[1]
+            components = self.to_features(V[:r]).T
+            if len(V) > r:
+                components = components + V[r:].T @ self.complement(len(V) - r)
+        largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+        sign = np.where(largest < 0, -1.0, 1.0)
+        return components * sign, G.T * sign
+
+    def complement(self, m: int) -> np.ndarray:
+        """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not vary at all."""
+        r, p = self.basis.shape
+        start = np.random.default_rng(0).standard_normal((p, m))
+        return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
+
+
+def row_space(X: Any, *, centred: bool = True) -> RowSpace:
+    """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
+
+    Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular value count as none.
+    `centred=False`, for criteria that depend on the origin, takes the span of the rows as they are.
+    """
+    n, p = X.shape
+    if p <= n:
+        require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first, e.g. with PCA")
+        return RowSpace(densified(X), None)
+    require_memory(
+        2 * 8 * n * p + 8 * 8 * n * n,  # X dense and once more; square factors and the work space of the decomposition
+        f"The span of {n} rows with {p} features",
+        "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
+    )
+    rows = centre(dense_float64(X)) if centred else dense_float64(X)
+    (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
+    U, s, Vt = svd(R.T, full_matrices=False, overwrite_a=True, check_finite=False)
+    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
+    # X = R'Q' = U s (QV)': with Q as its reflectors, only the directions that are needed are ever formed.
+    return RowSpace(U[:, :r] * s[:r], lambda E: _reflected(reflectors, tau, Vt[:r].T @ E))
+
+
+def _reflected(reflectors: np.ndarray, tau: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Return Q E (p, m), where Q (p, n) has orthonormal columns and is a product of Householder reflections."""
+    QE = np.zeros((len(reflectors), E.shape[1]), order="F")
+    QE[: len(E)] = E
+    size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
+    return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
