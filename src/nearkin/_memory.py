@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def available_memory() -> int | None:
-    """Return the bytes that this process may still use, or None where the system does not tell.
+    """Return the bytes that this process may still use, or None where the system does not report it.
 
     The smaller of the free memory of the machine and what its control group (a container) still allows.
     """

@@ -1,6 +1,6 @@
 """Descent: a function that returns (value, gradient) goes in, a frozen result with a diagnosis comes out.
 
-`lbfgs` needs the function itself, `lbfgs_rounds` one whose neighbours are looked up now and then; `adam` needs
+`lbfgs` needs the function itself, `lbfgs_rounds` one whose neighbours are searched again now and then; `adam` needs
 estimates only, each from another part of the data.
 """
 
@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 Value = tuple[float, np.ndarray]  # and its gradient
 OnIteration = Callable[[np.ndarray], bool] | None
 
-ROUND = 15  # iterations after which neighbours are looked up again
+ROUND = 15  # iterations after which neighbours are searched again
 RECENT, PAST = 0.9, 0.999  # decay of the running means of Adam: the usual values
 
 
@@ -276,7 +276,7 @@ def adam(
 
 
 def _level(values: list[float], tol: float) -> bool:
-    """Say whether the last fifth of the values is level with the fifth before, as far as their noise tells."""
+    """Say whether the last fifth of the values is level with the fifth before, as far as their noise allows to say."""
     count = len(values) // 5
     if count < 2:
         return False

@@ -100,7 +100,7 @@ def test_groups_count_where_there_are_labels(here):
 def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     said = (folder / "said.txt").read_text()
     assert "spirals: 600 rows (80 labelled), 2 features, 2 classes of" in said
-    assert "TDL makes nearest neighbours right more often" in said
+    assert "3-NN is more accurate after TDL" in said
     assert "80 of 600 rows have a label: only these are held out and vote. From the 520 without one learned: " in said
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
 

@@ -54,7 +54,7 @@ def test_scores():
 def test_verdict_of_a_winner():
     comparison = compare(X, Y, methods=[Method("one", DNE(2), nested=False)], n_neighbors=1)
     text = verdict(comparison)
-    assert text.startswith("one makes nearest neighbours right more often than the raw features do: ")
+    assert text.startswith("1-NN is more accurate after one than on the raw features: ")
     raw = comparison[RAW].score.mean()
     assert f"% against {raw:.1%} of held-out rows, +" in text
     assert text.endswith(" after Holm over 1 method.")

@@ -31,8 +31,6 @@ class Wording:
         What stands before a score that nothing else names, and after a difference.
     of_vote, of_rows : str
         "right in {score}", and what follows it before "held-out rows".
-    better : str
-        What a method does that is shown to be better.
     title, axis : str
         Of a picture of scores.
     """
@@ -45,7 +43,6 @@ class Wording:
     points: str
     of_vote: str
     of_rows: str
-    better: str
     title: str
     axis: str
 
@@ -88,7 +85,6 @@ WORDING = {
         points=" points",
         of_vote="right in {}",
         of_rows="of",
-        better="makes nearest neighbours right more often",
         title="Accuracy",
         axis="held-out rows right (%)",
     ),
@@ -101,7 +97,6 @@ WORDING = {
         points="",
         of_vote="at R² {}",
         of_rows="on",
-        better="lets nearest neighbours predict better",
         title="R²",
         axis="R² on held-out rows",
     ),
@@ -206,7 +201,7 @@ def _outcome(comparison: Any, words: Wording, raw_score: float, evidence: Any) -
         return f"{comparison.n_neighbors}-NN on the raw features is {words.vote(raw_score)}; nothing to compare."
     if best.name == RAW:
         return f"No method is shown to beat raw k-NN here. The best, {methods[0].name}: {evidence(methods[0])}."
-    return f"{best.name} {words.better} than the raw features do: {evidence(best)}."
+    return f"{comparison.n_neighbors}-NN is more accurate after {best.name} than on the raw features: {evidence(best)}."
 
 
 def notes(comparison: Comparison) -> Iterator[str]:

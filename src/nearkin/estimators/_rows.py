@@ -1,4 +1,4 @@
-"""What a spectral method asks of the rows that it is fitted to, and the answers of a table in memory."""
+"""What a spectral method needs of the rows it is fitted to (graphs, scatters), and a table in memory that has it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ STEPS = 500  # of a fit by default, at least
 N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
 STEP = 0.1  # first length of a step, in units of a map that keeps distances
 SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-REFRESH_SHARE = 0.2  # of the steps, after which near rows are looked up again: a map moves most at the beginning
+REFRESH_SHARE = 0.2  # of the steps, after which near rows are searched again: a map moves most at the beginning
 EVALUATION_ROWS, EVALUATION_FAR, EVALUATION_GROUPS = 5000, 2000, 20  # of the estimate of the final objective
 
 

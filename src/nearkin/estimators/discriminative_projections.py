@@ -30,7 +30,7 @@ SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
 
 
 class DiscriminativeProjections(LinearEmbedding):
-    """Discriminative Projections: rows near their own label, far from the other labels, near neighbours near.
+    """Discriminative Projections: map rows near their label, far from others, and preserve a k-NN graph.
 
     A map f takes rows, a map g takes labels into one space of any dimension m. With l labelled rows x_i among all n,
     their labels y_i as unit vectors s_k of R^c, and W the union k-NN graph weighted by the heat kernel

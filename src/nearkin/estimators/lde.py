@@ -11,7 +11,7 @@ from .base import SpectralEmbedding
 
 
 class LDE(SpectralEmbedding):
-    """Local Discriminant Embedding: near same-class rows together, near other-class rows apart, weighted by nearness.
+    """Local Discriminant Embedding: attract same-class neighbours, repel others, with heat-kernel weights.
 
     In W, i and j of one class are adjacent if either is among the other's k_w nearest of that class; in W', i and j of
     two classes if either is among the other's k_b nearest of all other classes. Weights are `exp(-d^2 / t)`, with t the

@@ -11,7 +11,7 @@ from .base import SpectralEmbedding
 
 
 class LFDA(SpectralEmbedding):
-    """Local Fisher Discriminant Analysis: LDA that keeps only near rows of a class together; a class may have parts.
+    """Local Fisher Discriminant Analysis: LDA with local scaling within classes, which may consist of several clusters.
 
     With s_i the distance from row i to the k-th nearest of the n_c rows of its class c, `a_ij = exp(-d_ij^2/(s_i s_j))`
     for i and j of one class, and the weights

@@ -29,7 +29,7 @@ GAPS = 2**23  # entries of the distances from which the scale of the init is fou
 
 
 class LMNN(DescentEmbedding):
-    """Large Margin Nearest Neighbour: the map that keeps rows of other classes farther than the k nearest of the same.
+    """Large Margin Nearest Neighbour: separate the k nearest of a class from other classes by a margin.
 
     The targets of row i are its k nearest rows of the same class, in the space of the features. With the learned
     squared distances d_ij = ||A x_i - A x_j||^2 the map A minimizes

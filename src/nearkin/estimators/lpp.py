@@ -11,7 +11,7 @@ from .base import SpectralEmbedding
 
 
 class LPP(SpectralEmbedding):
-    """Locality Preserving Projections: the linear map that keeps near rows near. It uses no labels.
+    """Locality Preserving Projections: the linear map that preserves a k-NN graph best. It uses no labels.
 
     With W the graph of the k nearest neighbours (adjacent if either is among the other's), weighted by the heat kernel
     `exp(-d^2 / t)`, t the mean squared distance to these neighbours, D = diag(W 1) and L = D - W, LPP minimizes

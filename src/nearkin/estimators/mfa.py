@@ -12,7 +12,7 @@ from .base import SpectralEmbedding
 
 
 class MFA(SpectralEmbedding):
-    """Marginal Fisher Analysis: near same-class rows together, and the rows at the margins of the classes apart.
+    """Marginal Fisher Analysis: attract same-class neighbours, repel the closest rows of other classes.
 
     In the intrinsic graph i and j of one class are adjacent if either is among the other's k_1 nearest of that class.
     In the penalty graph i in c and j outside are adjacent if theirs is among the k_2 shortest distances between a row

@@ -28,7 +28,7 @@ def _descends_by_minibatches(nca: NCA) -> bool:
 
 
 class NCA(DescentEmbedding):
-    """Neighbourhood Components Analysis: the map under which a randomly drawn near neighbour is most often right.
+    """Neighbourhood Components Analysis: maximizes the accuracy of stochastic nearest neighbours.
 
     Row i draws row j as its neighbour with probability p_ij and takes over its label; with classes C_i,
 
@@ -81,7 +81,7 @@ class NCA(DescentEmbedding):
         row draws once: "auto" is as many as hold 500 steps, one epoch for 256,000 rows or more.
     tol : float, default=1e-5
         A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1). With solver="sgd",
-        when a step does, in the mean over the last fifth of the steps and as far as their noise tells; all epochs are
+        when a step does, in the mean over the last fifth of the steps up to their noise; all epochs are
         taken even so.
     warm_start : bool, default=False
         Whether `fit` begins with `components_` of the last fit, if there is one, instead of `init`.

@@ -19,7 +19,7 @@ def _default_edges_bytes(class_sizes: np.ndarray) -> float:
 
 
 class NMMP(SpectralEmbedding):
-    """Neighborhood MinMax Projections: mutual neighbours of one class together, those of different classes apart.
+    """Neighborhood MinMax Projections: attract mutual same-class neighbours, repel mutual other-class neighbours.
 
     S_w is the scatter of the pairs of one class that are mutually among each other's k_w nearest of that class
     (eq. 3), S_b that of the pairs of two classes that are mutually among each other's k_b nearest of all other

@@ -1,4 +1,4 @@
-"""Which learned metric makes nearest neighbours right? A held-out comparison that may answer "none".
+"""Compare learned metrics by k-NN on held-out rows; the result may be that none improves on the raw features.
 
 Every method is scored by the same k-NN vote (for numbers, their mean) on the same held-out rows. Whatever a method
 leaves open (its dimension, DNE's k) is chosen by validation inside the training rows; scaling is learned there, too.

@@ -15,7 +15,7 @@ ZERO = 1e-10
 def choose_solver(d: int, m: int) -> str:
     """Return which eigensolver finds m extreme pairs of a symmetric d x d matrix.
 
-    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in twenty is wanted;
+    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in twenty is requested;
     * "lanczos" (ARPACK, checked by a second start) otherwise.
     """
     return "lanczos" if d > 1000 and m <= d // 20 else "dense"

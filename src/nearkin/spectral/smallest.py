@@ -68,7 +68,7 @@ def smallest_eigenpairs(
     SpectralResult
         `values` ascending; `residual` relative to the largest column of M, which is at most its norm; UNRESOLVED where
         it exceeds 1e-6 (LAPACK has then been tried up to 8,000 rows), RANK_DEFICIENT, with n - 1 columns, where more
-        pairs were requested. A residual is that of a pair: it cannot tell whether another pair is smaller.
+        pairs were requested. A residual is that of a pair: it does not show whether another pair is smaller.
 
     Notes
     -----
