@@ -18,7 +18,7 @@ UNEVEN = (170, 0, 1, 129)
 def client():
     """Return the client of one worker in this process; it is the current one."""
     with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None, silence_logs="CRITICAL"
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0", silence_logs="CRITICAL"
     ) as client:
         yield client
 
