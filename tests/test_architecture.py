@@ -27,7 +27,6 @@ ALLOWED = {
     "__init__": {"neighbors", "estimators"},
 }
 GRAPH = imports(PACKAGE)
-UNTIL_DONE = pytest.mark.xfail(strict=False, reason="the redesign is under way")
 
 
 def layer(module):
@@ -53,7 +52,6 @@ def test_guests_use_public_names_only(guest):
     assert private == []
 
 
-@UNTIL_DONE
 def test_no_import_circle():
     assert circles(GRAPH) == []
 

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._labels import is_missing
 from ..evaluation import CLASSIFICATION
 
-if TYPE_CHECKING:
-    from .encoder import ColumnEncoder
 
 MAX_TEXT = 500
 MAX_NAME = 60
@@ -70,7 +68,7 @@ class Table:
     name: str
     notes: list[str]
     target: str
-    encoder: ColumnEncoder
+    encoder: Any
     row_names: Sequence[Any]
     task: str = CLASSIFICATION.name
 
