@@ -14,7 +14,6 @@ import numpy as np
 from .._labels import is_missing
 from ..evaluation import CLASSIFICATION
 
-
 MAX_TEXT = 500
 MAX_NAME = 60
 MAX_LIST = 240
