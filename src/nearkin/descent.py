@@ -50,18 +50,6 @@ class Momentum:
     square: float = 0.0
     n_steps: int = 0
 
-    def updated(self, gradient: np.ndarray) -> Momentum:
-        """Return the means after one more gradient."""
-        mean = RECENT * self.mean + (1 - RECENT) * gradient
-        square = PAST * self.square + (1 - PAST) * float(np.sum(gradient**2))
-        return Momentum(mean, square, self.n_steps + 1)
-
-    @property
-    def direction(self) -> np.ndarray:
-        """The mean gradient in units of the typical norm, both corrected for the 0 that they began with."""
-        typical = (self.square / (1 - PAST**self.n_steps)) ** 0.5
-        return self.mean / (1 - RECENT**self.n_steps) / typical if typical > 0 else np.zeros_like(self.mean)
-
 
 @dataclass(frozen=True)
 class DescentResult:
@@ -253,6 +241,7 @@ def adam(
     """
     x = start.astype(np.float64)
     memory = memory or Momentum(np.zeros_like(x))
+    mean, square, n_steps = memory.mean, memory.square, memory.n_steps
     values: list[float] = []
     status, n_iter = Status.MAX_ITER, 0
     try:
@@ -260,8 +249,12 @@ def adam(
             for t in range(n_iter * n_batches, (n_iter + 1) * n_batches):
                 value, gradient = estimate(x, t)
                 values.append(float(value))
-                memory = memory.updated(gradient)
-                x = x - step(t) * memory.direction
+                mean = RECENT * mean + (1 - RECENT) * gradient
+                square = PAST * square + (1 - PAST) * float(np.sum(gradient**2))
+                n_steps += 1
+                typical = (square / (1 - PAST**n_steps)) ** 0.5  # both are corrected for the 0 that they began with
+                if typical > 0:
+                    x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)
             n_iter += 1
             if on_iteration is not None and on_iteration(x):
                 status = Status.STOPPED
@@ -272,6 +265,7 @@ def adam(
     if status is Status.MAX_ITER and _level(values, tol):
         status = Status.CONVERGED
     curve = values[:1] + [float(np.mean(values[i * n_batches : (i + 1) * n_batches])) for i in range(n_iter)]
+    memory = Momentum(mean, square, n_steps)
     return DescentResult(x, float(np.mean(values[-n_batches:])), n_iter, curve, status, memory)
 
 

@@ -19,14 +19,22 @@ from ..spectral import SpectralResult
 from ._rows import Rows, TableRows
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class SparseRowsMixin:
+    """Tells scikit-learn that X may be sparse."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseRowsMixin, BaseEstimator, ABC):
     """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
 
     _needs_labels = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = self._needs_labels
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -106,12 +114,13 @@ class SpectralEmbedding(LinearEmbedding):
     """A linear map from the scatters of one or two graphs, by an eigenproblem: two graphs and one criterion.
 
     Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where neighbours are
-    searched, `search` among them), `_solve`, which reads as its paper, and extends `_check_parameters` by its own.
-    `fit` is final.
+    searched, `search` among them), `_solve`, which reads as its paper, and names the parameters that must be positive
+    integers; what else there is to check extends `_check_parameters`. `fit` is final.
     """
 
     n_components: Any
     _needs_labels = True
+    _positive_integers: tuple[str, ...] = ()  # parameters of which this is checked
 
     def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> Self:
         """Learn the map.
@@ -161,6 +170,8 @@ class SpectralEmbedding(LinearEmbedding):
         """Raise an error that names what is wrong."""
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
+        for name in self._positive_integers:
+            check_integer(getattr(self, name), name, 1)
 
     def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         return encode_labels(y)

@@ -16,10 +16,11 @@ from .._labels import has_target
 from .._memory import require_memory
 from .._validation import validate_partial_target_rows, validate_partly_labelled_rows, validate_rows
 from ..spectral import ZERO
+from .base import SparseRowsMixin
 from .discriminative_projections import DiscriminativeProjections
 
 
-class DiscriminativeProjectionsClassifier(ClassifierMixin, BaseEstimator):
+class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     """Classify by the nearest label in the space that `DiscriminativeProjections` makes for rows and labels.
 
     It learns from labelled and unlabelled rows. There is no `predict_proba`: the criterion defines distances to labels,
@@ -88,13 +89,8 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "projections_")
         return self.classes_[self._distances(validate_rows(self, X, reset=False)).argmin(axis=1)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
-
-class DiscriminativeProjectionsRegressor(RegressorMixin, BaseEstimator):
+class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEstimator):
     """Predict the value whose label is nearest to the row in the common space of `DiscriminativeProjections`.
 
     That is least squares on the label map: the y that minimizes sum_j (f_j'x - g_j'y)^2 / lambda_j, since the cost of
@@ -172,7 +168,6 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = True
         return tags
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._validation import check_n_neighbors
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
 from .base import SpectralEmbedding
@@ -85,6 +84,8 @@ class LDE(SpectralEmbedding):
 
     compared_as: ClassVar[dict] = {"LDE": {}}
 
+    _positive_integers = ("n_neighbors_within", "n_neighbors_between")
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -102,8 +103,3 @@ class LDE(SpectralEmbedding):
         S_w = rows.scatter(rows.union_knn("same", self.n_neighbors_within, weights="heat"))
         S_b = rows.scatter(rows.union_knn("other", self.n_neighbors_between, weights="heat"))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))
-
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        check_n_neighbors(self.n_neighbors_within, "n_neighbors_within")
-        check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._validation import check_n_neighbors
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
 from .base import SpectralEmbedding
@@ -74,6 +73,8 @@ class LFDA(SpectralEmbedding):
 
     compared_as: ClassVar[dict] = {"LFDA": {}}
 
+    _positive_integers = ("n_neighbors",)
+
     def __init__(self, n_components: int | None = None, *, n_neighbors: int = 7, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -82,7 +83,3 @@ class LFDA(SpectralEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         S_w, S_b = rows.local_fisher_scatters(self.n_neighbors)
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))
-
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        check_n_neighbors(self.n_neighbors)

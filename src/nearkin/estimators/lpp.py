@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._validation import check_n_neighbors
 from ..spectral import SpectralResult, ratio_trace
 from ._rows import Rows
 from .base import SpectralEmbedding
@@ -75,6 +74,8 @@ class LPP(SpectralEmbedding):
 
     _needs_labels = False
 
+    _positive_integers = ("n_neighbors",)
+
     def __init__(self, n_components: int | None = None, *, n_neighbors: int = 10, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -83,7 +84,3 @@ class LPP(SpectralEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         W = rows.union_knn("all", self.n_neighbors, weights="heat")
         return ratio_trace(rows.scatter(W), rows.total_scatter(rows.degrees(W)), self.n_components)
-
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        check_n_neighbors(self.n_neighbors)

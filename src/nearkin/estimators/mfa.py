@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._validation import check_n_neighbors
 from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
@@ -74,6 +73,8 @@ class MFA(SpectralEmbedding):
         }
     }
 
+    _positive_integers = ("n_neighbors", "n_pairs")
+
     def __init__(
         self, n_components: int | None = None, *, n_neighbors: int = 5, n_pairs: int = 100, search: Any = "exact"
     ) -> None:
@@ -86,8 +87,3 @@ class MFA(SpectralEmbedding):
         S_w = rows.scatter(rows.union_knn("same", self.n_neighbors))
         S_b = rows.scatter(rows.closest_pairs(self.n_pairs))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))
-
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        check_n_neighbors(self.n_neighbors)
-        check_n_neighbors(self.n_pairs, "n_pairs")

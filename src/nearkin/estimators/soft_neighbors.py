@@ -14,12 +14,13 @@ from .._blocks import row_blocks
 from .._labels import encode_labels
 from .._validation import as_rows, check_integer, check_number, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
+from .base import SparseRowsMixin
 from .initialization import unit_distance
 
 VOTES = 100  # counted by default where the search is not exact
 
 
-class _SoftNeighbors(BaseEstimator):
+class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
     """Votes of all training rows, `p_j ~ exp(-||x - x_j||^2 / h^2)`.
 
     Abstract: `fit` keeps, with the rows, what each votes for.
@@ -84,11 +85,6 @@ class _SoftNeighbors(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | ({"_index": None} if hasattr(self, "_index") else {})  # made again on demand
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):

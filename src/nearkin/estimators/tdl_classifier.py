@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._labels import require_two_classes
 from .._validation import validate_partly_labelled_rows, validate_rows
 from ._label_cost import voters
+from .base import SparseRowsMixin
 from .tdl import TDL
 
 
-class TDLClassifier(ClassifierMixin, BaseEstimator):
+class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     """Classify by the nearest labelled rows in the coordinates of `TDL`.
 
     Few rows have labels. `TDL` gives coordinates to all rows; in these the labelled rows vote, near ones with the
@@ -111,8 +112,3 @@ class TDLClassifier(ClassifierMixin, BaseEstimator):
         """Return the class with the most votes for every row; of equals the first in `classes_`."""
         shares = self.predict_proba(X, affinity=affinity)
         return self.classes_[shares.argmax(axis=1)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
