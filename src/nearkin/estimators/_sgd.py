@@ -11,7 +11,6 @@ import numpy as np
 from ..descent import DescentResult, Momentum, Status, adam
 from ..objectives.candidates import Candidates
 from ..objectives.nca import nca_objective
-from ..objectives.pair_weights import PairWeights, TargetKernel
 from ..objectives.stochastic import Value
 from ._candidates import N_FAR, N_NEAR, class_codes, near_rows, near_rows_of
 from ._rows_in_place import RowsInPlace
@@ -200,26 +199,22 @@ class SGDState:
         The typical distance, that of the first rows.
     n_counted : int
         Rows so far.
-    bandwidth : float or None
-        Of targets, that of the first rows.
+    bandwidth : float
+        Of targets, that of the first rows; 0 for classes.
     """
 
     B: np.ndarray
     memory: Momentum | None
     unit: float
     n_counted: int
-    bandwidth: float | None
+    bandwidth: float
 
     @classmethod
     def of(cls, B: np.ndarray, memory: Momentum | None, rows: RowsInPlace, n_counted: int) -> SGDState:
         """Return where a descent is, in the features."""
-        bandwidth = rows.pair_weights.bandwidth if isinstance(rows.pair_weights, TargetKernel) else None
+        bandwidth = getattr(rows.pair_weights, "bandwidth", 0.0)
         to_features = rows.space.to_features
         if to_features is not None:
             B = to_features(B.T).T
             memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
         return cls(B, memory, rows.unit, n_counted, bandwidth)
-
-    def with_bandwidth(self, pair_weights: Any) -> PairWeights:
-        """Return the weights of other rows, by the bandwidth of the first."""
-        return pair_weights if self.bandwidth is None else replace(pair_weights, bandwidth=self.bandwidth)

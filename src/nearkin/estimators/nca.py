@@ -225,7 +225,8 @@ class NCA(DescentEmbedding):
         """
         task = FitTask(self, X, y, n_iterations=check_parameters(self))
         X, pair_weights = self._validate(X, y)
-        m, search, rng = n_directions(self, X.shape[1]), searcher(self.search, X.shape[0]), self._rng()
+        m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        search = searcher(self.search, X.shape[0])
         within_span = self.structure == "full" and not (issparse(X) and m < X.shape[1])
         problem: NCAProblem | Minibatches
         if self.solver == "lbfgs":
@@ -264,20 +265,20 @@ class NCA(DescentEmbedding):
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
         X, pair_weights = self._validate(X, y, reset=first)
-        n, search, rng, state = X.shape[0], searcher(self.search, X.shape[0]), self._rng(), self._sgd_state
+        n, state, rng = X.shape[0], self._sgd_state, check_random_state(self.random_state)
+        search = searcher(self.search, n)
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
             rows, init = rows_and_init(self, X, pair_weights, search, m, rng, within_span=False)
             B = next(inits(self, rows, init)) if first else coordinates_of(self, self.components_, "components_", rows)
             state = SGDState.of(B, None, rows, 0)
-        rows = RowsInPlace.of(X, state.unit, state.with_bandwidth(pair_weights), search)
+        if isinstance(pair_weights, TargetKernel):
+            pair_weights = TargetKernel(pair_weights.targets, state.bandwidth)
+        rows = RowsInPlace.of(X, state.unit, pair_weights, search)
         batches = Minibatches(self, rows, None, state.n_counted + n, np.random.default_rng(rng.randint(2**31)), state)
         self.fit_problem(batches, X.dtype, task)
         task.end()
         return self
-
-    def _rng(self) -> np.random.RandomState:
-        return check_random_state(self.random_state)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
         pair_weights: PairWeights

@@ -129,7 +129,10 @@ class NMMP(SpectralEmbedding):
         S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
         S_b = rows.scatter(rows.mutual_knn("other", self.n_neighbors_between))
         if self.criterion == "ratio_trace":
-            result = _leading(generalized_eigh(S_b, S_w, self.n_components), self.n_components or 3 * len(n_c))
+            result = generalized_eigh(S_b, S_w, self.n_components)
+            m = self.n_components or 3 * len(n_c)
+            objective = float(result.values[:m].sum())
+            result = replace(result, vectors=result.vectors[:, :m], values=result.values[:m], objective=objective)
         else:
             T = range_basis(rows.total_scatter())  # step 0
             m = self.n_components or -(-T.shape[1] // 2)
@@ -153,8 +156,3 @@ def _trace_ratio_in(T: np.ndarray, S_b: np.ndarray, S_w: np.ndarray, m: int) -> 
     """Return the optimum among the directions in the range of T, which has orthonormal columns."""
     result = trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m)
     return replace(result, vectors=T @ result.vectors, rank=T.shape[1])
-
-
-def _leading(result: SpectralResult, m: int) -> SpectralResult:
-    values = result.values[:m]
-    return replace(result, vectors=result.vectors[:, :m], values=values, objective=float(values.sum()))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._blocks import row_blocks
 from .._labels import encode_labels
-from .._validation import as_rows, check_integer, check_number, refuse_foreign, validate_labelled_rows, validate_rows
+from .._validation import as_rows, check_integer, check_positive, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .initialization import unit_distance
@@ -35,18 +35,15 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         """Set what a prediction needs: the rows, and what each votes for."""
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
-        if self.bandwidth != "auto" and check_number(self.bandwidth, "bandwidth", 0) == 0:
-            raise ValueError("bandwidth must be larger than 0, got 0.")
-        self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else float(self.bandwidth)
+        self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else check_positive(self.bandwidth, "bandwidth")
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         self._rows, self._values = self._in_bandwidths(X), values
         self._index: Index | None = None
         n = X.shape[0]
         self.search_ = searcher(self.search, n).name
-        n_votes = n if self.search_ == "exact" else VOTES
-        if self.n_neighbors is not None:
-            n_votes = check_integer(self.n_neighbors, "n_neighbors", 1)
-        self._n_votes = min(n_votes, n)
+        by_default = n if self.search_ == "exact" else VOTES
+        k = by_default if self.n_neighbors is None else check_integer(self.n_neighbors, "n_neighbors", 1)
+        self._n_votes = min(k, n)
 
     def _in_bandwidths(self, X: Any) -> Any:
         """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._labels import is_missing
@@ -114,7 +113,10 @@ def compare(
                 finished.append(evaluate(method, protocol, folds, budget, progress))
             except Skipped as given_up:
                 skipped[method.name] = str(given_up)
-        winner = _fit_winner(best_result(ranked(finished, folds)).method, protocol)
+        best = best_result(ranked(finished, folds)).method
+        with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
+            params = protocol.choose(best, protocol.labelled)
+            winner = protocol.fit(protocol.pipeline(best, params), best, protocol.labelled)
     except KeyboardInterrupt:
         if not finished:
             raise
@@ -146,16 +148,6 @@ def _plan(protocol: Protocol, n_splits: int, n_repeats: int) -> tuple[Protocol, 
         reduced["n_neighbors"] = (protocol.n_neighbors, f"a fold leaves {fewest} rows to learn from")
         protocol = replace(protocol, n_neighbors=fewest)
     return protocol, folds, reduced
-
-
-def _fit_winner(method: Method, protocol: Protocol) -> Pipeline:
-    """Return the winner with its settings chosen by validation on all rows, fitted on all rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `MethodResult.warnings` holds those of the folds
-        pipeline = protocol.pipeline(method, protocol.choose(method, protocol.labelled))
-        if len(protocol.unlabelled) == 0:
-            return pipeline.fit(protocol.X, protocol.y)
-        return protocol.fit(pipeline, method, protocol.labelled)
 
 
 def _check_table(

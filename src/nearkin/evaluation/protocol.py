@@ -184,8 +184,7 @@ def evaluate(method: Method, protocol: Protocol, folds: list[Fold], budget: Budg
     start = time.perf_counter()
     rows = []
     progress(method.name, 0, len(folds))
-    with warnings.catch_warnings(record=True) as caught, protocol.few_threads():
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught, protocol.few_threads():
         if method.name != RAW:
             _check_budget(method, protocol, folds, budget)
         for done, (train, test) in enumerate(folds, start=1):
@@ -238,8 +237,7 @@ def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget:
     for _ in range(2):  # the first fit also warms up
         start = time.perf_counter()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 small.fit(pipeline, method, pilot)
         except FAILURES:  # the folds show why
             return

@@ -19,6 +19,18 @@ SIGNIFICANCE = 0.05
 Fold = tuple[np.ndarray, np.ndarray]
 
 
+def _named_score(name: str, meaning: str) -> property:
+    """Return a score under its own name, for tasks that have it."""
+
+    def scores(result: MethodResult) -> np.ndarray:
+        found = {result.task.score_name: result.score, result.task.second_name: result.second_score}
+        if name not in found:
+            raise AttributeError(f"a {result.task.name} has no {name}: take {' or '.join(found)}.")
+        return found[name]
+
+    return property(scores, doc=meaning)
+
+
 @dataclass(frozen=True)
 class MethodResult:
     """The scores of a method on every held-out fold, and its difference from the raw features.
@@ -73,31 +85,10 @@ class MethodResult:
         """Return the name of the method."""
         return self.method.name
 
-    @property
-    def accuracy(self) -> np.ndarray:
-        """Return `score` of a classification."""
-        return self._scores("accuracy")
-
-    @property
-    def balanced_accuracy(self) -> np.ndarray:
-        """Return `second_score` of a classification."""
-        return self._scores("balanced_accuracy")
-
-    @property
-    def r2(self) -> np.ndarray:
-        """Return `score` of a regression."""
-        return self._scores("r2")
-
-    @property
-    def mae(self) -> np.ndarray:
-        """Return `second_score` of a regression, in the unit of the target."""
-        return self._scores("mae")
-
-    def _scores(self, name: str) -> np.ndarray:
-        scores = {self.task.score_name: self.score, self.task.second_name: self.second_score}
-        if name not in scores:
-            raise AttributeError(f"a {self.task.name} has no {name}: take {' or '.join(scores)}.")
-        return scores[name]
+    accuracy = _named_score("accuracy", "`score` of a classification.")
+    balanced_accuracy = _named_score("balanced_accuracy", "`second_score` of a classification.")
+    r2 = _named_score("r2", "`score` of a regression.")
+    mae = _named_score("mae", "`second_score` of a regression, in the unit of the target.")
 
     def mapping(self, n_components: int) -> Pipeline:
         """Return scaler and map of `pipeline` with n_components, or as many as there are. Not for the raw features."""

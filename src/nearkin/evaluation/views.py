@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,34 +49,26 @@ def score_by_dimension(
     curves = {}
     for result in comparison.results:
         by_fold = []
-        for number, (fold, params) in enumerate(zip(folds, result.params, strict=False)):
-            beside = replace(protocol, unlabelled=result.unlabelled[number])
-            with protocol.few_threads():
-                by_fold.append(_fold_curve(result, params, beside, fold))
+        for number, (train, test) in enumerate(folds):
+            settings = _settings(result, result.params[number], X.shape[1], len(train))
+            rules, scores = replace(protocol, unlabelled=result.unlabelled[number]), dict[int, float]()
+            for setting in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
+                with warnings.catch_warnings(action="ignore"), suppress(*FAILURES), protocol.few_threads():
+                    scores |= rules.curve(result.method, setting, train, test)
+            by_fold.append(scores)
             progress(f"{result.name}, dimensions", number + 1, len(folds))
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves
 
 
-def _fold_curve(result: MethodResult, params: Params, protocol: Protocol, fold: Fold) -> dict[int, float]:
-    method, (train, test) = result.method, fold
-    if method.name == RAW:
-        settings = [params]
-    elif method.nested:
-        most = min(result.max_components, max(DIMENSIONS), len(train) - 1)
-        settings = [params | {"n_components": most}]
-    else:
-        settings = list(method.settings(protocol.X.shape[1]))
-    scores: dict[int, float] = {}
-    for setting in settings:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # `MethodResult.warnings` holds them
-            try:
-                scores |= protocol.curve(method, setting, train, test)
-            except FAILURES:  # a dimension that these rows do not have
-                continue
-    return scores
+def _settings(result: MethodResult, params: Params, p: int, n_train: int) -> Sequence[Params]:
+    """Return the parameters whose fits have all dimensions of a method."""
+    if result.name == RAW:
+        return [params]
+    if not result.method.nested:
+        return result.method.settings(p)
+    return [params | {"n_components": min(result.max_components, max(DIMENSIONS), n_train - 1)}]
 
 
 def first_repeat(folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
