@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from inspect import cleandoc
 from typing import Any
 
 from .. import __version__
@@ -19,79 +20,39 @@ from ..evaluation import CLASSIFICATION, TASKS
 BAD_INPUT = 2
 INTERRUPTED = 130
 NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "safetensors")
-# Options of compare that a folder does not have, and their defaults.
-TABLE_ONLY = {
-    "task": CLASSIFICATION.name,
-    "unlabelled": None,
-    "groups": None,
-    "report": None,
-    "folds": 5,
-    "repeats": 3,
-    "time_budget": 120.0,
-    "memory_budget": None,
-}
-TABLE = "a CSV, Parquet or NPZ file, - for standard input, or a bundled set"
-DASK: dict[str, Any] = {
-    "metavar": "ADDRESS",
-    "nargs": "?",
-    "const": "",
-    "help": "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
-    "has this address, or, without one, on all cores of this machine (needs nearkin[dask])",
-}
-
-COMPARE = f"""\
-examples:
-  nearkin compare balance_scale
-  nearkin compare measurements.csv --target species --report species.html
-  nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
-  nearkin compare houses.csv --target price --task regression
-  zcat big.csv.gz | nearkin compare - --target kind
-  nearkin compare embeddings/ --target topic --dask --save topics.safetensors
-
-bundled sets: {", ".join(BUNDLED)}
-"""
-
-PREDICT = """\
-writes for every row its label and the label's share of the vote (in a regression, the
-value), and the row numbers (the first row is 0) and distances of the nearest voters.
-
-examples:
-  nearkin predict scans.safetensors new.csv -o labels.csv
-  nearkin predict scans.safetensors new.parquet | head
-"""
-
-TRANSFORM = """\
-examples:
-  nearkin transform scans.safetensors new.csv -o coordinates.parquet
-  nearkin transform scans.safetensors new.npz -o coordinates.npz
-  nearkin transform topics.safetensors embeddings/ -o short/ --dask
-"""
-
-INSPECT = """\
-examples:
-  nearkin inspect scans.safetensors
-  nearkin inspect scans.safetensors --picture scans.png
-"""
-
-DESCRIPTION = """\
-Rank k-NN on the raw features, PCA, LDA, NCA and every nearkin method by repeated
-cross-validation. Scaling and every choice (dimensions, DNE's k, MFA's pairs) are made
-inside the training rows. Rows without a label (an empty cell) are never held out and
-do not vote, but PCA, LPP, TDL and DP are fitted to them, too.
-
-With --dask, a folder of Parquet files that may be larger than memory is ranked by one
-split: at most 20,000 rows are held out, the others are trained on and vote."""
+# Options of compare that a folder does not have.
+TABLE_ONLY = ("task", "unlabelled", "groups", "report", "folds", "repeats", "time_budget", "memory_budget")
+TABLE = f"a CSV, Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="nearkin",
+        description="Learn the space in which nearest neighbours are right.",
+        epilog="nearkin COMMAND --help shows options and examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"nearkin {__version__}")
+    added = parser.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
+    defaults = {}
+    for add_options in (compare, predict, transform, inspect):  # what these document is the help
+        text = cleandoc(add_options.__doc__ or "")
+        command = added.add_parser(
+            add_options.__name__,
+            help=text.partition("\n")[0].rstrip("."),
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        add_options(command.add_argument)
+        command.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
+        defaults[add_options.__name__] = command.get_default
+    options = parser.parse_args(arguments)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
     if options.command == "compare" and options.dask is not None:
-        given = [name for name, default in TABLE_ONLY.items() if getattr(options, name) != default]
+        given = [name for name in TABLE_ONLY if getattr(options, name) != defaults["compare"](name)]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             return _fail(f"without --dask only: {names}. A folder is classified, and ranked by one split.")
@@ -110,70 +71,94 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="nearkin",
-        description="Learn the space in which nearest neighbours are right.",
-        epilog="nearkin COMMAND --help shows options and examples.",
-    )
-    parser.add_argument("--version", action="version", version=f"nearkin {__version__}")
-    commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
+def compare(add: Callable[..., Any]) -> None:
+    """Rank learned metrics by k-NN on held-out rows.
 
-    def command(name: str, summary: str, epilog: str, description: str | None = None) -> argparse.ArgumentParser:
-        added = commands.add_parser(
-            name,
-            help=summary,
-            description=description or f"{summary.capitalize()}.",
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        added.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
-        return added
+    k-NN on the raw features, PCA, LDA, NCA and every nearkin method are ranked by repeated
+    cross-validation. Scaling and every choice (dimensions, DNE's k, MFA's pairs) are made
+    inside the training rows. Rows without a label (an empty cell) are never held out and
+    do not vote, but PCA, LPP, TDL and DP are fitted to them, too.
 
-    _add_compare_options(
-        command("compare", "rank learned metrics by k-NN on held-out rows", COMPARE, DESCRIPTION).add_argument
-    )
-    predict = command("predict", "label new rows, or predict numbers, with a saved model", PREDICT)
-    transform = command("transform", "map new rows into the learned space of a saved model", TRANSFORM)
-    inspect = command("inspect", "show which features a saved model stretches and which it ignores", INSPECT)
-    for each in (predict, transform, inspect):
-        each.add_argument("model", metavar="MODEL", help="a file written by nearkin compare --save")
-    for each in (predict, transform):
-        each.add_argument("table", metavar="TABLE", help=TABLE)
-        text = ".csv, .parquet or .npz (default: CSV to standard output)"
-        each.add_argument("-o", "--output", metavar="OUT", default="-", help=text)
-    predict.add_argument(
-        "--search",
-        choices=["exact", "approximate", "auto"],
-        default="exact",
-        help="search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters "
-        "and more), or chosen by their number",
-    )
-    transform.add_argument("--dask", **DASK)
-    inspect.add_argument("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
-    return parser
+    With --dask, a folder of Parquet files that may be larger than memory is ranked by one
+    split: at most 20,000 rows are held out, the others are trained on and vote.
 
-
-def _add_compare_options(add: Callable[..., Any]) -> None:
-    default = TABLE_ONLY.__getitem__
+    For example:
+      nearkin compare balance_scale
+      nearkin compare measurements.csv --target species --report species.html
+      nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
+      nearkin compare houses.csv --target price --task regression
+      zcat big.csv.gz | nearkin compare - --target kind
+      nearkin compare embeddings/ --target topic --dask --save topics.safetensors
+    """
     add("table", metavar="TABLE", help=TABLE)
     add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
     text = "what the target holds: classes (the default), or numbers to predict"
-    add("--task", choices=sorted(TASKS), default=default("task"), help=text)
+    add("--task", choices=sorted(TASKS), default=CLASSIFICATION.name, help=text)
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--save", metavar="FILE", help="refit the winner on all rows and save it (.safetensors)")
     add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
     add("--neighbors", metavar="K", type=_at_least(1), default=3, help="k of the vote (default: 3)")
-    add("--folds", metavar="N", type=_at_least(2), default=default("folds"), help="folds of a repeat (default: 5)")
-    add("--repeats", metavar="N", type=_at_least(1), default=default("repeats"), help="repeats (default: 3)")
+    add("--folds", metavar="N", type=_at_least(2), default=5, help="folds of a repeat (default: 5)")
+    add("--repeats", metavar="N", type=_at_least(1), default=3, help="repeats (default: 3)")
     add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
     add("--seed", type=_at_least(0), default=0, help="seed of the folds (default: 0)")
-    text = "seconds for one method (default: 120)"
-    add("--time-budget", metavar="S", type=_positive, default=default("time_budget"), help=text)
+    add("--time-budget", metavar="S", type=_positive, default=120.0, help="seconds for one method (default: 120)")
     add("--memory-budget", metavar="GB", type=_positive, help="memory for one fit (default: half of what is free)")
-    add("--dask", **DASK)
+    _add_dask(add)
+
+
+def predict(add: Callable[..., Any]) -> None:
+    """Label new rows, or predict numbers, with a saved model.
+
+    For every row its label and the label's share of the vote (in a regression, the value) are
+    written, and the row numbers (the first row is 0) and distances of the nearest voters.
+
+    For example:
+      nearkin predict scans.safetensors new.csv -o labels.csv
+      nearkin predict scans.safetensors new.parquet | head
+    """
+    _add_model_and_tables(add)
+    text = "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters and "
+    text += "more), or chosen by their number"
+    add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
+
+
+def transform(add: Callable[..., Any]) -> None:
+    """Map new rows into the learned space of a saved model.
+
+    For example:
+      nearkin transform scans.safetensors new.csv -o coordinates.parquet
+      nearkin transform scans.safetensors new.npz -o coordinates.npz
+      nearkin transform topics.safetensors embeddings/ -o short/ --dask
+    """
+    _add_model_and_tables(add)
+    _add_dask(add)
+
+
+def inspect(add: Callable[..., Any]) -> None:
+    """Show which features a saved model stretches and which it ignores.
+
+    For example:
+      nearkin inspect scans.safetensors
+      nearkin inspect scans.safetensors --picture scans.png
+    """
+    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
+
+
+def _add_model_and_tables(add: Callable[..., Any]) -> None:
+    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("table", metavar="TABLE", help=TABLE)
+    text = ".csv, .parquet or .npz (default: CSV to standard output)"
+    add("-o", "--output", metavar="OUT", default="-", help=text)
+
+
+def _add_dask(add: Callable[..., Any]) -> None:
+    text = "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
+    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
+    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
 
 
 def _at_least(minimum: int) -> Callable[[str], int]:
