@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from nearkin.app.encoder import ColumnEncoder, numbers_only
+from nearkin.app.encoder import ColumnEncoder
 from nearkin.app.tables import read_rows, read_table
 
 NAMES = [f"x{j}" for j in range(50)]
@@ -87,8 +87,8 @@ TABLES = {
 
 def read(reader, path):
     """Print the seconds that a reader takes, and the bytes by which the process grows at its peak."""
-    with_words = ColumnEncoder(np.array(NAMES), np.array(["word"]), [WORDS])
-    encoder = with_words if path.stem == "words" else numbers_only(NAMES)
+    with_words = ColumnEncoder(NAMES, {"word": WORDS.tolist()})
+    encoder = with_words if path.stem == "words" else ColumnEncoder(NAMES)
     before, start = memory("VmRSS"), time.perf_counter()
     if reader == "read_table":
         result = read_table(str(path), "y")

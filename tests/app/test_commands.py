@@ -213,7 +213,7 @@ def test_help_has_examples(capsys, command):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     out = capsys.readouterr().out
-    assert "examples:" in out
+    assert "For example:" in out
     assert max(map(len, out.splitlines())) <= 100
 
 

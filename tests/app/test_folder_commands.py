@@ -18,13 +18,13 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
 from nearkin.app.cli import main
-from nearkin.app.encoder import numbers_only
+from nearkin.app.encoder import ColumnEncoder
 from nearkin.app.model import new_model, with_voters
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.one_split import held_out_rows
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
-from nearkin.app.table import TableError
+from nearkin.app.refusals import TableError
 from nearkin.evaluation import RAW
 
 distributed = pytest.importorskip("distributed")
@@ -72,7 +72,7 @@ def made(tmp_path_factory):
     steps = [scaler, DNE(4).fit(scaler.transform(X), codes)]
     figures = {"accuracy": 0.9, "std": 0.01, "raw_accuracy": 0.8, "folds": 1.0, "p_value": 0.001}
     header = {"task": "classification", "method": "DNE", "n_neighbors": 3, "n_rows": N, "held_out": figures}
-    model = new_model(steps, numbers_only(FEATURES), classes=classes.tolist(), target="kind", table="many", **header)
+    model = new_model(steps, ColumnEncoder(FEATURES), classes=classes.tolist(), target="kind", table="many", **header)
     save_model(with_voters(model, model.transform(X), np.arange(N), codes), folder / "m.safetensors")
     return folder, rows
 

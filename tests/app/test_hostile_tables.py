@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 from scipy.sparse import csr_array
 
-from nearkin.app.table import MAX_TEXT
+from nearkin.app.refusals import MAX_TEXT
 from nearkin.app.tables import TableError, read_rows, read_table
 
 N = 24

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from scipy.sparse import csr_array, random_array
 
 from nearkin.app import output
-from nearkin.app.encoder import numbers_only
+from nearkin.app.encoder import ColumnEncoder
 from nearkin.app.tables import TableError, read_rows, read_table
 
 N = 24
@@ -223,7 +223,7 @@ def test_missing_columns_are_named(learned, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_many_missing_columns_are_cut(suffix):
     frame = pd.DataFrame({"a": [1.0]})
-    line = refused(frame, numbers_only([f"a long name of a column {j}" for j in range(10_000)]), suffix)
+    line = refused(frame, ColumnEncoder([f"a long name of a column {j}" for j in range(10_000)]), suffix)
     assert "and 9995 more" in line
     assert len(line) < 400
 
@@ -329,7 +329,7 @@ def test_sparse_npz_stays_sparse():
     assert isinstance(X, csr_array)
     np.testing.assert_array_equal(X.toarray(), S.toarray())
     assert notes == []
-    X, notes = read_rows("t.npz", numbers_only(["d", "a"]))
+    X, notes = read_rows("t.npz", ColumnEncoder(["d", "a"]))
     np.testing.assert_array_equal(X.toarray(), S.toarray()[:, [3, 0]])
     assert notes == ["ignored, not learned from: b, c, e"]
 
@@ -337,7 +337,7 @@ def test_sparse_npz_stays_sparse():
 def test_an_npz_without_rows():
     np.savez("t.npz", X=np.zeros((0, 1)))
     with pytest.raises(TableError, match=r"^t\.npz has the shape \(0, 1\): give rows"):
-        read_rows("t.npz", numbers_only(["column 0"]))
+        read_rows("t.npz", ColumnEncoder(["column 0"]))
 
 
 def test_bundled_sets():

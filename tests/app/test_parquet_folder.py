@@ -18,7 +18,7 @@ from nearkin.app.parquet_folder import (
     labels_of,
     open_folder,
 )
-from nearkin.app.table import TableError, find_name
+from nearkin.app.refusals import TableError, find_name
 
 RNG = np.random.default_rng(0)
 

@@ -10,9 +10,9 @@ import pytest
 from sklearn.decomposition import PCA
 
 from nearkin.app import report
-from nearkin.app.encoder import numbers_only
+from nearkin.app.encoder import ColumnEncoder
 from nearkin.app.report import write_report
-from nearkin.app.table import Table
+from nearkin.app.tables import Table
 from nearkin.evaluation import Method, compare, default_methods, score_by_dimension
 from tests.browser import Browser, find_chromium
 
@@ -27,7 +27,7 @@ def hostile_table(n=90):
     X = rng.standard_normal((n, 5)) + np.arange(n)[:, None] % 3
     names = [f"{EVIL} {i}" for i in range(5)]
     return Table(
-        X, y, None, EVIL, [f"ignored: {EVIL}"], EVIL, numbers_only(names), [f"{EVIL} row {i}" for i in range(n)]
+        X, y, None, EVIL, [f"ignored: {EVIL}"], EVIL, ColumnEncoder(names), [f"{EVIL} row {i}" for i in range(n)]
     )
 
 

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(f"without --dask only: {names}. A folder is classified, and ranked by one split.")
     from . import commands, console
     from .model_file import ModelFileError
-    from .table import TableError
+    from .refusals import TableError
 
     try:
         return getattr(commands, options.command)(options, arguments)
@@ -120,8 +120,8 @@ def predict(add: Callable[..., Any]) -> None:
       nearkin predict scans.safetensors new.parquet | head
     """
     _add_model_and_tables(add)
-    text = "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters and "
-    text += "more), or chosen by their number"
+    text = "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters "
+    text += "and more), or chosen by their number"
     add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
 
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from .model import Model, with_voters
 from .parquet_folder import Folder, Part, number_batches
-from .table import Progress, TableError
+from .refusals import Progress, TableError
 
 ROWS_PER_GROUP = 2**16  # of the files written
 KILLED = "workers died again and again, most likely for want of memory: give them more, or take fewer of them."

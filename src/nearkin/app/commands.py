@@ -27,8 +27,8 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import open_folder, require_numbers
+from .refusals import TableError, note, quoted
 from .sentences import first_line, summarize
-from .table import TableError, note, quoted
 from .table_comparison import TableComparison
 from .tables import read_rows
 
@@ -149,9 +149,9 @@ def _transform_folder(options: argparse.Namespace) -> int:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
     out, model = check_new_folder(options.output, "-o"), load_model(Path(options.model))
     folder = open_folder(Path(options.table))
-    if model.text:
+    if model.categories:
         raise TableError(
-            f"{folder.path}: the model learned from text in {quoted(model.text, 5)}, and --dask maps numbers: "
+            f"{folder.path}: the model learned from text in {quoted(model.categories, 5)}, and --dask maps numbers: "
             "transform the files one by one, without --dask."
         )
     require_numbers(folder, model.encoder.columns)

@@ -22,8 +22,8 @@ from rich.text import Text
 from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION
 from .model import MAX_NAME, Model
+from .refusals import listed
 from .sentences import WORDING, Summary, format_p
-from .table import listed
 
 FEW = 10
 SPARED = ("fit", "balanced %", "MAE", "dim", "p")  # columns that a narrow terminal goes without

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy.sparse import issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .readers import TEXT, Columns, is_number
-from .table import TableError, check_distinct, check_length, note, quoted, shown
+from .refusals import TableError, check_distinct, check_length, note, quoted, shown
 
 MAX_ONE_HOT = 2000
 
@@ -25,38 +24,34 @@ class ColumnEncoder:
 
     Attributes
     ----------
-    numbers : ndarray of str
+    numbers : list of str
         Columns of numbers or truth values.
-    text : ndarray of str
-        Columns of text.
-    categories : list of ndarray of str
+    categories : dict of str to list of str
         For each column of text its values, sorted. A value that is not among them becomes a row of zeros.
     """
 
-    numbers: np.ndarray
-    text: np.ndarray
-    categories: list[np.ndarray]
+    numbers: list[str]
+    categories: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
         """Return the columns that a table must have."""
-        return [*self.numbers.tolist(), *self.text.tolist()]
+        return [*self.numbers, *self.categories]
 
     @property
     def feature_names(self) -> list[str]:
         """Return the names of the encoded columns, such as "width" or "colour=red"."""
-        codes = [f"{name}={value}" for name, known in self._known() for value in known]
-        return [*self.numbers.tolist(), *codes]
+        return [*self.numbers, *(f"{name}={value}" for name, known in self.categories.items() for value in known)]
 
     def encode(self, columns: Columns) -> Any:
         """Return X of shape (n, p), in the memory of the columns' numbers: this uses them up."""
         self._check(columns)
-        n_codes = sum(map(len, self.categories))
+        n_codes = sum(map(len, self.categories.values()))
         require_memory(8 * columns.numbers.shape[0] * n_codes, "One-hot encoded text", "drop columns of text")
         position = {name: place for place, name in enumerate(columns.number_names)}
-        start, chosen = len(self.numbers), np.array([position[name] for name in self.numbers.tolist()], dtype=int)
+        start, chosen = len(self.numbers), np.array([position[name] for name in self.numbers], dtype=int)
         X = _rearranged(columns.numbers, chosen, n_codes)
-        for name, known in self._known():
+        for name, known in self.categories.items():
             codes = _codes(columns.text[name], known)
             rows = np.flatnonzero(codes >= 0)
             X[rows, start + codes[rows]] = 1
@@ -65,20 +60,20 @@ class ColumnEncoder:
 
     def _check(self, columns: Columns) -> None:
         """Refuse text in place of numbers, and a table that can have none."""
-        for name in self.numbers.tolist():
+        for name in self.numbers:
             if name in columns.text:
                 text = columns.text[name]
                 row = int(is_number(text.dictionary)[text.indices.to_numpy()].argmin())
                 found = f"{shown(name)} holds text ({shown(text[row].as_py())} {columns.place(row)})"
                 raise TableError(f"{columns.path}: {found}, but numbers were learned from there: give numbers.")
-        if not set(columns.text).issuperset(self.text.tolist()):
-            found = f"the model learned from text in {quoted(self.text.tolist(), 5)}"
+        if not columns.text.keys() >= self.categories.keys():
+            found = f"the model learned from text in {quoted(self.categories, 5)}"
             raise TableError(f"{columns.path}: {found}: give a CSV or Parquet file.")
 
     def notes(self, columns: Columns) -> list[str]:
         """Return remarks on columns that are ignored, and on values of text that were not there to learn from."""
         needed, found = set(self.columns), []
-        for name, known in self._known():
+        for name, known in self.categories.items():
             strange = columns.text[name].filter(pa.array(_codes(columns.text[name], known) < 0))
             if len(strange):
                 found.append(f"{quoted(sorted(strange.unique().to_pylist()), 3)} in {name} ({len(strange)} rows)")
@@ -86,14 +81,6 @@ class ColumnEncoder:
             *note("ignored, not learned from", [name for name in columns.all_names if name not in needed]),
             *note("unknown values, encoded as none of the known ones", found),
         ]
-
-    def _known(self) -> Iterator[tuple[str, np.ndarray]]:
-        return zip(self.text.tolist(), self.categories, strict=True)
-
-
-def numbers_only(names: list[str]) -> ColumnEncoder:
-    """Return the encoder of a table without text."""
-    return ColumnEncoder(np.array(names, dtype=str), np.array([], dtype=str), [])
 
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
@@ -117,8 +104,7 @@ def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
         *note("ignored, text that differs in every row", identifiers),
         *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
     ]
-    values = [np.unique(np.array(known.to_pylist(), dtype=str)) for known in categories.values()]
-    encoder = ColumnEncoder(np.array(numbers, dtype=str), np.array(list(categories), dtype=str), values)
+    encoder = ColumnEncoder(numbers, {name: sorted(known.to_pylist()) for name, known in categories.items()})
     check_distinct(f"{columns.path}, one-hot encoded,", encoder.feature_names)
     return encoder, notes, text[identifiers[0]].to_numpy(zero_copy_only=False) if identifiers else range(n_rows)
 
@@ -155,9 +141,9 @@ def _check_width(columns: Columns, categories: dict[str, Any]) -> None:
         check_length(f"{columns.path}: {shown(name)}", known.to_pylist())
 
 
-def _codes(column: Any, known: np.ndarray) -> np.ndarray:
+def _codes(column: Any, known: list[str]) -> np.ndarray:
     """Return the positions of cells among the known values, -1 where they are not known."""
-    codes = compute.index_in(column.dictionary, value_set=pa.array(known.tolist(), TEXT)).fill_null(-1)
+    codes = compute.index_in(column.dictionary, value_set=pa.array(known, TEXT)).fill_null(-1)
     return codes.to_numpy()[column.indices.to_numpy()]
 
 

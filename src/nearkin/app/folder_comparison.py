@@ -26,12 +26,12 @@ from ..evaluation import CLASSIFICATION, RAW
 from ..neighbors import choose_search, searcher
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
-from .encoder import numbers_only
+from .encoder import ColumnEncoder
 from .model import Model, new_model, with_voters
 from .one_split import SplitComparison, SplitResult, held_out_rows, n_held_out, ranked
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
+from .refusals import TableError, find_name
 from .sentences import first_line
-from .table import TableError, find_name
 
 MIN_ROWS = 500
 MOST_DIMENSIONS = 64
@@ -183,7 +183,7 @@ class FolderComparison:
         figures = {"accuracy": best.accuracy, "std": best.error, "raw_accuracy": raw.accuracy, "folds": 1.0}
         model = new_model(
             [step.to_local() for step in (self.scaler, best.map) if step is not None],
-            numbers_only(self.features),
+            ColumnEncoder(self.features),
             task=CLASSIFICATION.name,
             method=best.name,
             classes=self.classes.tolist(),

@@ -21,7 +21,8 @@ from ..estimators.transductive import GraphExtension, HeatGraph
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..neighbors import searcher
 from .encoder import ColumnEncoder
-from .table import Progress, Table, ignore
+from .refusals import Progress, ignore
+from .tables import Table
 
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000
@@ -33,8 +34,8 @@ VOTES_PER_BLOCK = 2**22
 class Model:
     """Encoder, scaler, map and voters, fitted on a whole table.
 
-    An affine map is `Z = ((X - mean) / scale - center) components'`, each part optional; a map of kind "graph" places
-    scaled rows by the rule of TDL.
+    A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, only as far as they are
+    scaled. A map of kind "graph" places scaled rows by the rule of TDL.
 
     Attributes
     ----------
@@ -42,10 +43,8 @@ class Model:
         "classification" or "regression".
     method, prefix : str
         Name of the winner; what the names of its coordinates begin with, "" for the raw features.
-    numbers, text : list of str
-        Columns of numbers and of text.
-    categories : list of list of str
-        For each column of text its values, sorted.
+    numbers, categories
+        See `ColumnEncoder`.
     classes : list
         Labels, sorted: strings, integers or booleans; empty in a regression.
     graph : dict
@@ -72,8 +71,7 @@ class Model:
     method: str
     prefix: str
     numbers: list[str]
-    text: list[str]
-    categories: list[list[str]]
+    categories: dict[str, list[str]]
     classes: list[Any]
     graph: dict[str, Any]
     n_neighbors: int
@@ -92,10 +90,7 @@ class Model:
     @cached_property
     def encoder(self) -> ColumnEncoder:
         """Return what makes features of the columns of a table."""
-        numbers, text, *categories = (
-            np.array(names, dtype=str) for names in (self.numbers, self.text, *self.categories)
-        )
-        return ColumnEncoder(numbers, text, categories)
+        return ColumnEncoder(self.numbers, self.categories)
 
     @property
     def is_raw(self) -> bool:
@@ -154,12 +149,7 @@ class Model:
             X = csr_array(X.multiply(1 / a["scale"])) if issparse(X) else X / a["scale"]
         if self.graph:
             return self.extension(X)
-        if "center" in a and not issparse(X):
-            X = X - a["center"]
-        if "components" not in a:
-            return X
-        Z = X @ a["components"].T
-        return Z - a["center"] @ a["components"].T if "center" in a and issparse(X) else Z
+        return X if self.is_raw else X @ a["components"].T - a["offset"]
 
 
 @dataclass(frozen=True)
@@ -197,8 +187,7 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
     index = searcher(search, model.voters.shape[0]).index(model.voters, model.n_neighbors)
     n_rows, values, classes = X.shape[0], model.arrays["answers"], np.array(model.classes)
     width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
-    answers: dict[str, list[np.ndarray]] = {}
-    nearest, distance = [], []
+    found: list[dict[str, np.ndarray]] = []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
         far, near = index(model.transform(X[block]), model.n_neighbors)
         if model.question is CLASSIFICATION:
@@ -206,16 +195,11 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
             answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1) / model.n_neighbors}
         else:
             answer = {"value": values[near].mean(axis=1)}
-        for name, column in answer.items():
-            answers.setdefault(name, []).append(column)
-        nearest.append(model.arrays["rows"][near])
-        distance.append(far)
+        found.append({"nearest": model.arrays["rows"][near], "distance": far} | answer)
         progress(block.stop, n_rows)
-    return Prediction(
-        {name: np.concatenate(columns) for name, columns in answers.items()},
-        np.concatenate(nearest),
-        np.concatenate(distance),
-    )
+    columns = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    nearest, distance = columns.pop("nearest"), columns.pop("distance")
+    return Prediction(columns, nearest, distance)
 
 
 def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -236,12 +220,13 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
         elif isinstance(step, LinearDiscriminantAnalysis):
             spectrum = step.explained_variance_ratio_
             components = step.scalings_[:, : len(spectrum)].T
-            arrays |= {"center": step.xbar_, "components": components, "spectrum": spectrum}
+            arrays |= {"components": components, "offset": components @ step.xbar_, "spectrum": spectrum}
         elif isinstance(step, PCA):
-            arrays |= {"center": step.mean_, "components": step.components_, "spectrum": step.explained_variance_}
+            offset = step.components_ @ step.mean_
+            arrays |= {"components": step.components_, "offset": offset, "spectrum": step.explained_variance_}
         else:  # NCA and LMNN have no eigenvalues but those of the metric
             values = getattr(step, "eigenvalues_", np.linalg.svd(step.components_, compute_uv=False) ** 2)
-            arrays |= {"components": step.components_, "spectrum": values}
+            arrays |= {"components": step.components_, "offset": np.zeros(len(step.components_)), "spectrum": values}
     return arrays, {}
 
 
@@ -258,9 +243,8 @@ def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Mo
     header |= {name: header[name].encode(errors="replace").decode()[:MAX_NAME] for name in ("target", "table")}
     return Model(
         prefix=type(steps[-1]).__name__.lower() if steps else "",
-        numbers=encoder.numbers.tolist(),
-        text=encoder.text.tolist(),
-        categories=[known.tolist() for known in encoder.categories],
+        numbers=encoder.numbers,
+        categories=encoder.categories,
         graph=graph,
         versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
         arrays=arrays,

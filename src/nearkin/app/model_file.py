@@ -17,14 +17,14 @@ from .._memory import require_memory
 from ..evaluation import CLASSIFICATION, TASKS
 from .encoder import MAX_ONE_HOT
 from .model import MAX_NAME, MAX_NEIGHBORS, Model, predict
-from .table import MAX_TEXT
+from .refusals import MAX_TEXT
 
 FORMAT = 4  # 1 to 3 were skops files
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 # The shape of every array: p features, m coordinates, v voters, n rows of a graph; d, i and q are free.
 SHAPES = {
-    **{"mean": "p", "scale": "p", "center": "p", "components": "mp", "spectrum": "q"},
+    **{"mean": "p", "scale": "p", "components": "mp", "offset": "m", "spectrum": "q"},
     **{"voters": "vm", "voters.data": "d", "voters.indices": "d", "voters.indptr": "i", "rows": "v", "answers": "v"},
     **{"graph.rows": "np", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
     **{"graph.origin": "p", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
@@ -111,11 +111,11 @@ def _check_header(model: Model) -> None:
         _require(type(words) is str and len(words) <= MAX_NAME, "words")
     kinds = {type(label) for label in model.classes}
     labels = model.classes if kinds == {str} else []
-    for names in (model.numbers, model.text, *model.categories, labels):
+    for names in (model.numbers, list(model.categories), *model.categories.values(), labels):
         _require(type(names) is list and all(type(name) is str and len(name) <= MAX_TEXT for name in names), "names")
         require_memory(4.0 * max(map(len, names), default=0) * len(names), "reading it", "close other programs")
-    names, categories = [*model.numbers, *model.text], model.categories
-    _require(len(set(names)) == len(names) > 0 and len(model.text) == len(categories), "columns")
+    names, categories = model.encoder.columns, model.categories.values()
+    _require(len(set(names)) == len(names) > 0, "columns")
     _require(all(known and known == sorted(set(known)) for known in categories), "values of text columns")
     _require(sum(map(len, categories)) <= MAX_ONE_HOT, "values of text columns")
     is_classification = TASKS[model.task] is CLASSIFICATION

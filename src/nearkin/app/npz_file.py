@@ -13,7 +13,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .readers import Columns, Names
-from .table import BadCells, Progress, TableError, check_names, ignore, in_row, quoted, reason, require_names, shown
+from .refusals import BadCells, Progress, TableError, check_names, ignore, in_row, quoted, reason, require_names, shown
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from .table import TableError
+from .refusals import TableError
 
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")

@@ -19,9 +19,9 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .readers import TEXT, as_floats
+from .refusals import BadCells, TableError, in_row, note, quoted, require_names, shown
 from .sources import ParquetFile
-from .table import BadCells, TableError, in_row, note, quoted, require_names, shown
-from .tables import check_classes
+from .target import check_classes
 
 SUFFIX = ".parquet"
 BLOCK_BYTES = 2**26

@@ -11,7 +11,7 @@ from ..evaluation import RAW, Comparison
 from ..plotting import COLORS, EmbeddingDisplay, FeatureDisplay, RankingDisplay, SpectrumDisplay
 from .model import Model
 from .one_split import SplitComparison
-from .table import Table
+from .tables import Table
 
 
 def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:

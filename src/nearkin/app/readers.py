@@ -18,12 +18,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .._memory import require_memory
-from .table import (
-    BadCells,
-    TableError,
-    require_names,
-    shown,
-)
+from .refusals import BadCells, TableError, require_names, shown
 
 TEXT = pa.large_string()
 TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)

@@ -22,17 +22,9 @@ import sklearn
 
 from .. import __version__
 from .._labels import known_labels
-from ..evaluation import (
-    CLASSIFICATION,
-    RAW,
-    Comparison,
-    MethodResult,
-    confusion,
-    first_repeat,
-    held_out_map,
-)
+from ..evaluation import CLASSIFICATION, RAW, Comparison, MethodResult, confusion, first_repeat, held_out_map
 from .sentences import WORDING, rows_of, summarize, summary, target_facts
-from .table import Table
+from .tables import Table
 
 MAX_POINTS = 1000
 MAX_CONFUSION = 40

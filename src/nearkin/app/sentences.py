@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from ..evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, Method, MethodResult, first_repeat
 from .one_split import SplitComparison, SplitResult
-from .table import Table
+from .tables import Table
 
 DIGITS = 3  # of an error in the target's own unit
 

@@ -19,7 +19,7 @@ from pyarrow import compute, parquet, types
 from pyarrow import csv as arrow_csv
 
 from .readers import TEXT, Names, Source
-from .table import Progress, TableError, check_names, ignore, in_row, listed, reason, shown
+from .refusals import Progress, TableError, check_names, ignore, in_row, listed, reason, shown
 
 BLOCK_BYTES = 2**20  # of a CSV file, read at a time
 BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows

@@ -11,9 +11,9 @@ from pathlib import Path
 from ..evaluation import Comparison, compare, score_by_dimension
 from . import console, pictures
 from .model import Model, learned_model
+from .refusals import TableError
 from .report import write_report
 from .sentences import first_line, table_facts
-from .table import TableError
 from .tables import read_table
 
 

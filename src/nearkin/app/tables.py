@@ -6,44 +6,92 @@ go on goes on visibly: every column that was ignored or encoded is named in the 
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._labels import is_missing, known_labels
+from .._labels import is_missing
 from ..datasets import BUNDLED, load
 from ..evaluation import CLASSIFICATION, REGRESSION
 from .encoder import ColumnEncoder, learn_encoder
 from .npz_file import NpzFile
 from .readers import Columns, Names
-from .sources import CsvFile, ParquetFile
-from .table import (
+from .refusals import (
     Progress,
-    Table,
     TableError,
-    check_length,
     find_name,
     ignore,
     in_row,
     listed,
-    quoted,
     require_names,
     shown,
 )
-
-__all__ = ["Table", "TableError", "read_rows", "read_table"]
+from .sources import CsvFile, ParquetFile
+from .target import check_groups, check_target
 
 FORMATS: dict[str, Callable[..., Any]] = {".csv": CsvFile, ".parquet": ParquetFile, ".npz": NpzFile}
 STANDARD_INPUT = "-"
-MIN_ROWS = 4
-NUMBERS = "give --task regression to predict numbers"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, their target, and what was done to get them.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n, p)
+        Features, finite; float64, or float32 where an NPZ file holds that.
+    y : ndarray of shape (n,)
+        Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no
+        label, objects with None in its place; for a regression NaN.
+    groups : ndarray of shape (n,) or None
+        Groups of rows that belong together.
+    name : str
+        Name of the table.
+    notes : list of str
+        What was ignored or encoded.
+    target : str
+        Name of the column of y.
+    encoder : ColumnEncoder
+        Makes rows like those of X of another table with these columns.
+    row_names : sequence of n names
+        Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
+    task : str
+        "classification" or "regression".
+    """
+
+    X: Any
+    y: np.ndarray
+    groups: np.ndarray | None
+    name: str
+    notes: list[str]
+    target: str
+    encoder: Any
+    row_names: Sequence[Any]
+    task: str = CLASSIFICATION.name
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Return the numbers of the rows that have a label."""
+        return np.flatnonzero(~is_missing(self.y))
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Return the labels of these rows, in a plain type."""
+        rows = self.labelled
+        return self.y if len(rows) == len(self.y) else np.array(self.y[rows].tolist())
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Return the names of the p features."""
+        return self.encoder.feature_names
 
 
 def read_table(
@@ -100,7 +148,7 @@ def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) 
         Names the columns that are needed; their order in the table does not matter.
     """
     with _opened(source, progress) as file:
-        columns = file.read(encoder.columns, as_text=encoder.text.tolist())
+        columns = file.read(encoder.columns, as_text=list(encoder.categories))
         return encoder.encode(columns), encoder.notes(columns)
 
 
@@ -162,89 +210,3 @@ def _saved_input(folder: Path) -> Path:
     with path.open("rb") as file:
         start = file.read(4)
     return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))
-
-
-def check_target(columns: Columns, target: str, task: str, unlabelled: str | None) -> np.ndarray:
-    """Return the target, classes or numbers, None or NaN where a row has none."""
-    y = columns.labels[target]
-    if unlabelled is not None:
-        y = _without_mark(columns.path, target, y, unlabelled)
-    rows = np.flatnonzero(~is_missing(y))
-    if len(rows) < MIN_ROWS:
-        counted = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
-        raise TableError(f"{columns.path} has {len(rows)} rows{counted}: too few rows, give at least {MIN_ROWS}.")
-    known = known_labels(y, rows)
-    if task == REGRESSION.name:
-        known = _check_numbers(columns, target, known, rows)
-    else:
-        known = check_classes(columns.path, target, known)
-        _require_two_rows(columns.path, target, known)
-    if len(rows) == len(y):
-        return known
-    gaps = np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
-    gaps[rows] = known
-    return gaps
-
-
-def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
-    """Return y as objects, with None where a cell is the mark: the same text, or number."""
-    number = float(mark) if _is_number(mark) else None
-    marked = np.array([str(value) == mark or value == number for value in y.tolist()])
-    if not marked.any():
-        raise TableError(f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value that it holds.")
-    y = y.astype(object)
-    y[marked] = None
-    return y
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and math.isfinite(float(value))
-    except ValueError:
-        return False
-
-
-def _check_numbers(columns: Columns, target: str, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the numbers as float64; refuse what is none, and what no prediction can be held out on."""
-    name, values = shown(target), y.tolist()
-    if y.dtype.kind not in "iuf":
-        first = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
-        found = f"{shown(values[first])} {columns.place(int(rows[first]))}"
-        raise TableError(f"{columns.path}: {name} holds {found}, which is no number: mend it, or leave --task out.")
-    try:
-        return REGRESSION.check_target(y)
-    except ValueError as error:
-        raise TableError(f"{columns.path}: {name} {str(error).removeprefix('y ')}") from error
-
-
-def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
-    """Return the labels, whole numbers as integers; refuse real numbers, long text, and a single class."""
-    if y.dtype.kind in "OU":
-        check_length(f"{path}: {shown(target)}", y)
-        y = y.astype(str, copy=False)
-    if y.dtype.kind == "f":
-        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
-            raise TableError(
-                f"{path}: {shown(target)} holds real numbers, no classes: {NUMBERS}, or cut them into classes."
-            )
-        y = y.astype(np.int64)
-    if (y == y[0]).all():
-        raise TableError(f"{path}: {shown(target)} holds one class, {shown(y[0].item())}: give rows of others.")
-    return y
-
-
-def _require_two_rows(path: Path, target: str, y: np.ndarray) -> None:
-    classes, sizes = np.unique(y, return_counts=True)
-    if sizes.min() == 1:
-        found = f"a single row of {shown(target)} has the class {quoted(classes[sizes == 1].tolist(), 5)}"
-        raise TableError(f"{path}: {found}: merge it with another class, drop it, or {NUMBERS}.")
-
-
-def check_groups(columns: Columns, name: str, y: np.ndarray) -> np.ndarray:
-    """Return the groups; refuse fewer than three of rows with a label."""
-    groups, known = columns.labels[name], ~is_missing(y)
-    count = len(np.unique(groups[known]))
-    if count < 3:
-        counted = "" if known.all() else " of labelled rows"
-        raise TableError(f"{columns.path}: {shown(name)} holds {count} groups{counted}: give at least 3.")
-    return groups

@@ -1,18 +1,16 @@
-"""A table ready to learn from, the checks that every source shares, and the error with which a table is refused."""
+"""The checks that all tables share, and the error with which one is refused."""
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._labels import is_missing
-from ..evaluation import CLASSIFICATION
 
 MAX_TEXT = 500
 MAX_NAME = 60
@@ -32,60 +30,6 @@ class TableError(Exception):
 
     def __init__(self, text: str) -> None:
         super().__init__(" ".join(text.splitlines()))  # a file may have any name
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows, their target, and what was done to get them.
-
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n, p)
-        Features, finite; float64, or float32 where an NPZ file holds that.
-    y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no
-        label, objects with None in its place; for a regression NaN.
-    groups : ndarray of shape (n,) or None
-        Groups of rows that belong together.
-    name : str
-        Name of the table.
-    notes : list of str
-        What was ignored or encoded.
-    target : str
-        Name of the column of y.
-    encoder : ColumnEncoder
-        Makes rows like those of X of another table with these columns.
-    row_names : sequence of n names
-        Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
-    task : str
-        "classification" or "regression".
-    """
-
-    X: Any
-    y: np.ndarray
-    groups: np.ndarray | None
-    name: str
-    notes: list[str]
-    target: str
-    encoder: Any
-    row_names: Sequence[Any]
-    task: str = CLASSIFICATION.name
-
-    @property
-    def labelled(self) -> np.ndarray:
-        """Return the numbers of the rows that have a label."""
-        return np.flatnonzero(~is_missing(self.y))
-
-    @property
-    def labels(self) -> np.ndarray:
-        """Return the labels of these rows, in a plain type."""
-        rows = self.labelled
-        return self.y if len(rows) == len(self.y) else np.array(self.y[rows].tolist())
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Return the names of the p features."""
-        return self.encoder.feature_names
 
 
 class BadCells:
