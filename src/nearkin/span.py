@@ -83,13 +83,12 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
     U, s, Vt = svd(R.T, full_matrices=False, overwrite_a=True, check_finite=False)
     r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
-    # X = R'Q' = U s (QV)': with Q as its reflectors, only the directions that are needed are ever formed.
-    return RowSpace(U[:, :r] * s[:r], lambda E: _reflected(reflectors, tau, Vt[:r].T @ E))
 
+    def to_features(E: np.ndarray) -> np.ndarray:
+        """Return Q V E: Q (p, n), with orthonormal columns, stays a product of Householder reflections."""
+        QE = np.zeros((p, E.shape[1]), order="F")
+        QE[:n] = Vt[:r].T @ E
+        size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
+        return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
 
-def _reflected(reflectors: np.ndarray, tau: np.ndarray, E: np.ndarray) -> np.ndarray:
-    """Return Q E (p, m), where Q (p, n) has orthonormal columns and is a product of Householder reflections."""
-    QE = np.zeros((len(reflectors), E.shape[1]), order="F")
-    QE[: len(E)] = E
-    size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
-    return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
+    return RowSpace(U[:, :r] * s[:r], to_features)  # X = R'Q' = U s (QV)'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .ivf import ApproximateSearch, IVFSearch
-from .search import EXACT, Indexed, Listed, Searcher, transformed, validate_distances
+from .search import EXACT, Indexed, Listed, Searcher, transformed
 
 APPROXIMATE_ROWS = 100_000
 
@@ -39,7 +39,7 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
         If `search` is none of these, or `distances` has a wrong shape or is negative.
     """
     if distances is not None:
-        return Listed(validate_distances(distances, n))
+        return Listed(distances, n)
     if isinstance(search, str) and search == "auto":
         search = choose_search(n)
     if isinstance(search, str) and search == "exact":

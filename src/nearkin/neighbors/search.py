@@ -179,17 +179,24 @@ class Listed:
 
     Parameters
     ----------
-    distances : csr_array of shape (n, n)
+    distances : array or sparse matrix of shape (n, n)
         Distances from each row to some others; explicit zeros are duplicates.
+    n : int
     """
 
     name = "distances"
     recall: dict[str, float] | None = None
 
-    def __init__(self, distances: csr_array) -> None:
-        row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
-        order = np.lexsort((distances.data, row))
-        self.row, self.column, self.distance = row, distances.indices[order], distances.data[order]
+    def __init__(self, distances: Any, n: int) -> None:
+        G = check_array(distances, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="distances")
+        if G.shape != (n, n):
+            raise ValueError(f"distances must be of shape ({n}, {n}), a distance for any pair of rows; got {G.shape}.")
+        G = csr_array(G)
+        if G.nnz and G.data.min() < 0:
+            raise ValueError(f"distances must not be negative (smallest: {G.data.min():.3g}).")
+        row = np.repeat(np.arange(n), np.diff(G.indptr))
+        order = np.lexsort((G.data, row))
+        self.row, self.column, self.distance = row, G.indices[order], G.data[order]
 
     def index(self, X: Any, n_found: int) -> Index:
         """Refuse: no distances to other rows are given."""
@@ -210,17 +217,6 @@ class Listed:
             )
         indptr = np.concatenate(([0], np.cumsum(found)))
         return csr_array((self.distance[kept], self.column[kept], indptr), shape=(len(codes), len(codes)))
-
-
-def validate_distances(distances: Any, n: int) -> csr_array:
-    """Return distances given by the user as a csr_array, or raise an error that names what is wrong."""
-    G = check_array(distances, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="distances")
-    if G.shape != (n, n):
-        raise ValueError(f"distances must be of shape ({n}, {n}), from every row of X to every other; got {G.shape}.")
-    G = csr_array(G)
-    if G.nnz and G.data.min() < 0:
-        raise ValueError(f"distances must not be negative (smallest: {G.data.min():.3g}).")
-    return G
 
 
 def members_of(codes: np.ndarray) -> list[np.ndarray]:
