@@ -104,6 +104,18 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
     return X, y
 
 
+def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
+    """Return pairs of rows, one behind the other, as a float array of shape (n_pairs, 2, p)."""
+    refuse_foreign(pairs, "pairs")
+    pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name="pairs")
+    if pairs.ndim != 3 or pairs.shape[1] != 2 or p not in (None, pairs.shape[2]):
+        raise ValueError(
+            f"pairs must have the shape (n_pairs, 2, {p or 'p'}), got {pairs.shape}: stack the two rows of each pair, "
+            "e.g. np.stack([U, V], axis=1)."
+        )
+    return pairs
+
+
 def as_rows(X: Any) -> Any:
     """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
     refuse_foreign(X)

@@ -40,12 +40,11 @@ class ClusterRows:
         EXACT or an IVFSearch, which says how blocks are searched.
     """
 
-    search_recall = None
     n_complement = 0  # p <= n
 
     def __init__(self, work: Work, name: str, X: da.Array, y: Any, *, labelled: bool, search: Searcher) -> None:
-        self.shape, self.dtype, self.search_name = X.shape, kept_dtype(X.dtype), search.name
-        self._work, self._search = work, search
+        self.shape, self.dtype, self.search = X.shape, kept_dtype(X.dtype), search
+        self._work = work
         self._read = partial(as_table, work, name, X, y, labelled=labelled, exact=search is EXACT)
 
     @cached_property
@@ -66,7 +65,7 @@ class ClusterRows:
                 f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: request fewer, e.g. "
                 "n_neighbors_within=10."
             )
-        self._table = searchable(self._work, self._table, self._search)
+        self._table = searchable(self._work, self._table, self.search)
         return self._work.map(_graphs.as_matrix, nearest(self._work, self._table, relation, k), n=self.shape[0])
 
     def _symmetric(self, W: list[Future], join: str) -> list[Future]:

@@ -33,20 +33,17 @@ class Rows(Protocol):
         Without labels, all rows are of one class.
     n_complement : int
         Number of dimensions of the feature space outside the span of the rows, where the problem is solved in the span.
-    search_name, search_recall
-        `search_` and `search_recall_` of the estimator.
+    search : Searcher
+        Its name and recall are `search_` and `search_recall_` of the estimator.
     """
 
     shape: tuple[int, int]
     dtype: Any
     class_sizes: np.ndarray
-    search_name: str
+    search: Searcher
 
     @property
     def n_complement(self) -> int: ...
-
-    @property
-    def search_recall(self) -> dict[str, float] | None: ...
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> Any:
         """Return the graph of i and j where either is among the k nearest of the other.
@@ -103,8 +100,8 @@ class TableRows:
         self.shape, self.dtype = X.shape, X.dtype
         self.codes = codes
         self.class_sizes = np.bincount(codes[codes >= 0])
-        self.search_name = search.name
-        self._table, self._search, self._in_span = X, search, in_span
+        self.search = search
+        self._table, self._in_span = X, in_span
 
     @cached_property
     def _space(self) -> RowSpace:
@@ -120,17 +117,12 @@ class TableRows:
         """See `Rows`."""
         return 0 if self._space.to_features is None else self.shape[1] - self.X.shape[1]
 
-    @property
-    def search_recall(self) -> dict[str, float] | None:
-        """See `Rows`."""
-        return self._search.recall
-
     def _knn(self, relation: str, k: Any) -> csr_array:
         if relation == "all":
-            return nearest(self.X, k, self._search)
+            return nearest(self.X, k, self.search)
         k = k if np.ndim(k) == 0 else k[self.codes]
         search = {"same": nearest_same_class, "other": nearest_other_class}[relation]
-        return search(self.X, self.codes, k, self._search)
+        return search(self.X, self.codes, k, self.search)
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
         """See `Rows`."""
@@ -142,7 +134,7 @@ class TableRows:
 
     def closest_pairs(self, k: int) -> csr_array:
         """See `Rows`."""
-        return union(binary(closest_pairs(self.X, self.codes, k, self._search)))
+        return union(binary(closest_pairs(self.X, self.codes, k, self.search)))
 
     def scatter(self, graph: csr_array) -> np.ndarray:
         """See `Rows`."""

@@ -14,7 +14,7 @@ from .._parallel import parallel_map
 from ..neighbors import Searcher
 from ..objectives.linear_map import embed
 from ..objectives.pair_weights import PairWeights
-from ..span import RowSpace, row_space
+from ..span import RowSpace
 from .descent_embedding import FLOAT64_ROWS, Scale, cap_penalty
 from .initialization import nearest_squares, unit_distance
 from .nca_problem import NCAProblem, NCARows
@@ -50,15 +50,11 @@ class RowsInPlace(Scale):
     search: Searcher
 
     @classmethod
-    def of(
-        cls, X: Any, unit: float, pair_weights: PairWeights, search: Searcher, *, within_span: bool = False
-    ) -> RowsInPlace:
-        """Return rows whose typical distance is known; with `within_span`, for p > n, in coordinates of their span."""
-        space = row_space(X) if within_span and X.shape[1] > X.shape[0] else RowSpace(X, None)
-        X = space.coordinates
+    def of(cls, X: Any, unit: float, pair_weights: PairWeights, search: Searcher) -> RowsInPlace:
+        """Return rows whose typical distance is known."""
         mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         dtype = np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
-        return cls(unit, space, X, mean, unit, dtype, pair_weights, search)
+        return cls(unit, RowSpace(X, None), X, mean, unit, dtype, pair_weights, search)
 
     @classmethod
     def of_units(cls, rows: NCARows) -> RowsInPlace:
@@ -109,7 +105,7 @@ def rows_and_init(
     problem = NCAProblem(nca, few, m, rng)
     if n <= INIT_ROWS:
         return RowsInPlace.of_units(few), problem.init
-    rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS), pair_weights, search, within_span=within_span)
+    rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS), pair_weights, search)
 
     def init(name: str) -> np.ndarray:
         B = problem.init(name)

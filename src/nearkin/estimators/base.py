@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._labels import encode_labels
-from .._validation import check_integer, refuse_foreign, validate_labelled_rows, validate_rows
+from .._validation import check_integer, validate_labelled_rows, validate_pairs, validate_rows
 from ..neighbors import EXACT, searcher
 from ..spectral import SpectralResult
 from ._rows import Rows, TableRows
@@ -92,13 +92,7 @@ class LinearEmbedding(Embedding):
             `||components_ (u - v)||`, not squared.
         """
         check_is_fitted(self, "components_")
-        refuse_foreign(pairs, "pairs")
-        pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=[np.float64, np.float32], input_name="pairs")
-        if pairs.ndim != 3 or pairs.shape[1:] != (2, self.components_.shape[1]):
-            raise ValueError(
-                f"pairs must have the shape (n_pairs, 2, {self.components_.shape[1]}), got {pairs.shape}: stack the "
-                "two rows of each pair, e.g. np.stack([U, V], axis=1)."
-            )
+        pairs = validate_pairs(pairs, self.components_.shape[1])
         return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
@@ -159,7 +153,7 @@ class SpectralEmbedding(LinearEmbedding):
         self.rank_ = result.rank
         self.n_features_in_ = rows.shape[1]
         if hasattr(self, "search"):
-            self.search_, self.search_recall_ = rows.search_name, rows.search_recall
+            self.search_, self.search_recall_ = rows.search.name, rows.search.recall
         return self
 
     @abstractmethod

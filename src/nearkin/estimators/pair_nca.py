@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_number, refuse_foreign, validate_rows
+from .._validation import check_integer, check_number, validate_pairs, validate_rows
 from ..descent import DescentResult, lbfgs
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
@@ -124,10 +124,7 @@ class PairNCA(DescentEmbedding):
         PairNCA
             Fitted; the competing pairs are those of all rows that occur.
         """
-        refuse_foreign(pairs, "pairs")
-        pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=[np.float64, np.float32], input_name="pairs")
-        if pairs.ndim != 3 or pairs.shape[1] != 2:
-            raise ValueError(f"pairs must have the shape (n_pairs, 2, p), got {pairs.shape}: see np.stack.")
+        pairs = validate_pairs(pairs)
         X, numbers = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0, return_inverse=True)
         return cls(**parameters).fit(X, pairs=numbers.reshape(-1, 2), weights=weights)
 
