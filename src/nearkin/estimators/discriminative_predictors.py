@@ -87,7 +87,8 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class whose label is nearest, for every row."""
-        return self.classes_[self._distances(X).argmin(axis=1)]
+        closest = self._distances(X).argmin(axis=1)
+        return self.classes_[closest]
 
 
 class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEstimator):
