@@ -42,7 +42,7 @@ FAILURES = (ValueError, MemoryError, ImportError, RuntimeError, KilledWorker)
 NamedProgress = Callable[[str, int, int], None]
 
 
-class FolderComparison:
+class FolderComparison(ExitStack):
     """One split of the rows of a folder, as lazy Dask arrays while a cluster is connected.
 
     Attributes
@@ -58,6 +58,7 @@ class FolderComparison:
     unit = "rows"
 
     def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__()
         self.options, self.folder = options, open_folder(Path(options.table))
         self.name, n_rows = self.folder.name, self.folder.n_rows
         self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
@@ -73,14 +74,9 @@ class FolderComparison:
         searcher(choose_search(self.n_train), self.n_train)  # needs faiss, from 100,000 rows on
 
     def __enter__(self) -> FolderComparison:
-        """Connect to the cluster, or start one."""
-        self._stack = ExitStack()
-        self.client = self._stack.enter_context(cluster(self.options.dask))
+        """Connect to the cluster, or start one; the exit leaves it."""
+        self.client = self.enter_context(cluster(self.options.dask))
         return self
-
-    def __exit__(self, *error: Any) -> bool | None:
-        """Leave the cluster."""
-        return self._stack.__exit__(*error)
 
     def facts(self, progress: NamedProgress) -> tuple[str, list[str]]:
         """Return what the folder holds; its classes are counted by one pass over the target."""
@@ -180,7 +176,8 @@ class FolderComparison:
     def model(self, comparison: SplitComparison) -> tuple[Model, str]:
         """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what it learned from."""
         best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
-        figures = {"accuracy": best.accuracy, "std": best.error, "raw_accuracy": raw.accuracy, "folds": 1.0}
+        error = float(best.score.std() / np.sqrt(len(best.score)))  # for held-out rows drawn at random
+        figures = {"accuracy": float(best.score.mean()), "std": error, "raw_accuracy": float(raw.score.mean())}
         model = new_model(
             [step.to_local() for step in (self.scaler, best.map) if step is not None],
             ColumnEncoder(self.features),
@@ -191,7 +188,7 @@ class FolderComparison:
             n_rows=self.folder.n_rows,
             target=self.target,
             table=self.folder.name,
-            held_out=figures | ({} if best is raw else {"p_value": best.p_value}),
+            held_out=figures | {"folds": 1.0} | ({} if best is raw else {"p_value": best.p_value}),
         )
         voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
         Z = self.X if best.map is None else best.map.transform(self.X)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from ..evaluation import RAW
+from ..evaluation import CLASSIFICATION, RAW
 
 MOST_HELD_OUT = 20_000
 LEVEL = 0.95
@@ -27,10 +27,10 @@ class SplitResult:
     ----------
     name : str
     map : fitted Dask transformer, or None for the raw features
-    n_components : int
+    dimension : int
     fit_seconds : float
-    right : boolean array of shape (n_held_out,)
-        Whether the vote found the class of the row.
+    score : boolean array of shape (n_held_out,)
+        Whether the vote found the class of the row; its mean is the accuracy.
     difference, margin : float
         Share of right rows minus that of the raw features, and half the width of its interval; see `ranked`.
     p_value : float
@@ -39,22 +39,13 @@ class SplitResult:
 
     name: str
     map: Any
-    n_components: int
+    dimension: int
     fit_seconds: float
-    right: np.ndarray
+    score: np.ndarray
     difference: float = 0.0
     margin: float = 0.0
     p_value: float = float("nan")
-
-    @property
-    def accuracy(self) -> float:
-        """Return the share of held-out rows that are right."""
-        return float(self.right.mean())
-
-    @property
-    def error(self) -> float:
-        """Return the standard error of the accuracy, for held-out rows drawn at random."""
-        return float(np.sqrt(self.accuracy * (1 - self.accuracy) / len(self.right)))
+    task = CLASSIFICATION
 
     @property
     def status(self) -> str:
@@ -81,7 +72,7 @@ class SplitComparison:
     @property
     def n_held_out(self) -> int:
         """Return the number of held-out rows."""
-        return len(self.results[0].right)
+        return len(self.results[0].score)
 
     @property
     def raw(self) -> SplitResult:
@@ -107,11 +98,11 @@ def ranked(finished: Sequence[SplitResult]) -> tuple[SplitResult, ...]:
     z = norm.isf((1 - LEVEL) / 2 / max(len(others), 1))
     results = [raw]
     for result in others:
-        d = result.right.astype(float) - raw.right
+        d = result.score.astype(float) - raw.score
         mean, error = float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
         p = 2 * float(norm.sf(abs(mean) / error)) if error else 1.0
         results.append(replace(result, difference=mean, margin=float(z) * error, p_value=min(1.0, len(others) * p)))
-    return tuple(sorted(results, key=lambda result: -result.accuracy))
+    return tuple(sorted(results, key=lambda result: -result.score.mean()))
 
 
 def n_held_out(n: int) -> int:

@@ -45,9 +45,9 @@ def draw_split(comparison: SplitComparison, name: str, path: Path) -> None:
     colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
     for position, result in enumerate(results):
         interval, color = 100 * result.margin, colors[result.status]
-        ax.errorbar(100 * result.accuracy, position, xerr=interval, fmt="o", color=color, capsize=4)
-    ax.axvline(100 * comparison.raw.accuracy, color="black", linewidth=0.8, linestyle="--", zorder=0)
-    ax.set_yticks(range(len(results)), [f"{r.name}, {r.n_components}-D\n{r.status}" for r in results])
+        ax.errorbar(100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4)
+    ax.axvline(100 * comparison.raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
+    ax.set_yticks(range(len(results)), [f"{r.name}, {r.dimension}-D\n{r.status}" for r in results])
     ax.set_xlabel(
         f"held-out rows right (%), {comparison.n_neighbors}-NN among {comparison.n_train} rows; bars: the difference "
         "from the raw features, 95%"

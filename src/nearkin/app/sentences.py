@@ -17,9 +17,8 @@ from .tables import Table
 DIGITS = 3  # of an error in the target's own unit
 
 
-@dataclass(frozen=True)
 class Wording:
-    """How the scores of a task are written.
+    """How the scores of a classification are written.
 
     Attributes
     ----------
@@ -35,16 +34,11 @@ class Wording:
         Of a picture of scores.
     """
 
-    headings: tuple[str, str]
-    factor: int
-    decimals: int
-    unit: str
-    prefix: str
-    points: str
-    of_vote: str
-    of_rows: str
-    title: str
-    axis: str
+    headings = ("accuracy %", "balanced %")
+    factor, decimals, unit = 100, 1, "%"
+    prefix, points = "", " points"
+    of_vote, of_rows = "right in {}", "of"
+    title, axis = "Accuracy", "held-out rows right (%)"
 
     def figure(self, score: float) -> str:
         """Return a score, e.g. "95.4%" or "0.954"."""
@@ -64,9 +58,21 @@ class Wording:
         return f"{mean} ± {std}"
 
     def second_mean_std(self, values: np.ndarray) -> str:
-        """Return the same for the score beside: percent, or three digits in the unit of the target."""
-        if self is WORDING[CLASSIFICATION.name]:
-            return self.mean_std(values)
+        """Return the same for the score beside."""
+        return self.mean_std(values)
+
+
+class RegressionWording(Wording):
+    """How R² is written, and beside it the mean absolute error."""
+
+    headings = ("R²", "MAE")
+    factor, decimals, unit = 1, 3, ""
+    prefix, points = "R² ", ""
+    of_vote, of_rows = "at R² {}", "on"
+    title, axis = "R²", "R² on held-out rows"
+
+    def second_mean_std(self, values: np.ndarray) -> str:
+        """Return mean and standard deviation with three digits of the mean, in the unit of the target."""
         mean, std = float(values.mean()), float(values.std(ddof=1))
         order = int(np.floor(np.log10(mean))) if mean > 0 else 0
         if not -4 <= order <= 6:
@@ -75,32 +81,7 @@ class Wording:
         return f"{mean:.{decimals}f} ± {std:.{decimals}f}"
 
 
-WORDING = {
-    CLASSIFICATION.name: Wording(
-        headings=("accuracy %", "balanced %"),
-        factor=100,
-        decimals=1,
-        unit="%",
-        prefix="",
-        points=" points",
-        of_vote="right in {}",
-        of_rows="of",
-        title="Accuracy",
-        axis="held-out rows right (%)",
-    ),
-    REGRESSION.name: Wording(
-        headings=("R²", "MAE"),
-        factor=1,
-        decimals=3,
-        unit="",
-        prefix="R² ",
-        points="",
-        of_vote="at R² {}",
-        of_rows="on",
-        title="R²",
-        axis="R² on held-out rows",
-    ),
-}
+WORDING = {CLASSIFICATION.name: Wording(), REGRESSION.name: RegressionWording()}
 
 
 @dataclass(frozen=True)
@@ -115,93 +96,65 @@ class Summary:
 
 def summarize(comparison: Comparison | SplitComparison) -> Summary:
     """Return the ranking, the verdict and the remarks."""
+    n_neighbors, seed = comparison.n_neighbors, comparison.random_state
+    vote = f"{n_neighbors}-NN on {'standardized' if comparison.scale else 'unscaled'} features"
     if isinstance(comparison, SplitComparison):
-        return _summarize_split(comparison)
-    scaled = "standardized" if comparison.scale else "unscaled"
-    return Summary(
-        cells=[_cells(result) for result in comparison.results],
-        caption=f"{comparison.n_neighbors}-NN on {scaled} features, {len(comparison.folds)} held-out folds, seed "
-        f"{comparison.random_state}: mean ± standard deviation, median dimension (range), p after Holm",
-        verdict=verdict(comparison),
-        notes=list(notes(comparison)),
-    )
+        caption = f"{vote}, {comparison.n_train} training rows, {comparison.n_held_out} held-out rows, seed {seed}: "
+        caption += "± holds in 95% of the draws of held-out rows, for all methods at once"
+        remarks = list(comparison.notes)
+    else:
+        caption = f"{vote}, {len(comparison.folds)} held-out folds, seed {seed}: mean ± standard deviation, median "
+        caption += "dimension (range), p after Holm"
+        remarks = list(notes(comparison))
+    return Summary([_cells(result) for result in comparison.results], caption, verdict(comparison), remarks)
 
 
-def _summarize_split(comparison: SplitComparison) -> Summary:
-    scaled = "standardized" if comparison.scale else "unscaled"
-    words, raw = WORDING[CLASSIFICATION.name], comparison.raw
-
-    def interval(result: SplitResult) -> str:
-        return f"{words.signed(result.difference)} ± {100 * result.margin:.1f}"
-
-    def evidence(first: SplitResult) -> str:
-        figures = f"{words.figure(first.accuracy)} against {words.figure(raw.accuracy)}"
-        return f"{figures} of {comparison.n_held_out} held-out rows, {interval(first)} points"
-
-    cells = [
-        {
-            "method": result.name,
-            "accuracy %": f"{100 * result.accuracy:.1f}",
-            "dim": str(result.n_components),
-            "fit": _duration(result.fit_seconds),
-            "vs raw": "" if result is raw else interval(result),
-            "verdict": result.status,
-        }
-        for result in comparison.results
-    ]
-    return Summary(
-        cells=cells,
-        caption=f"{comparison.n_neighbors}-NN on {scaled} features, {comparison.n_train} training rows, "
-        f"{comparison.n_held_out} held-out rows, seed {comparison.random_state}: ± holds in 95% of the draws of "
-        "held-out rows, for all methods at once",
-        verdict=_outcome(comparison, words, raw.accuracy, evidence),
-        notes=list(comparison.notes),
-    )
-
-
-def _cells(result: MethodResult) -> dict[str, str]:
+def _cells(result: MethodResult | SplitResult) -> dict[str, str]:
     """Return the line of the ranking for a method."""
+    words, seconds = WORDING[result.task.name], float(np.mean(result.fit_seconds))
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
-    baseline, words = result.status == "baseline", WORDING[result.task.name]
+    scores: tuple[str, ...]
+    p: dict[str, str]
+    if isinstance(result, SplitResult):
+        scores, p = (f"{100 * result.score.mean():.1f}",), {}
+    else:
+        scores = words.mean_std(result.score), words.second_mean_std(result.second_score)
+        p = {"p": "" if result.name == RAW else format_p(result.p_value)}
     return {
         "method": result.name,
-        words.headings[0]: words.mean_std(result.score),
-        words.headings[1]: words.second_mean_std(result.second_score),
+        **dict(zip(words.headings, scores, strict=False)),
         "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
-        "fit": _duration(result.fit_seconds.mean()),
-        "vs raw": "" if baseline else words.signed(result.difference),
-        "p": "" if baseline else format_p(result.p_value),
+        "fit": f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s",
+        "vs raw": "" if result.name == RAW else _difference(result),
+        **p,
         "verdict": result.status,
     }
 
 
-def _duration(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+def _difference(result: MethodResult | SplitResult) -> str:
+    """Return by how much a method differs from the raw features, with the interval where one split tells one."""
+    text = WORDING[result.task.name].signed(result.difference)
+    return f"{text} ± {100 * result.margin:.1f}" if isinstance(result, SplitResult) else text
 
 
-def verdict(comparison: Comparison) -> str:
-    """Return the outcome of a cross-validation in one sentence."""
-    words, raw, n_methods = WORDING[comparison.task.name], comparison[RAW], len(comparison.results) - 1
-
-    def evidence(first: MethodResult) -> str:
-        figures = f"{words.figure(first.score.mean())} against {words.figure(raw.score.mean())}"
-        p = format_p(first.p_value)
-        return (
-            f"{words.prefix}{figures} {words.of_rows} held-out rows, {words.signed(first.difference)}{words.points}, "
-            f"p {p if p.startswith('<') else '= ' + p} after Holm over {n_methods} method{'s' * (n_methods > 1)}"
-        )
-
-    return _outcome(comparison, words, raw.score.mean(), evidence)
-
-
-def _outcome(comparison: Any, words: Wording, raw_score: float, evidence: Any) -> str:
+def verdict(comparison: Comparison | SplitComparison) -> str:
     """Return the outcome in one sentence."""
-    best, methods = comparison.best, [result for result in comparison.results if result.name != RAW]
-    if not methods:
-        return f"{comparison.n_neighbors}-NN on the raw features is {words.vote(raw_score)}; nothing to compare."
+    results: list[Any] = sorted(comparison.results, key=lambda result: result.name != RAW)
+    raw, *others = results
+    n_neighbors, words, best = comparison.n_neighbors, WORDING[raw.task.name], comparison.best
+    if not others:
+        return f"{n_neighbors}-NN on the raw features is {words.vote(raw.score.mean())}; nothing to compare."
+    first = others[0] if best.name == RAW else best
+    scores = f"{words.prefix}{words.figure(first.score.mean())} against {words.figure(raw.score.mean())}"
+    evidence = f"{scores} {words.of_rows} {{}}held-out rows, {_difference(first)}{words.points}"
+    if isinstance(first, SplitResult):
+        evidence = evidence.format(f"{len(first.score)} ")
+    else:
+        p, tests = format_p(first.p_value), f"{len(others)} method{'s' * (len(others) > 1)}"
+        evidence = f"{evidence.format('')}, p {p if p.startswith('<') else '= ' + p} after Holm over {tests}"
     if best.name == RAW:
-        return f"No method is shown to beat raw k-NN here. The best, {methods[0].name}: {evidence(methods[0])}."
-    return f"{comparison.n_neighbors}-NN is more accurate after {best.name} than on the raw features: {evidence(best)}."
+        return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
+    return f"{n_neighbors}-NN is more accurate after {best.name} than on the raw features: {evidence}."
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
