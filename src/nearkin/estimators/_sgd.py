@@ -98,7 +98,11 @@ class Minibatches:
         return fitted_attributes(self.nca, self.rows, best, self.n_counted) | {"_sgd_state": state}
 
     def descend(self, init: np.ndarray, on_iteration: Callable[[np.ndarray], bool] | None) -> DescentResult:
-        """Descend by steps that shrink to nothing, or as 1 / sqrt(t) if more rows may follow; evaluate the last map."""
+        """Descend by steps that shrink to nothing, or as 1 / sqrt(t) if more rows may follow; evaluate the last map.
+
+        A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its own. Near rows are
+        those of the first map, then those of the map after a fifth of the steps.
+        """
         n_steps, memory = self.n_epochs * self.n_batches, None if self.state is None else self.state.memory
         n_before = 0 if memory is None else memory.n_steps
         length = STEP * len(init) ** 0.5  # the second factor is the norm of a map that keeps distances
@@ -108,7 +112,21 @@ class Minibatches:
                 return length * (1 - t / n_steps)
             return length / (1 + (n_before + t) / SLOWING) ** 0.5
 
-        estimate = self._estimates(refresh_at=round(REFRESH_SHARE * n_steps) if self.state is None else 0)
+        n, refresh_at = len(self.rows), round(REFRESH_SHARE * n_steps) if self.state is None else 0
+        order = near = far = np.arange(n)
+
+        def estimate(B: np.ndarray, t: int) -> Value:
+            nonlocal order, near, far
+            batch = t % self.n_batches
+            if batch == 0:
+                order = self.rng.permutation(n)
+            if t in (0, refresh_at):
+                near, far = self.look_up(B)
+            if self.n_near is not None:
+                far = self._far_rows()
+            anchors = order[batch * n // self.n_batches : (batch + 1) * n // self.n_batches]
+            return self.loss(B, anchors, near, far)
+
         found = adam(
             estimate,
             init,
@@ -127,28 +145,6 @@ class Minibatches:
             curve = [*self.nca.loss_curve_, *found.curve[1:]]
             found = replace(found, curve=curve, n_iter=self.nca.n_iter_ + found.n_iter)
         return found if found.ended_early else replace(found, status=Status.CONVERGED)  # one epoch is all it takes
-
-    def _estimates(self, refresh_at: int) -> Callable[[np.ndarray, int], Value]:
-        """Return the estimate of the loss at step t: by its part of the anchors, shuffled in every epoch, and far rows.
-
-        Near rows are those of the first map, then those of the map at step `refresh_at`.
-        """
-        n = len(self.rows)
-        order = near = far = np.arange(n)
-
-        def estimate(B: np.ndarray, t: int) -> Value:
-            nonlocal order, near, far
-            batch = t % self.n_batches
-            if batch == 0:
-                order = self.rng.permutation(n)
-            if t in (0, refresh_at):
-                near, far = self.look_up(B)
-            if self.n_near is not None:
-                far = self._far_rows()
-            anchors = order[batch * n // self.n_batches : (batch + 1) * n // self.n_batches]
-            return self.loss(B, anchors, near, far)
-
-        return estimate
 
     def look_up(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the near rows of all rows under a map, and far rows."""
@@ -170,18 +166,17 @@ class Minibatches:
         n, rng = len(self.rows), np.random.default_rng(0)
         Z = self.rows.embedded(B)
         anchors = rng.permutation(n)[:EVALUATION_ROWS]
-        far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
-        if self.n_near is None:
-            near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
-        else:
+        near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
+        if self.n_near is not None:
+            far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
             near = near_rows_of(anchors, Z, min(max(self.n_near, N_NEAR), n - 1), self.codes)
-        means, sizes, same_map = [], [], np.ones(Z.shape[1])
-        for group in np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors))):
+        means, same_map = [], np.ones(Z.shape[1])
+        groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
+        for group in groups:
             rows, candidates = Candidates.of_anchors(anchors[group], near[group], far, n)
             weights = self.rows.pair_weights.subset(rows)
             means.append(nca_objective(self.nca.objective, same_map, Z[rows], weights, candidates)[0] / len(group))
-            sizes.append(len(group))
-        value = -float(np.average(means, weights=sizes))
+        value = -float(np.average(means, weights=[len(group) for group in groups]))
         error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
         return penalized(value, B, B, self.nca.alpha, self.n_counted)[0], error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy.optimize import brentq
 from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
@@ -81,10 +79,3 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
     solver = {"svd_solver": "arpack", "random_state": 0} if issparse(X) else {"svd_solver": "covariance_eigh"}
     return PCA(m, **solver).fit(X).components_
-
-
-def discriminant_directions(X: np.ndarray, codes: Any) -> np.ndarray:
-    """Return the directions of linear discriminant analysis, one fewer than classes at most."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Variables are collinear")
-        return LinearDiscriminantAnalysis().fit(X, codes).scalings_.T

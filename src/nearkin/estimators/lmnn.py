@@ -145,7 +145,10 @@ class LMNN(DescentEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations=self._check_parameters())
+        check_n_neighbors(self.n_neighbors)
+        check_number(self.tol, "tol", 0)
+        n_iterations = check_integer(self.n_passes, "n_passes", 1) * check_integer(self.max_iter, "max_iter", 1)
+        task = FitTask(self, X, y, n_iterations)
         X, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
         p = X.shape[1]
@@ -178,12 +181,6 @@ class LMNN(DescentEmbedding):
         self._report(best)
         task.end()
         return self
-
-    def _check_parameters(self) -> int:
-        """Raise an error that names what is wrong; return the number of iterations allowed."""
-        check_n_neighbors(self.n_neighbors)
-        check_number(self.tol, "tol", 0)
-        return check_integer(self.n_passes, "n_passes", 1) * check_integer(self.max_iter, "max_iter", 1)
 
 
 def target_neighbors(Z: Any, codes: np.ndarray, k: int) -> np.ndarray:

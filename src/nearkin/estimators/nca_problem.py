@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
@@ -21,7 +23,7 @@ from ..objectives.pair_weights import PairWeights
 from ..objectives.stochastic import TERMS, Value
 from ._candidates import N_FAR, N_NEAR, class_codes, near_rows
 from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
-from .initialization import INITS, directions, discriminant_directions, evenly_by, perplexity, perplexity_bandwidth
+from .initialization import INITS, directions, evenly_by, perplexity, perplexity_bandwidth
 
 ALL_PAIRS_ROWS = 8000  # up to here all pairs are also quicker than candidates
 MAX_ITER = 200
@@ -140,7 +142,9 @@ class NCARows(UnitRows):
             return directions(name, self.X, m, rng)
         if not self.n_classes:
             raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
-        return discriminant_directions(self.X, class_codes(self.pair_weights))[:m]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Variables are collinear")
+            return LinearDiscriminantAnalysis().fit(self.X, class_codes(self.pair_weights)).scalings_.T[:m]
 
 
 def fitted_attributes(nca: Any, rows: Any, best: DescentResult, n_counted: int) -> dict[str, Any]:

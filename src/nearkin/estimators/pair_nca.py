@@ -147,7 +147,12 @@ class PairNCA(DescentEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations=self._check_parameters())
+        if self.init not in INITS:
+            raise ValueError(f"init must be one of {', '.join(INITS)}, got {self.init!r}.")
+        check_number(self.alpha, "alpha", 0)
+        check_number(self.tol, "tol", 0)
+        n_iterations = check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
+        task = FitTask(self, X, y, n_iterations)
         X = validate_rows(self, X, reset=True)
         n, p = X.shape
         pairs = _check_pairs(pairs, n)
@@ -157,14 +162,6 @@ class PairNCA(DescentEmbedding):
         self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
         task.end()
         return self
-
-    def _check_parameters(self) -> int:
-        """Raise an error that names what is wrong; return the number of iterations allowed."""
-        if self.init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(INITS)}, got {self.init!r}.")
-        check_number(self.alpha, "alpha", 0)
-        check_number(self.tol, "tol", 0)
-        return check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
 
 
 @dataclass(frozen=True)

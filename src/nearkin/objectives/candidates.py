@@ -90,8 +90,14 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, pair_weights: PairWe
             i, j, z = np.arange(rows.start, rows.stop)[:, None], near[rows], with_ones[rows]
             logits = np.hstack([np.matmul(operand.T[j], z[:, :, None])[..., 0], z @ far_operand])
             logits[:, :k][j == i] = -np.inf
+            # Far rows that are near rows, or the row itself, are left out; the rest stand for all others.
+            positions = np.hstack([far_position[j], far_position[i]])
+            anchor, listed = np.nonzero(positions >= 0)
+            logits[anchor, k + positions[anchor, listed]] = -np.inf
             n_others = candidates.n_rows - 1 - np.sum(j != i, axis=1)
-            _weigh_far(logits[:, k:], np.hstack([far_position[j], far_position[i]]), n_others)
+            n_far = np.maximum(np.isfinite(logits[:, k:]).sum(axis=1), 1)
+            with np.errstate(divide="ignore"):
+                logits[:, k:] += np.log(n_others / n_far).astype(logits.dtype)[:, None]
             columns = np.hstack([j, np.broadcast_to(far, (len(i), s))])
             part, G = _weights(logits, pair_weights.log_weights(i, columns, Z.dtype), terms)
             value += part
@@ -112,15 +118,6 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, pair_weights: PairWe
     degrees = np.bincount(near.ravel(), near_weights.ravel(), minlength=n).astype(np.float64)
     degrees[:b] += near_weights.sum(axis=1)
     return value, 2 * (gradient + degrees[:, None] * Z - products)
-
-
-def _weigh_far(logits: np.ndarray, positions: np.ndarray, n_others: np.ndarray) -> None:
-    """Leave out far rows that are near rows or the row itself; let the rest stand for all others, in place."""
-    i, listed = np.nonzero(positions >= 0)
-    logits[i, positions[i, listed]] = -np.inf
-    admitted = np.sum(np.isfinite(logits), axis=1)
-    with np.errstate(divide="ignore"):
-        logits += np.log(n_others / np.maximum(admitted, 1)).astype(logits.dtype)[:, None]
 
 
 def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> Value:
