@@ -76,19 +76,18 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
 
     def _distances(self, X: Any) -> np.ndarray:
         """Return the squared distance of every row to every label, shape (n, c)."""
-        check_is_fitted(self, "projections_")
-        X = validate_rows(self, X, reset=False)
         return euclidean_distances(self.projections_.transform(X), self.projections_.label_prototypes_, squared=True)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return minus the squared distance to every label, shape (n, c); of two labels the difference, shape (n,)."""
-        decision = -self._distances(X)
+        check_is_fitted(self, "projections_")
+        decision = -self._distances(validate_rows(self, X, reset=False))
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class whose label is nearest, for every row."""
-        closest = self._distances(X).argmin(axis=1)
-        return self.classes_[closest]
+        check_is_fitted(self, "projections_")
+        return self.classes_[self._distances(validate_rows(self, X, reset=False)).argmin(axis=1)]
 
 
 class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEstimator):

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from .._validation import check_integer, check_number
-from ..descent import DescentResult, lbfgs_rounds
+from ..descent import DescentResult, lbfgs, lbfgs_rounds
 from ..neighbors import Searcher
 from ..objectives.candidates import Candidates
 from ..objectives.linear_map import embed
@@ -71,6 +71,8 @@ class NCAProblem:
     def descend(self, init: np.ndarray, on_iteration: Callable[[np.ndarray], bool] | None) -> DescentResult:
         """Minimize the loss by L-BFGS."""
         max_iter = MAX_ITER if self.nca.max_iter == "auto" else self.nca.max_iter
+        if self.n_near is None:
+            return lbfgs(self.loss, init, max_iter=max_iter, tol=self.nca.tol, on_iteration=on_iteration)
         return lbfgs_rounds(
             self.loss, init, look_up=self.look_up, max_iter=max_iter, tol=self.nca.tol, on_iteration=on_iteration
         )
