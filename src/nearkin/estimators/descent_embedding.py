@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -19,6 +19,8 @@ from ..span import RowSpace, row_space
 from .base import LinearEmbedding
 from .initialization import nearest_squares, unit_distance
 
+# How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the beginning of another.
+COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
 FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
 
 
@@ -106,7 +108,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     max_iter: Any
     warm_start = False
 
-    def fit_problem(self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None) -> Any:
+    def fit_problem(self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None) -> Self:
         """Learn the map that a descent finds, the lowest from several inits.
 
         Parameters
@@ -117,7 +119,7 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         dtype : {float64, float32}, default=float64
             Of `components_`.
         task : FitTask, default=None
-            To which iterations are reported.
+            To which iterations are reported, and the end of the fit.
 
         Returns
         -------
@@ -135,6 +137,8 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         for name, value in problem.attributes(best).items():
             setattr(self, name, value)
         self._report(best)
+        if task is not None:
+            task.end()
         return self
 
     def _on_iteration(self, task: FitTask, rows: Scale, dtype: Any) -> Callable[[np.ndarray], bool]:

@@ -17,7 +17,7 @@ from ..descent import DescentResult, Status, lbfgs_rounds
 from ..neighbors import nearest_same_class
 from ..objectives.linear_map import embed
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
-from .descent_embedding import DescentEmbedding, UnitRows
+from .descent_embedding import COMPARED, DescentEmbedding, UnitRows
 from .initialization import directions, evenly_by, unit_distance
 
 SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
@@ -112,7 +112,7 @@ class LMNN(DescentEmbedding):
     (178, 13)
     """
 
-    compared_as: ClassVar[dict] = {"LMNN": {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}}
+    compared_as: ClassVar[dict] = {"LMNN": COMPARED}
     _needs_labels = True
 
     def __init__(

@@ -17,7 +17,7 @@ from ..neighbors import searcher
 from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel
 from ._rows_in_place import RowsInPlace, rows_and_init
 from ._sgd import Minibatches, SGDState
-from .descent_embedding import DescentEmbedding
+from .descent_embedding import COMPARED, DescentEmbedding
 from .nca_problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits, n_directions
 
 
@@ -157,16 +157,8 @@ class NCA(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "NCA": {
-            "settings": lambda p: [{"n_components": min(p, 50)}],
-            "nested": False,
-            "regression": {"target": "continuous"},
-        },
-        "NCA log": {
-            "params": {"objective": "log_likelihood"},
-            "settings": lambda p: [{"n_components": min(p, 50)}],
-            "nested": False,
-        },
+        "NCA": COMPARED | {"regression": {"target": "continuous"}},
+        "NCA log": COMPARED | {"params": {"objective": "log_likelihood"}},
     }
 
     _needs_labels = True
@@ -235,9 +227,7 @@ class NCA(DescentEmbedding):
         else:
             rows, init = rows_and_init(self, X, pair_weights, search, m, rng, within_span=within_span)
             problem = Minibatches(self, rows, init, X.shape[0], np.random.default_rng(rng.randint(2**31)))
-        self.fit_problem(problem, X.dtype, task)
-        task.end()
-        return self
+        return self.fit_problem(problem, X.dtype, task)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
@@ -276,9 +266,7 @@ class NCA(DescentEmbedding):
             pair_weights = TargetKernel(pair_weights.targets, state.bandwidth)
         rows = RowsInPlace.of(X, state.unit, pair_weights, search)
         batches = Minibatches(self, rows, None, state.n_counted + n, np.random.default_rng(rng.randint(2**31)), state)
-        self.fit_problem(batches, X.dtype, task)
-        task.end()
-        return self
+        return self.fit_problem(batches, X.dtype, task)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
         pair_weights: PairWeights

@@ -159,9 +159,7 @@ class PairNCA(DescentEmbedding):
         weights = _check_weights(weights, len(pairs))
         m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
-        self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
-        task.end()
-        return self
+        return self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
 
 
 @dataclass(frozen=True)
