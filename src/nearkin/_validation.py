@@ -209,11 +209,6 @@ def check_positive(value: Any, name: str) -> float:
     return float(value)
 
 
-def check_n_neighbors(value: Any, name: str = "n_neighbors") -> int:
-    """Return `value` if it is an integer of at least 1, else raise."""
-    return check_integer(value, name, 1)
-
-
 def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
     """Return `value` as an int if it is an integer between the bounds, else raise an error that names them."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_integer, check_n_neighbors
+from .._validation import check_integer
 from .._warn import warn_user
 from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
 from ._rows import Rows
@@ -100,7 +100,7 @@ class DNE(SpectralEmbedding):
         return replace(result, vectors=result.vectors[:, :m], objective=2 * float(result.values[:m].sum()))
 
     def _check_parameters(self, n_features: int) -> None:
-        check_n_neighbors(self.n_neighbors)
+        check_integer(self.n_neighbors, "n_neighbors", 1)
         if isinstance(self.n_components, (float, np.floating)):
             if not 0 < self.n_components <= 1:
                 raise ValueError(

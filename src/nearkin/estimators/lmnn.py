@@ -12,7 +12,7 @@ from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
-from .._validation import check_integer, check_n_neighbors, check_number, validate_labelled_rows
+from .._validation import check_integer, check_number, validate_labelled_rows
 from ..descent import DescentResult, Status, lbfgs_rounds
 from ..neighbors import nearest_same_class
 from ..objectives.linear_map import embed
@@ -145,7 +145,7 @@ class LMNN(DescentEmbedding):
         -------
         self
         """
-        check_n_neighbors(self.n_neighbors)
+        check_integer(self.n_neighbors, "n_neighbors", 1)
         check_number(self.tol, "tol", 0)
         n_iterations = check_integer(self.n_passes, "n_passes", 1) * check_integer(self.max_iter, "max_iter", 1)
         task = FitTask(self, X, y, n_iterations)

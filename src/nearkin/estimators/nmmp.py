@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_n_neighbors
+from .._validation import check_integer
 from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, Status, generalized_eigh, range_basis, trace_ratio
 from ._rows import Rows
@@ -146,8 +146,8 @@ class NMMP(SpectralEmbedding):
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)
         if self.n_neighbors_within is not None:
-            check_n_neighbors(self.n_neighbors_within, "n_neighbors_within")
-        check_n_neighbors(self.n_neighbors_between, "n_neighbors_between")
+            check_integer(self.n_neighbors_within, "n_neighbors_within", 1)
+        check_integer(self.n_neighbors_between, "n_neighbors_between", 1)
         if self.criterion not in ("trace_ratio", "ratio_trace"):
             raise ValueError(f"criterion must be 'trace_ratio' or 'ratio_trace', got {self.criterion!r}.")
 

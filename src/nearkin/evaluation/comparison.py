@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._labels import is_missing
 from .._memory import available_memory
-from .._validation import as_rows, check_integer, check_n_neighbors, check_spread
+from .._validation import as_rows, check_integer, check_spread
 from .methods import RAW, Method, default_methods
 from .protocol import Budget, Progress, Protocol, Skipped, evaluate
 from .results import Comparison, Fold, MethodResult, best_result, ranked
@@ -90,7 +90,7 @@ def compare(
     """
     target = named_task(task)
     X, y, groups, unlabelled_rows = _check_table(X, y, groups, target, unlabelled)
-    k = check_n_neighbors(n_neighbors)
+    k = check_integer(n_neighbors, "n_neighbors", 1)
     check_integer(n_splits, "n_splits", 2)
     check_integer(n_repeats, "n_repeats", 1)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
