@@ -369,7 +369,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
         (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many exists: name a new folder with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
         (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
-        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text where the model has numbers"),
+        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: leave it out"),
         (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
     ],
 )  # fmt: skip

@@ -158,8 +158,8 @@ def written(tmp_path, *frames):
     [
         (lambda f: f.drop(columns="double"), "1.parquet lacks 'double', unlike 0.parquet: give all files the same"),
         (lambda f: f.assign(more=1, most=2), "1.parquet also has 'more', 'most', unlike 0.parquet"),
-        (lambda f: f.assign(whole="x"), "'whole' hold text here and numbers in 0.parquet, or"),
-        (lambda f: f.assign(kind=1), "'kind' hold text here and numbers in 0.parquet, or"),
+        (lambda f: f.assign(whole="x"), "1.parquet has other types in 'whole', unlike 0"),
+        (lambda f: f.assign(kind=1), "1.parquet has other types in 'kind', unlike 0"),
     ],
 )
 def test_files_that_differ_are_refused(tmp_path, change, message):
@@ -208,7 +208,7 @@ def test_bad_cells_are_named_with_file_column_and_row(tmp_path):
 
 def test_text_to_learn_from_is_refused_with_the_remedy(tmp_path):
     opened = open_folder(written(tmp_path, frame(5).assign(note="x", other="y")))
-    with pytest.raises(TableError, match="'note', 'other' hold text: write the files without"):
+    with pytest.raises(TableError, match="'note', 'other' hold text: leave it out"):
         opened.features("kind")
     with pytest.raises(TableError, match="no feature columns are left"):
         open_folder(written(tmp_path, frame(5)[["kind"]])).features("kind")

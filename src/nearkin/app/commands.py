@@ -26,7 +26,7 @@ from .output import (
     check_writable,
     write_columns,
 )
-from .parquet_folder import open_folder, require_numbers
+from .parquet_folder import open_folder
 from .refusals import TableError, note, quoted
 from .sentences import first_line, summarize
 from .table_comparison import TableComparison
@@ -78,16 +78,12 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
-    return _apply(
-        options,
-        lambda model: "labelled" if model.question is CLASSIFICATION else "predicted",
-        partial(_predicted, search=options.search),
-    )
+    return _apply(options, partial(_predicted, search=options.search))
 
 
 def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Map new rows into the learned space."""
-    return _apply(options, lambda model: "mapped", _transformed) if options.dask is None else _transform_folder(options)
+    return _apply(options, _transformed) if options.dask is None else _transform_folder(options)
 
 
 def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -101,16 +97,18 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: Callable[..., dict[str, Any]]) -> int:
-    """Read rows, compute columns from them and write these; the verb is for what is said of it."""
+def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
+    """Read rows, compute columns from them and write these."""
     output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
+    archive = output is not None and output.suffix.lower() == ".npz"
     model = load_model(Path(options.model))
-    done = verb(model)
+    labelled = "labelled" if model.question is CLASSIFICATION else "predicted"
+    done = labelled if options.command == "predict" else "mapped"
     X, notes = console.while_reading(options, partial(read_rows, options.table, model.encoder))
     console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
         try:
-            columns = compute(model, X, output, partial(progress, f"rows {done}"))
+            columns = compute(model, X, archive, partial(progress, f"rows {done}"))
         except (ValueError, TypeError) as error:
             raise TableError(f"{options.table}: {first_line(error)}") from error
     if output is None:
@@ -121,26 +119,23 @@ def _apply(options: argparse.Namespace, verb: Callable[[Model], str], compute: C
     return DONE
 
 
-def _predicted(model: Model, X: Any, output: Path | None, progress: Any, *, search: str) -> dict[str, Any]:
+def _predicted(model: Model, X: Any, archive: bool, progress: Any, *, search: str) -> dict[str, Any]:
     found = predict_rows(model, X, progress, search)
-    columns: dict[str, Any] = dict(found.answer)
-    if output is not None and output.suffix.lower() == ".npz":
-        return columns | {"nearest": found.nearest, "distance": found.distance}
-    for name, matrix in (("nearest", found.nearest), ("distance", found.distance)):
-        columns |= {f"{name}_{number}": column for number, column in enumerate(matrix.T, start=1)}
-    return columns
+    if archive:
+        return {**found.answer, "nearest": found.nearest, "distance": found.distance}
+    ranks = range(1, model.n_neighbors + 1)
+    nearest = {f"nearest_{rank}": column for rank, column in zip(ranks, found.nearest.T, strict=True)}
+    distance = {f"distance_{rank}": column for rank, column in zip(ranks, found.distance.T, strict=True)}
+    return {**found.answer, **nearest, **distance}
 
 
-def _transformed(model: Model, X: Any, output: Path | None, progress: Any) -> dict[str, Any]:
+def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
     Z = embed(model, X, progress)
-    archive = output is not None and output.suffix.lower() == ".npz"
     if issparse(Z):
         if not archive:
-            raise TableError(f"{output or 'standard output'} cannot hold sparse coordinates: write an .npz file by -o.")
+            raise TableError("sparse coordinates are no table: write an .npz file by -o.")
         return {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr, "shape": np.array(Z.shape), "format": "csr"}
-    if archive:
-        return {"X": Z, "feature_names": np.array(model.names)}
-    return dict(zip(model.names, Z.T, strict=True))
+    return {"X": Z, "feature_names": np.array(model.names)} if archive else dict(zip(model.names, Z.T, strict=True))
 
 
 def _transform_folder(options: argparse.Namespace) -> int:
@@ -154,7 +149,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
             f"{folder.path}: the model learned from text in {quoted(model.categories, 5)}, and --dask maps numbers: "
             "transform the files one by one, without --dask."
         )
-    require_numbers(folder, model.encoder.columns)
+    folder.require_numbers(model.encoder.columns)
     known = set(model.encoder.columns)
     ignored = [name for name in folder.names if name not in known]
     console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from pyarrow import parquet
 
 from .refusals import TableError
 
@@ -108,6 +106,4 @@ def write_columns(columns: dict[str, Any], target: Path | None) -> None:
         elif target.suffix.lower() == ".csv":
             pd.DataFrame(columns, copy=False).to_csv(part, index=False)
         else:
-            parquet.write_table(
-                pa.table({name: np.ascontiguousarray(column) for name, column in columns.items()}), part
-            )
+            pd.DataFrame(columns, copy=False).to_parquet(part, index=False)

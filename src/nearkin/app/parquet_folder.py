@@ -91,14 +91,17 @@ class Folder:
         """Return the columns to learn from, and notes on those that are left out; refuse text."""
         indices = [name for name in self.names if name.startswith(INDICES) and name != target]
         features = [name for name in self.names if name not in (target, *indices)]
-        text = [name for name in features if name in self.text]
-        if text:
-            raise TableError(
-                f"{self.path}: {quoted(text, 5)} hold text: write the files without, or numbers in its place."
-            )
+        self.require_numbers(features)
         if not features:
             raise TableError(f"{self.path}: no feature columns are left to learn from: add columns of numbers.")
         return features, note("ignored, numbers of the rows without a name", indices)
+
+    def require_numbers(self, needed: list[str]) -> None:
+        """Refuse a folder that lacks columns, or has text in their place."""
+        require_names(self.path, self.names, needed)
+        text = [name for name in needed if name in self.text]
+        if text:
+            raise TableError(f"{self.path}: {quoted(text, 5)} hold text: leave it out, or give numbers in its place.")
 
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
         """Return the rows cut into blocks of at most 64 MB of float32, at least 8 of them where there are so many rows.
@@ -154,15 +157,13 @@ def open_folder(path: Path) -> Folder:
 
 
 def _require_same_columns(first: ParquetFile, file: ParquetFile) -> None:
-    lacking, further = (sorted(set(a.names) - set(b.names)) for a, b in ((first, file), (file, first)))
-    if lacking or further:
-        differs = [f"lacks {quoted(lacking, 5)}"] * bool(lacking) + [f"also has {quoted(further, 5)}"] * bool(further)
-        what = f"{file.path} {' and '.join(differs)}, unlike {first.path.name}"
+    ours, theirs = set(file.names), set(first.names)
+    other_types = (set(first.text) ^ set(file.text)) & ours & theirs
+    differences = {"lacks": theirs - ours, "also has": ours - theirs, "has other types in": other_types}
+    found = [f"{what} {quoted(sorted(names), 5)}" for what, names in differences.items() if names]
+    if found:
+        what = f"{file.path} {' and '.join(found)}, unlike {first.path.name}"
         raise TableError(f"{what}: give all files the same columns.")
-    changed = sorted(set(first.text) ^ set(file.text))
-    if changed:
-        what = f"{quoted(changed, 5)} hold text here and numbers in {first.path.name}, or the other way round"
-        raise TableError(f"{file.path}: {what}: write all files alike.")
 
 
 # What workers do: every function opens the files by itself.
@@ -240,11 +241,3 @@ def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.nd
         raise TableError(f"{folder.path}: {found}, too few rows of each: give --target a column of classes.")
     order = np.argsort(classes)
     return classes[order], np.array(list(counts.values()))[order]
-
-
-def require_numbers(folder: Folder, needed: list[str]) -> None:
-    """Refuse a folder that lacks columns of a model, or has text in their place."""
-    require_names(folder.path, folder.names, needed)
-    text = [name for name in needed if name in folder.text]
-    if text:
-        raise TableError(f"{folder.path}: {quoted(text, 5)} hold text where the model has numbers: give numbers.")

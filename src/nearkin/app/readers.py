@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .._memory import require_memory
-from .refusals import BadCells, TableError, require_names, shown
+from .refusals import BadCells, TableError, in_row, require_names, shown
 
 TEXT = pa.large_string()
 TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
@@ -86,9 +86,9 @@ class Source(ABC):
         """Yield columns that are best read in one pass; by default all."""
         yield names
 
-    @abstractmethod
     def place(self, row: int) -> str:
-        """Return where a row (counted from 0) is found, e.g. "on line 7"."""
+        """Return where a row (counted from 0) is found."""
+        return in_row(row)
 
     def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
         """Return some columns, by default all.

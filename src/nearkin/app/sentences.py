@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,26 +109,22 @@ def summarize(comparison: Comparison | SplitComparison) -> Summary:
     return Summary([_cells(result) for result in comparison.results], caption, verdict(comparison), remarks)
 
 
-def _cells(result: MethodResult | SplitResult) -> dict[str, str]:
-    """Return the line of the ranking for a method."""
-    words, seconds = WORDING[result.task.name], float(np.mean(result.fit_seconds))
+def _cells(result: Any) -> dict[str, str]:
+    """Return the line of the ranking for a method; a single split has no deviation, second score or p."""
+    words, seconds, is_raw = WORDING[result.task.name], float(np.mean(result.fit_seconds)), result.name == RAW
     low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
-    scores: tuple[str, ...]
-    p: dict[str, str]
-    if isinstance(result, SplitResult):
-        scores, p = (f"{100 * result.score.mean():.1f}",), {}
-    else:
-        scores = words.mean_std(result.score), words.second_mean_std(result.second_score)
-        p = {"p": "" if result.name == RAW else format_p(result.p_value)}
-    return {
+    one_split = isinstance(result, SplitResult)
+    cells = {
         "method": result.name,
-        **dict(zip(words.headings, scores, strict=False)),
+        words.headings[0]: f"{100 * result.score.mean():.1f}" if one_split else words.mean_std(result.score),
+        words.headings[1]: None if one_split else words.second_mean_std(result.second_score),
         "dim": str(middle) if low == high else f"{middle} ({low}-{high})",
         "fit": f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s",
-        "vs raw": "" if result.name == RAW else _difference(result),
-        **p,
+        "vs raw": "" if is_raw else _difference(result),
+        "p": None if one_split else "" if is_raw else format_p(result.p_value),
         "verdict": result.status,
     }
+    return {name: text for name, text in cells.items() if text is not None}
 
 
 def _difference(result: MethodResult | SplitResult) -> str:
@@ -139,19 +135,18 @@ def _difference(result: MethodResult | SplitResult) -> str:
 
 def verdict(comparison: Comparison | SplitComparison) -> str:
     """Return the outcome in one sentence."""
-    results: list[Any] = sorted(comparison.results, key=lambda result: result.name != RAW)
-    raw, *others = results
+    results: Sequence[Any] = comparison.results
+    raw, *others = sorted(results, key=lambda result: result.name != RAW)
     n_neighbors, words, best = comparison.n_neighbors, WORDING[raw.task.name], comparison.best
     if not others:
         return f"{n_neighbors}-NN on the raw features is {words.vote(raw.score.mean())}; nothing to compare."
     first = others[0] if best.name == RAW else best
     scores = f"{words.prefix}{words.figure(first.score.mean())} against {words.figure(raw.score.mean())}"
-    evidence = f"{scores} {words.of_rows} {{}}held-out rows, {_difference(first)}{words.points}"
-    if isinstance(first, SplitResult):
-        evidence = evidence.format(f"{len(first.score)} ")
-    else:
+    rows = f"{len(first.score)} held-out rows" if isinstance(first, SplitResult) else "held-out rows"
+    evidence = f"{scores} {words.of_rows} {rows}, {_difference(first)}{words.points}"
+    if not isinstance(first, SplitResult):
         p, tests = format_p(first.p_value), f"{len(others)} method{'s' * (len(others) > 1)}"
-        evidence = f"{evidence.format('')}, p {p if p.startswith('<') else '= ' + p} after Holm over {tests}"
+        evidence += f", p {p if p.startswith('<') else '= ' + p} after Holm over {tests}"
     if best.name == RAW:
         return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
     return f"{n_neighbors}-NN is more accurate after {best.name} than on the raw features: {evidence}."
@@ -169,12 +164,10 @@ def notes(comparison: Comparison) -> Iterator[str]:
         )
     if comparison.classes.dtype.kind == "i" and comparison.classes.min() == -1 and len(comparison.classes) > 2:
         yield "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 (--unlabelled -1)."
-    if "n_splits" in comparison.reduced:
-        requested, reason = comparison.reduced["n_splits"]
-        yield f"{requested} folds reduced to {len(first_repeat(comparison.folds))}: {reason}."
-    if "n_neighbors" in comparison.reduced:
-        requested, reason = comparison.reduced["n_neighbors"]
-        yield f"{requested}-NN reduced to {comparison.n_neighbors}-NN: {reason}."
+    now = {"n_splits": (len(first_repeat(comparison.folds)), " folds"), "n_neighbors": (comparison.n_neighbors, "-NN")}
+    for name, (requested, reason) in comparison.reduced.items():
+        reduced, unit = now[name]
+        yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
     for name in comparison.methods:
         if name in comparison.skipped:
             yield f"{name} skipped: {comparison.skipped[name]}"

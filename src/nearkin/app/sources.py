@@ -151,10 +151,6 @@ class ParquetFile(Source):
         for _, part in groupby(names, lambda name: self._order[self._stored_in[name]] // COLUMNS_PER_PASS):
             yield list(part)
 
-    def place(self, row: int) -> str:
-        """Return the number of a row."""
-        return in_row(row)
-
     def _spread(self, stored: str) -> list[str]:
         """Return the names of the columns that a stored column becomes; its own if it holds no vectors."""
         return [f"{stored}[{place}]" for place in range(self._widths[stored])] if stored in self._widths else [stored]

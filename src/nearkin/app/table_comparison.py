@@ -24,10 +24,9 @@ class TableComparison(nullcontext):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
-        read = partial(
-            read_table, options.table, options.target, options.groups, task=options.task, unlabelled=options.unlabelled
-        )
-        self.options, self.table = options, console.while_reading(options, lambda progress: read(progress=progress))
+        kind = {"task": options.task, "unlabelled": options.unlabelled}
+        read = partial(read_table, options.table, options.target, options.groups, **kind)
+        self.options, self.table = options, console.while_reading(options, read)
         self.name = self.table.name
 
     def facts(self, progress: console.Progress) -> tuple[str, list[str]]:

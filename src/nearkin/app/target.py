@@ -31,7 +31,10 @@ def check_target(columns: Columns, target: str, task: str, unlabelled: str | Non
         known = _check_numbers(columns, target, known, rows)
     else:
         known = check_classes(columns.path, target, known)
-        _require_two_rows(columns.path, target, known)
+        classes, sizes = np.unique(known, return_counts=True)
+        if sizes.min() == 1:
+            found = f"a single row of {shown(target)} has the class {quoted(classes[sizes == 1].tolist(), 5)}"
+            raise TableError(f"{columns.path}: {found}: merge it with another class, drop it, or {NUMBERS}.")
     if len(rows) == len(y):
         return known
     gaps = np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
@@ -84,13 +87,6 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     if (y == y[0]).all():
         raise TableError(f"{path}: {shown(target)} holds one class, {shown(y[0].item())}: give rows of others.")
     return y
-
-
-def _require_two_rows(path: Path, target: str, y: np.ndarray) -> None:
-    classes, sizes = np.unique(y, return_counts=True)
-    if sizes.min() == 1:
-        found = f"a single row of {shown(target)} has the class {quoted(classes[sizes == 1].tolist(), 5)}"
-        raise TableError(f"{path}: {found}: merge it with another class, drop it, or {NUMBERS}.")
 
 
 def check_groups(columns: Columns, name: str, y: np.ndarray) -> np.ndarray:
