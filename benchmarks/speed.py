@@ -36,9 +36,9 @@ def make_table(n, p=50, n_classes=10):
 def floor(X, y, k_same, k_other):
     """Search each class in itself and in its complement, and form X'X: what no such method can do without."""
     for c in np.unique(y):
-        kin, others = X[y == c], X[y != c]
-        NearestNeighbors(n_neighbors=k_same, algorithm="brute").fit(kin).kneighbors()
-        NearestNeighbors(n_neighbors=k_other, algorithm="brute").fit(others).kneighbors(kin)
+        same, others = X[y == c], X[y != c]
+        NearestNeighbors(n_neighbors=k_same, algorithm="brute").fit(same).kneighbors()
+        NearestNeighbors(n_neighbors=k_other, algorithm="brute").fit(others).kneighbors(same)
     return X.T @ X
 
 
