@@ -42,9 +42,7 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
     -----
     The exact search compares n^2 pairs.
     """
-    X, k = _prepare(X, n_neighbors)
-    codes = np.zeros(len(k), dtype=np.intp)
-    return _search(X, codes, np.minimum(k, len(k) - 1), Relation.ANY, search)
+    return _search(X, None, n_neighbors, Relation.ANY, search)
 
 
 def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -62,8 +60,7 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXAC
     -----
     The exact search compares sum_c n_c^2 pairs.
     """
-    X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
-    return _search(X, codes, np.minimum(k, sizes[codes] - 1), Relation.SAME, search)
+    return _search(X, encode_labels(y)[1], n_neighbors, Relation.SAME, search)
 
 
 def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -81,8 +78,7 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
     -----
     The exact search compares at most n^2 pairs.
     """
-    X, k, codes, sizes = _prepare_classes(X, y, n_neighbors)
-    return _search(X, codes, np.minimum(k, len(codes) - sizes[codes]), Relation.OTHER, search)
+    return _search(X, encode_labels(y)[1], n_neighbors, Relation.OTHER, search)
 
 
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
@@ -117,24 +113,20 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
     return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
 
 
-def _prepare(X: Any, n_neighbors: Any) -> tuple[Any, np.ndarray]:
+def _search(X: Any, codes: Any, n_neighbors: Any, relation: Relation, search: Searcher) -> csr_array:
     X = densified(as_rows(X))
-    k = np.broadcast_to(np.asarray(n_neighbors), X.shape[0])
-    if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
-        raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
-    return X, k
-
-
-def _prepare_classes(X: Any, y: Any, n_neighbors: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
-    X, k = _prepare(X, n_neighbors)
-    _, codes = encode_labels(y)
+    codes = np.zeros(X.shape[0], dtype=np.intp) if codes is None else codes
     if len(codes) != X.shape[0]:
         raise ValueError(f"y has {len(codes)} labels for the {X.shape[0]} rows of X.")
-    return X, k, codes, np.bincount(codes)
-
-
-def _search(X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation, search: Searcher) -> csr_array:
-    n_bytes = BYTES_PER_NEIGHBOR * float(lengths.sum())
-    what = f"The search for up to {lengths.max()} neighbours ({relation.value}) of {len(lengths)} rows"
-    require_memory(n_bytes, what, "request fewer, e.g. n_neighbors_within=10 or n_pairs=20")
+    k = np.asarray(n_neighbors)
+    if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
+        raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
+    sizes = np.bincount(codes)
+    candidates = len(codes) - sizes[codes] if relation is Relation.OTHER else sizes[codes] - 1
+    lengths = np.minimum(k, candidates)
+    require_memory(
+        BYTES_PER_NEIGHBOR * float(lengths.sum()),
+        f"The search for up to {lengths.max()} neighbours ({relation.value}) of {len(lengths)} rows",
+        "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
+    )
     return search.lists(X, codes, lengths, relation)
