@@ -42,9 +42,8 @@ def save_model(model: Model, path: Path) -> None:
 
     header = {name: value for name, value in vars(model).items() if name in get_type_hints(Model) and name != "arrays"}
     arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
-    path.write_bytes(
-        save(arrays, {"nearkin": json.dumps({"format": FORMAT} | header)})
-    )  # save_file hides it from others
+    # save_file would hide the file from other users
+    path.write_bytes(save(arrays, {"nearkin": json.dumps({"format": FORMAT} | header)}))
 
 
 def load_model(path: Path) -> Model:

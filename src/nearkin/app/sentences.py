@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, Method, MethodResult, first_repeat
 from .one_split import SplitComparison, SplitResult
@@ -191,13 +190,6 @@ def summary(method: Method) -> str:
 def format_p(p_value: float) -> str:
     """Return a p-value with two digits, or "<0.001"."""
     return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
-
-
-def table_facts(table: Table) -> str:
-    """Return what was read, in one line."""
-    kind = "sparse features" if issparse(table.X) else "features"
-    grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-    return f"{table.name}: {rows_of(table)}, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}"
 
 
 def rows_of(table: Table, form: str = "d") -> str:

@@ -8,12 +8,15 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+from scipy.sparse import issparse
+
 from ..evaluation import Comparison, compare, score_by_dimension
 from . import console, pictures
 from .model import Model, learned_model
 from .refusals import TableError
 from .report import write_report
-from .sentences import first_line, table_facts
+from .sentences import first_line, rows_of, target_facts
 from .tables import read_table
 
 
@@ -31,7 +34,11 @@ class TableComparison(nullcontext):
 
     def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
         """Return what was read, and remarks on it."""
-        return table_facts(self.table), self.table.notes
+        table = self.table
+        kind = "sparse features" if issparse(table.X) else "features"
+        grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
+        facts = f"{table.name}: {rows_of(table)}, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}"
+        return facts, table.notes
 
     def compare(self, progress: console.Progress) -> Comparison:
         """Run the comparison."""

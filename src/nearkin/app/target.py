@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .._labels import is_missing, known_labels
 from ..evaluation import REGRESSION
@@ -44,7 +43,7 @@ def check_target(columns: Columns, target: str, task: str, unlabelled: str | Non
 
 def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
     """Return y as objects, with None where a cell is the mark: the same text, or number."""
-    number = float(mark) if _is_number(mark) else None
+    number = pd.to_numeric(mark, errors="coerce")  # NaN, which equals nothing, where it is none
     marked = np.array([str(value) == mark or value == number for value in y.tolist()])
     if not marked.any():
         raise TableError(f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value that it holds.")
@@ -53,19 +52,13 @@ def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarr
     return y
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and math.isfinite(float(value))
-    except ValueError:
-        return False
-
-
 def _check_numbers(columns: Columns, target: str, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the numbers as float64; refuse what is none, and what no prediction can be held out on."""
-    name, values = shown(target), y.tolist()
+    name = shown(target)
     if y.dtype.kind not in "iuf":
-        first = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
-        found = f"{shown(values[first])} {columns.place(int(rows[first]))}"
+        numbers = pd.to_numeric(pd.Series(y), errors="coerce").to_numpy(dtype=float)
+        first = int((~np.isfinite(numbers)).argmax())
+        found = f"{shown(y.tolist()[first])} {columns.place(int(rows[first]))}"
         raise TableError(f"{columns.path}: {name} holds {found}, which is no number: mend it, or leave --task out.")
     try:
         return REGRESSION.check_target(y)
