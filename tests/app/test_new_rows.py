@@ -76,7 +76,7 @@ def test_parquet_holds_what_the_csv_does(blocks, learned):
     table = read_table(write(LEARNED, "parquet"), "kind")
     np.testing.assert_array_equal(table.X, learned.X)
     np.testing.assert_array_equal(table.y, learned.y)
-    assert table.feature_names == learned.feature_names == FEATURES
+    assert table.encoder.feature_names == learned.encoder.feature_names == FEATURES
     assert table.notes == learned.notes
     assert list(table.row_names) == list(learned.row_names) == LEARNED["id"].tolist()
 
@@ -99,7 +99,7 @@ def test_every_plain_type_is_read_as_from_csv(blocks, kind):
     pd.DataFrame({"more": values, "kind": KINDS}).to_csv("t.csv", index=False)
     table, same = read_table("t.parquet", "kind"), read_table("t.csv", "kind")
     np.testing.assert_array_equal(table.X, same.X)
-    assert table.feature_names == same.feature_names
+    assert table.encoder.feature_names == same.encoder.feature_names
     assert table.notes == same.notes
 
 
@@ -107,7 +107,7 @@ def test_dates_are_read_as_from_csv(blocks):
     days = [datetime.date(2020, 1, 1 + i % 3) for i in range(N)]
     frame = pd.DataFrame({"size": INTEGERS, "day": days, "kind": KINDS})
     tables = [read_table(write(frame, suffix), "kind") for suffix in ("csv", "parquet")]
-    assert tables[0].feature_names == tables[1].feature_names
+    assert tables[0].encoder.feature_names == tables[1].encoder.feature_names
     np.testing.assert_array_equal(tables[0].X, tables[1].X)
 
 

@@ -22,7 +22,6 @@ from .output import (
     TABLE_SUFFIXES,
     atomic_folder,
     atomic_write,
-    check_new_folder,
     check_writable,
     write_columns,
 )
@@ -142,7 +141,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
     """Write a file of coordinates for every file of a folder, into a folder that appears when all are written."""
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
-    out, model = check_new_folder(options.output, "-o"), load_model(Path(options.model))
+    out, model = Path(options.output), load_model(Path(options.model))
     folder = open_folder(Path(options.table))
     if model.categories:
         raise TableError(
@@ -152,7 +151,6 @@ def _transform_folder(options: argparse.Namespace) -> int:
     folder.require_numbers(model.encoder.columns)
     known = set(model.encoder.columns)
     ignored = [name for name in folder.names if name not in known]
-    console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .cluster import cluster, map_folder
 
@@ -161,6 +159,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
         cluster(options.dask) as client,
         console.Progress("rows", quiet=options.quiet) as progress,
     ):
+        console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
         try:
             map_folder(model, folder, part, client, partial(progress, "rows mapped"))
         except (ValueError, TypeError) as error:

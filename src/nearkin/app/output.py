@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
@@ -39,28 +38,24 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     return path
 
 
-def check_new_folder(path: str | Path, option: str) -> Path:
-    """Return the path of a folder to be made, or refuse it where none can be made, before any work is done."""
-    path = Path(path)
-    if path.exists():
-        raise TableError(f"{path} exists: name a new folder with {option}.")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise TableError(f"{path}: no folder can be made there: choose another place with {option}.")
-    return path
-
-
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder beside `path` to write into; it takes its place when everything is written.
 
     It is removed when the writing fails, and kept when everything is written but the place was taken meanwhile.
     """
+    if path.exists():
+        raise TableError(f"{path} exists: name a new folder with -o.")
     part = _part(path)
     try:
         part.mkdir()
     except FileExistsError as error:
         raise TableError(
             f"{part} exists: another command is writing there, or one was killed; in that case remove it."
+        ) from error
+    except OSError as error:
+        raise TableError(
+            f"{path}: no folder can be made there ({error.strerror}): choose another place with -o."
         ) from error
     try:
         yield part

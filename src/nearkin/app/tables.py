@@ -88,11 +88,6 @@ class Table:
         rows = self.labelled
         return self.y if len(rows) == len(self.y) else np.array(self.y[rows].tolist())
 
-    @property
-    def feature_names(self) -> list[str]:
-        """Return the names of the p features."""
-        return self.encoder.feature_names
-
 
 def read_table(
     source: str,
