@@ -105,7 +105,6 @@ class EmbeddingDisplay:
         task: str = CLASSIFICATION.name,
         split: Any = None,
         unlabelled: Any = (),
-        test_size: float = 0.3,
         n_neighbors: int = 3,
         random_state: int = 0,
         name: str | None = None,
@@ -122,11 +121,9 @@ class EmbeddingDisplay:
         task : {"classification", "regression"}, default="classification"
             Whether y holds classes or numbers.
         split : pair of integer arrays, default=None
-            Training rows and held-out rows, e.g. a fold of a comparison; None draws them.
+            Training rows and held-out rows, e.g. a fold of a comparison; None draws a third to be held out.
         unlabelled : integer array, default=()
             Rows without a label to learn from, too; it takes a split.
-        test_size : float, default=0.3
-            Share of rows that are drawn to be held out, of classes about so in each.
         n_neighbors : int, default=3
             k of the vote.
         random_state : int, default=0
@@ -136,7 +133,7 @@ class EmbeddingDisplay:
         """
         y = np.asarray(y)
         if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
-            folds = named_task(task).splitter(max(2, round(1 / test_size)), False, random_state)
+            folds = named_task(task).splitter(3, shuffle=True, random_state=random_state)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The least populated class")
                 split = next(folds.split(y, y))
@@ -148,7 +145,7 @@ class EmbeddingDisplay:
     def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
         """Draw the picture."""
         ax, Z, is_plane = _axes(ax), self.embedding, self.embedding.shape[1] > 1
-        if named_task(self.task) is CLASSIFICATION:
+        if named_task(self.task) == CLASSIFICATION:
             score, other_axis = f"right in {self.score:.1%} of", "class"
             self._plot_classes(ax)
             ax.set(yticks=[])

@@ -115,8 +115,7 @@ def compare(
                 skipped[method.name] = str(given_up)
         best = best_result(ranked(finished, folds)).method
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-            params = protocol.choose(best, protocol.labelled)
-            winner = protocol.fit(protocol.pipeline(best, params), best, protocol.labelled)
+            winner = protocol.fit(best, protocol.choose(best, protocol.labelled), protocol.labelled)
     except KeyboardInterrupt:
         if not finished:
             raise
@@ -131,14 +130,14 @@ def compare(
         scale=scale,
         random_state=random_state,
         n_unlabelled=len(unlabelled_rows),
-        classes=np.unique(protocol.target(protocol.labelled)) if target is CLASSIFICATION else np.array([]),
+        classes=np.unique(protocol.target(protocol.labelled)) if target == CLASSIFICATION else np.array([]),
     )
 
 
 def _plan(protocol: Protocol, n_splits: int, n_repeats: int) -> tuple[Protocol, list[Fold], dict[str, tuple[int, str]]]:
     """Return the protocol, its folds, and what was requested where the rows allow fewer folds or neighbours."""
     reduced: dict[str, tuple[int, str]] = {}
-    most_folds, reason = protocol.most_folds()
+    most_folds, reason = protocol.most_folds(protocol.labelled)
     if most_folds < n_splits:
         reduced["n_splits"] = (n_splits, reason + ", counting those with a label" * (len(protocol.unlabelled) > 0))
     folds = protocol.folds(min(n_splits, most_folds), n_repeats)

@@ -22,11 +22,12 @@ from .._labels import is_missing, known_labels
 from .._memory import human_bytes
 from .methods import DIMENSIONS, RAW, Method, Params
 from .results import Fold, MethodResult
-from .task import CLASSIFICATION, PILOT_ROWS, Task
+from .task import CLASSIFICATION, REGRESSION, Task
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 INNER_SPLITS = 3
+PILOT_ROWS = 1000
 # Up to so many features the matrices are so small that BLAS threads cost more than they give: on two cores, twice the
 # time for a comparison on breast_cancer. The neighbour search keeps its threads unless the rows are few, too: on a busy
 # machine threads that wait for one another make it many times slower.
@@ -86,16 +87,26 @@ class Protocol:
         held_out = np.setdiff1d(self.labelled, rows)
         return self.unlabelled[~np.isin(self.groups[self.unlabelled], self.groups[held_out])]
 
-    def most_folds(self) -> tuple[int, str]:
-        """Return into how many folds the rows with a label can be cut, and what limits it."""
-        return self.task.most_folds(self.target(self.labelled), self._groups(self.labelled))
+    def most_folds(self, rows: np.ndarray) -> tuple[int, str]:
+        """Return into how many folds rows can be cut, and what limits it; 1 where every class has a single row."""
+        y = self.target(rows)
+        sizes = self.task.sizes(y)
+        if self.groups is not None:
+            n_groups = len(np.unique(self.groups[rows]))
+            if n_groups <= sizes.max():
+                return n_groups, f"there are {n_groups} groups"
+            return int(sizes.max()), f"no class has more than {sizes.max()} rows"
+        if self.task == REGRESSION:
+            return len(y) // 2, f"R² needs two rows in every fold, and there are {len(y)}"
+        reason = f"class {np.unique(y)[sizes.argmin()]!s} has {sizes.min()} rows"
+        return min(max(int(sizes.min()), 2), int(sizes.max())), reason
 
     def folds(self, n_splits: int, n_repeats: int) -> list[Fold]:
         """Return the outer folds."""
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=n_repeats)
         folds = [fold for seed in seeds for fold in self._splits(self.labelled, n_splits, seed)]
         for number, (_, test) in enumerate(folds, start=1):
-            if not self.task.can_score(self.target(test)):
+            if not self._has_score(test):
                 raise ValueError(
                     f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold {number}, where R² has no "
                     "meaning: give fewer folds, or larger groups."
@@ -104,19 +115,21 @@ class Protocol:
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
         """Return folds of some training rows, without those that have no score; none where the rows are too few."""
-        n_splits = min(self.task.most_inner_folds(self.target(rows), self._groups(rows)), INNER_SPLITS)
+        n_splits = min(self.most_folds(rows)[0], INNER_SPLITS)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
-        return [(train, test) for train, test in folds if self.task.can_score(self.target(test))]
+        return [(train, test) for train, test in folds if self._has_score(test)]
+
+    def _has_score(self, test: np.ndarray) -> bool:
+        """Say whether held-out rows can be scored: R² compares errors with the spread of the numbers."""
+        return self.task == CLASSIFICATION or bool(np.ptp(self.y[test]) > 0)
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
-        splitter = self.task.splitter(n_splits, self.groups is not None, seed)
+        groups = None if self.groups is None else self.groups[rows]
+        splitter = self.task.splitter if groups is None else self.task.group_splitter
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class")  # `Comparison.reduced` holds it
-            splits = list(splitter.split(rows, self.target(rows), self._groups(rows)))
-        return [(rows[train], rows[test]) for train, test in splits]
-
-    def _groups(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self.groups is None else self.groups[rows]
+            splits = splitter(n_splits, shuffle=True, random_state=seed).split(rows, self.target(rows), groups)
+            return [(rows[train], rows[test]) for train, test in splits]
 
     def pipeline(self, method: Method, params: Params) -> Pipeline:
         """Return scaler, map and vote, unfitted."""
@@ -127,9 +140,9 @@ class Protocol:
             steps.append(("map", clone(method.estimator).set_params(**params)))
         return Pipeline([*steps, ("vote", self.task.vote(self.n_neighbors))])
 
-    def fit(self, pipeline: Pipeline, method: Method, rows: np.ndarray) -> Pipeline:
-        """Fit scaler and map on the rows and those beside them, and the vote on the rows."""
-        others, y = self.beside(method, rows), self.target(rows)
+    def fit(self, method: Method, params: Params, rows: np.ndarray) -> Pipeline:
+        """Return the pipeline with scaler and map fitted on the rows and those beside them, the vote on the rows."""
+        pipeline, others, y = self.pipeline(method, params), self.beside(method, rows), self.target(rows)
         if len(others) == 0:
             return pipeline.fit(self.X[rows], y)
         maps = fit_partly(pipeline[:-1], self.X, y, rows, others, self.task)
@@ -171,7 +184,8 @@ def fit_partly(maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.nd
     """Fit on rows, whose labels y are, and on others that have none."""
     if len(others) == 0:
         return maps.fit(take_rows(X, rows), y)
-    return maps.fit(take_rows(X, np.append(rows, others)), task.with_unknown(y, len(others)))
+    targets, none = (np.unique(y, return_inverse=True)[1], -1) if task == CLASSIFICATION else (y, np.nan)
+    return maps.fit(take_rows(X, np.append(rows, others)), np.append(targets, np.full(len(others), none)))
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
@@ -190,16 +204,15 @@ def evaluate(method: Method, protocol: Protocol, folds: list[Fold], budget: Budg
         for done, (train, test) in enumerate(folds, start=1):
             try:
                 params = protocol.choose(method, train)
-                model = protocol.pipeline(method, params)
                 begun = time.perf_counter()
-                protocol.fit(model, method, train)
+                model = protocol.fit(method, params, train)
                 seconds = time.perf_counter() - begun
                 predicted = model.predict(protocol.X[test])
             except FAILURES as error:
                 if method.name == RAW:
                     raise
                 raise Skipped(str(error).partition("\n")[0]) from error
-            scores = protocol.task.scores(protocol.target(test), predicted)
+            scores = [metric(protocol.target(test), predicted) for metric in protocol.task.scores.values()]
             rows.append((*scores, model[-1].n_features_in_, params, seconds, predicted))
             progress(method.name, done, len(folds))
             if method.name != RAW and done < len(folds):
@@ -219,8 +232,8 @@ def evaluate(method: Method, protocol: Protocol, folds: list[Fold], budget: Budg
         pipeline=protocol.pipeline(method, chosen[0]),
         max_components=method.max_components(protocol.X.shape[1], n_classes),
         unlabelled=tuple(protocol.beside(method, train) for train, _ in folds),
-        # the dimensions tried may exceed the rank of a fold: harmless
-        warnings={text: n for text, n in messages.items() if not text.startswith("n_components=")},
+        # harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
+        warnings={text: n for text, n in messages.items() if not text.startswith(("n_components=", "y_pred contains"))},
     )
 
 
@@ -230,15 +243,19 @@ def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget:
     n_bytes = method.memory(protocol.task.sizes(protocol.target(train)))
     if n_bytes > budget.n_bytes:
         raise Skipped(f"a fit needs about {human_bytes(n_bytes)}, the memory budget is {human_bytes(budget.n_bytes)}")
-    pilot, others = protocol.task.pilot_rows(protocol.y, train), protocol.beside(method, train)
+    drawn, others = np.random.default_rng(0).permutation(train), protocol.beside(method, train)
+    pilot = drawn[:PILOT_ROWS]
+    if protocol.task == CLASSIFICATION:  # and three rows of every class
+        labels = protocol.target(drawn)
+        pilot = np.union1d(pilot, np.concatenate([drawn[labels == label][:3] for label in np.unique(labels)]))
     few = np.random.default_rng(0).permutation(others)[: max(PILOT_ROWS - len(pilot), 0)]
     settings, small = method.settings(p), replace(protocol, groups=None, unlabelled=few)
-    pipeline, seconds = protocol.pipeline(method, settings[-1]), np.inf
+    seconds = np.inf
     for _ in range(2):  # the first fit also warms up
         start = time.perf_counter()
         try:
             with warnings.catch_warnings(action="ignore"):
-                small.fit(pipeline, method, pilot)
+                small.fit(method, settings[-1], pilot)
         except FAILURES:  # the folds show why
             return
         seconds = min(seconds, time.perf_counter() - start)

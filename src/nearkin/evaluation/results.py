@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from .methods import RAW, Method, Params
 from .statistics import corrected_resampled_t_test, holm
-from .task import Task
+from .task import CLASSIFICATION, Task
 
 SIGNIFICANCE = 0.05
 
@@ -23,7 +23,7 @@ def _named_score(name: str, meaning: str) -> property:
     """Return a score under its own name, for tasks that have it."""
 
     def scores(result: MethodResult) -> np.ndarray:
-        found = {result.task.score_name: result.score, result.task.second_name: result.second_score}
+        found = dict(zip(result.task.scores, (result.score, result.second_score), strict=True))
         if name not in found:
             raise AttributeError(f"a {result.task.name} has no {name}: take {' or '.join(found)}.")
         return found[name]
@@ -179,7 +179,7 @@ class Comparison:
         """Return the ranking as a pandas DataFrame, one row a method (needs pandas)."""
         import pandas as pd
 
-        score, second = self.task.score_name, self.task.second_name
+        score, second = self.task.scores
         return pd.DataFrame(
             {
                 "method": r.name,
@@ -201,9 +201,10 @@ def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[Met
     """Return the results by mean score, with differences to the raw features and corrected p-values."""
     raw = next(result for result in finished if result.name == RAW)
     n_train, n_test = (float(np.mean([len(fold[side]) for fold in folds])) for side in (0, 1))
-    resolution = raw.task.resolution(raw.score, n_test)
+    # a row of what the raw features leave unexplained, of an accuracy one that is right or wrong; at least rounding
+    step = 1 / n_test if raw.task == CLASSIFICATION else max((1 - raw.score.mean()) / n_test, 1e-9)
     others = [result for result in finished if result.name != RAW]
-    p_values = holm([corrected_resampled_t_test(r.score - raw.score, n_train, n_test, resolution) for r in others])
+    p_values = holm([corrected_resampled_t_test(r.score - raw.score, n_train, n_test, step) for r in others])
     tested = [
         replace(result, difference=float(np.mean(result.score - raw.score)), p_value=p_value)
         for result, p_value in zip(others, p_values, strict=True)
@@ -213,5 +214,4 @@ def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[Met
 
 def best_result(results: Sequence[MethodResult]) -> MethodResult:
     """Return the first result that is shown to be better than the raw features, else that of the raw features."""
-    better = [result for result in results if result.status == "better"]
-    return better[0] if better else next(result for result in results if result.name == RAW)
+    return next(result for status in ("better", "baseline") for result in results if result.status == status)

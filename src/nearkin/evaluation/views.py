@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.metrics import confusion_matrix
 
 from .._labels import known_labels
 from .._validation import as_rows
-from .methods import DIMENSIONS, RAW, Params
+from .methods import DIMENSIONS
 from .protocol import FAILURES, NO_ROWS, Progress, Protocol, fit_partly, take_rows
 from .results import Comparison, Fold, MethodResult
 from .task import CLASSIFICATION, named_task
@@ -50,7 +49,10 @@ def score_by_dimension(
     for result in comparison.results:
         by_fold = []
         for number, (train, test) in enumerate(folds):
-            settings = _settings(result, result.params[number], X.shape[1], len(train))
+            settings = result.method.settings(X.shape[1])
+            if result.method.nested:  # the first columns of one fit are those of all dimensions
+                largest = min(result.max_components, max(DIMENSIONS), len(train) - 1)
+                settings = [result.params[number] | {"n_components": largest}]
             rules, scores = replace(protocol, unlabelled=result.unlabelled[number]), dict[int, float]()
             for setting in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
                 with warnings.catch_warnings(action="ignore"), suppress(*FAILURES), protocol.few_threads():
@@ -62,15 +64,6 @@ def score_by_dimension(
     return curves
 
 
-def _settings(result: MethodResult, params: Params, p: int, n_train: int) -> Sequence[Params]:
-    """Return the parameters whose fits have all dimensions of a method."""
-    if result.name == RAW:
-        return [params]
-    if not result.method.nested:
-        return result.method.settings(p)
-    return [params | {"n_components": min(result.max_components, max(DIMENSIONS), n_train - 1)}]
-
-
 def first_repeat(folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
     """Return the folds that hold every row out once."""
     n_rows = len(folds[0][0]) + len(folds[0][1])
@@ -80,7 +73,7 @@ def first_repeat(folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
 
 def confusion(result: MethodResult, comparison: Comparison, y: Any) -> np.ndarray:
     """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
-    if comparison.task is not CLASSIFICATION:
+    if comparison.task != CLASSIFICATION:
         raise ValueError(f"confusion counts classes, and this is a {comparison.task.name}: look at result.predictions.")
     truth = np.concatenate([known_labels(np.asarray(y), test) for _, test in comparison.folds])
     return confusion_matrix(truth, np.concatenate(result.predictions))
