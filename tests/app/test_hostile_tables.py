@@ -157,18 +157,18 @@ SOUND = {
 REFUSED = {
     "nothing": ("", "is empty"),
     "one byte": ("x", "no 'kind'"),
-    "broken bytes": (PLAIN.encode() + b"1,\xff\n", "not UTF-8"),
+    "broken bytes": (PLAIN.encode() + b"1,\xff\n", "save it in UTF-8"),
     "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "'kind' holds NUL characters"),
     "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "'size' holds NUL characters"),
     "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "NUL characters in 'si\\x00ze'"),
     "only NUL bytes": (b"\0" * 1000, "NUL characters"),
-    "UTF-16": (PLAIN.encode("utf-16"), "not UTF-8"),
+    "UTF-16": (PLAIN.encode("utf-16"), "save it in UTF-8"),
     "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "is it UTF-16?"),
-    "UTF-32": (PLAIN.encode("utf-32"), "not UTF-8"),
-    "Latin-1": (labelled("ä", "ö").encode("latin-1"), "not UTF-8"),
-    "random bytes": (RNG.bytes(5000), "not UTF-8"),
-    "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "not UTF-8"),
-    "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "not UTF-8"),
+    "UTF-32": (PLAIN.encode("utf-32"), "save it in UTF-8"),
+    "Latin-1": (labelled("ä", "ö").encode("latin-1"), "save it in UTF-8"),
+    "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
+    "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
+    "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "save it in UTF-8"),
     "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
     "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
     "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
@@ -176,8 +176,8 @@ REFUSED = {
     "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
     "an open quote": (PLAIN.replace("red", '"red', 1), "a quote is never closed"),
     "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
-    "long rows": (PLAIN.replace("red", "red,red,red", 3), "broken CSV on line 2"),
-    "a long row": (PLAIN + "1,red,red\n", "broken CSV on line 26 (CSV parse error: Row #26: Expected 2 columns, got 3"),
+    "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
+    "a long row": (PLAIN + "1,red,red\n", "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3"),
     "trailing commas": (PLAIN.replace("\n", ",\n"), "missing values"),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 rows: too few"),
@@ -390,7 +390,7 @@ REFUSED_PARQUET = {
         pa.Table.from_pandas(pd.DataFrame({"day": pd.period_range("2020", periods=N, freq="D"), "kind": KINDS})),
         "'day' (extension<",
     ),
-    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "damaged"),
+    "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "no readable Parquet file"),
     "a time zone of no country": (arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))), "Mars/Olympus"),
     "NUL in a name": (arrow(**{"a\0": INTEGERS, "a": INTEGERS}), "NUL characters in 'a\\x00'"),
     "NUL in a label": (labelled_arrow(["a\0", "a"] * 12), "'kind' holds NUL characters"),
@@ -481,7 +481,7 @@ def test_encrypted_parquet(plaintext_footer):
 )
 def test_what_is_only_called_parquet(folder, content):
     (folder / "t.parquet").write_bytes(content)
-    assert_clear(read("t.parquet"), "is no Parquet file, or damaged")
+    assert_clear(read("t.parquet"), "is no readable Parquet file")
 
 
 # NPZ
@@ -530,9 +530,9 @@ SOUND_NPZ = {
     "names": {"X": TWO, "feature_names": np.array([STRANGE["HTML"], STRANGE["emoji"]])},
 }
 REFUSED_NPZ = {
-    "objects": ({"X": TWO.astype(object)}, "no NPZ archive"),
-    "objects as labels": ({"kind": np.array([None] * N)}, "no NPZ archive"),
-    "objects as names": ({"feature_names": np.array([{}])}, "no NPZ archive"),
+    "objects": ({"X": TWO.astype(object)}, "no readable NPZ archive"),
+    "objects as labels": ({"kind": np.array([None] * N)}, "no readable NPZ archive"),
+    "objects as names": ({"feature_names": np.array([{}])}, "no readable NPZ archive"),
     "complex": ({"X": 1j * TWO}, "holds 'complex128'"),
     "a structure": ({"X": np.zeros((N, 2), dtype=[("a", float), ("b", int)])}, "save rows of numbers"),
     "dates": ({"X": np.array(["2020-01-01"] * N, dtype="M8[D]")[:, None]}, "holds 'datetime64[D]'"),
@@ -580,14 +580,14 @@ LYING_HEADERS = {
     "10**12 rows": (claiming("(1000000000000, 50)"), "does not fit into memory"),
     "10**9 columns": (claiming("(24, 1000000000)"), "does not fit into memory"),
     "no rows, 10**12 columns": (claiming("(0, 1000000000000)"), "(0, 1000000000000)"),
-    "-1 rows": (claiming("(-1, 5)"), "no NPZ archive"),
-    "twice the rows": (claiming("(48, 1)"), "no NPZ archive"),
-    "an expression": (claiming("(24, 10**9)"), "no NPZ archive"),
-    "objects": (claiming("(24, 1)", "'|O'"), "no NPZ archive"),
-    "brackets": (claiming("", header="(" * 100), "no NPZ archive"),
-    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no NPZ archive"),
-    "nothing": (b"", "no NPZ archive"),
-    "text": (b"1,2\n3,4\n", "no NPZ archive"),
+    "-1 rows": (claiming("(-1, 5)"), "no readable NPZ archive"),
+    "twice the rows": (claiming("(48, 1)"), "no readable NPZ archive"),
+    "an expression": (claiming("(24, 10**9)"), "no readable NPZ archive"),
+    "objects": (claiming("(24, 1)", "'|O'"), "no readable NPZ archive"),
+    "brackets": (claiming("", header="(" * 100), "no readable NPZ archive"),
+    "4 GB": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "no readable NPZ archive"),
+    "nothing": (b"", "no readable NPZ archive"),
+    "text": (b"1,2\n3,4\n", "no readable NPZ archive"),
 }
 
 
@@ -632,7 +632,7 @@ def test_archives_in_archives(folder):
     npz()
     inner = (folder / "t.npz").read_bytes()
     archive(inner)
-    assert_clear(table_or_line("t.npz"), "no NPZ archive")
+    assert_clear(table_or_line("t.npz"), "no readable NPZ archive")
     archive(inner, name="X.npz")
     assert_clear(table_or_line("t.npz"), "needs an array 'X'")
 
@@ -649,7 +649,7 @@ def test_archives_as_no_numpy_writes_them(folder, case):
     content = bytearray((folder / "t.npz").read_bytes())
     content[local] = content[content.find(b"PK\1\2") + central] = value
     (folder / "t.npz").write_bytes(content)
-    assert_clear(table_or_line("t.npz"), "no NPZ archive of plain arrays, or damaged", says)
+    assert_clear(table_or_line("t.npz"), "no readable NPZ archive of plain arrays", says)
 
 
 # Files that were damaged on their way

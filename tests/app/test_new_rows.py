@@ -143,9 +143,9 @@ def test_standard_input_is_any_format(folder, monkeypatch, suffix):
     [
         (b"", "standard input is empty"),
         (b"size,kinds\n1,a\n", "standard input has no 'kind'"),
-        (b"PAR1" * 10, "standard input is no Parquet file"),
-        (b"PK\3\4" * 10, "standard input is no NPZ archive"),
-        (b"\xff\xfe", "standard input is not UTF-8 text"),
+        (b"PAR1" * 10, "standard input is no readable Parquet file"),
+        (b"PK\3\4" * 10, "standard input is no readable NPZ archive"),
+        (b"\xff\xfe", "standard input is no readable CSV file"),
     ],
 )
 def test_errors_name_standard_input(monkeypatch, content, says):

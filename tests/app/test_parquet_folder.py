@@ -180,7 +180,7 @@ def test_other_orders_of_columns_and_types_of_numbers_are_not(tmp_path):
         ("nowhere", "nowhere is no folder, and --dask takes one of .parquet files"),
         ("0.parquet", "0.parquet is no folder, and --dask"),
         ("empty", "empty holds no .parquet files"),
-        ("torn", "torn.parquet is no Parquet file, or damaged"),
+        ("torn", "torn.parquet is no readable Parquet file"),
     ],
 )
 def test_what_is_no_folder_of_parquet_files(tmp_path, name, message):

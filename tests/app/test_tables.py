@@ -228,12 +228,12 @@ BROKEN = {
     "semicolons": ("size;kind\n" + ROWS.replace(",", ";"), "separated by semicolons or tabs: save it comma-separated"),
     "decimal commas": ("size;kind\n1,5;a\n", "separated by semicolons"),
     "tabs": ("size\tkind\n" + ROWS.replace(",", "\t"), "separated by semicolons or tabs: save it comma-separated"),
-    "Latin-1": ("größe,kind\n1,a\n".encode("latin-1"), "not UTF-8 text: save it as CSV in the encoding UTF-8"),
-    "Latin-1 below": (f"size,kind\n{ROWS}5,ä\n".encode("latin-1"), "not UTF-8 text"),
-    "UTF-16": (f"size,kind\n{ROWS}".encode("utf-16"), "not UTF-8 text"),
-    "a long row": ("size,kind\n1,a\n2,b,3\n", ["broken CSV on line 3 (", "as many fields as the header"]),
-    "all rows long": ("size,kind\n1,a,3\n2,b,3\n", "broken CSV on line 2 ("),
-    "open quote": ('size,kind\n1,"a\n2,b\n', ["broken CSV (a quote is never closed)", "mend it"]),
+    "Latin-1": ("größe,kind\n1,a\n".encode("latin-1"), ["no readable CSV file (", "save it in UTF-8"]),
+    "Latin-1 below": (f"size,kind\n{ROWS}5,ä\n".encode("latin-1"), "save it in UTF-8"),
+    "UTF-16": (f"size,kind\n{ROWS}".encode("utf-16"), "save it in UTF-8"),
+    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 columns, got 3", "as many fields as in the header"]),
+    "all rows long": ("size,kind\n1,a,3\n2,b,3\n", "Row #2: Expected 2 columns, got 3"),
+    "open quote": ('size,kind\n1,"a\n2,b\n', ["no readable CSV file (a quote is never closed)", "every quote closed"]),
     "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text of 200000 characters"),
     "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column a name of its own"]),
     "no features": ("kind\na\nb\na\nb\n", ["no feature columns are left", "add columns whose values vary"]),
@@ -250,7 +250,7 @@ BROKEN = {
          "fill them or drop these rows first"],
     ),
     "missing label": ("size,kind\n1,a\n2,NA\n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
-    "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", ["broken CSV on line 3 (", "Expected 2 columns, got 1"]),
+    "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
     "gaps all over": ("size,kind\n,a\n2,\n3,a\n4,b\n", ["missing values", "in 'size' (1), first on line 2"]),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\n,b\n', ["'size' (1)", "first on line 7"]),
     "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
@@ -361,8 +361,8 @@ BROKEN_NPZ = {
     "lengths": ({"X": X, "y": Y[:3]}, ["'y' holds '<U1' of the shape (3,)", "for each of 4 rows"]),
     "label matrix": ({"X": X, "y": X}, "'y' holds 'float64' of the shape (4, 2)"),
     "bytes": ({"X": X, "y": Y.astype("S")}, ["'y' holds '|S1'", "save a string or number"]),
-    "objects": ({"X": X, "y": Y.astype(object)}, ["no NPZ archive", "Object arrays"]),
-    "object X": ({"X": X.astype(object), "y": Y}, "no NPZ archive of plain arrays"),
+    "objects": ({"X": X, "y": Y.astype(object)}, ["no readable NPZ archive", "Object arrays"]),
+    "object X": ({"X": X.astype(object), "y": Y}, "no readable NPZ archive of plain arrays"),
     "not finite": (
         {"X": NOT_FINITE, "y": Y},
         ["missing values", "'column 1' (2), first in row 0 (counted from 0)", "fill them or drop"],
@@ -410,14 +410,14 @@ def test_npz_groups(npz):
 def test_not_an_npz(folder):
     for content in (b"", b"length,width\n", b"\x93NUMPY\x01\x00"):
         (folder / "t.npz").write_bytes(content)
-        refused(read_table, "t.npz", says=["t.npz is no NPZ archive", "numpy.savez"])
+        refused(read_table, "t.npz", says=["t.npz is no readable NPZ archive", "numpy.savez"])
 
 
 def test_zip_of_something_else(folder):
     with zipfile.ZipFile("t.npz", "w") as archive:
         archive.writestr("X", "1,2")
         archive.writestr("y", "1")
-    refused(read_table, "t.npz", says=["no NPZ archive", "numpy.savez"])
+    refused(read_table, "t.npz", says=["no readable NPZ archive", "numpy.savez"])
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -426,10 +426,10 @@ def test_damaged_npz(folder, save):
     content = bytearray((folder / "t.npz").read_bytes())
     content[400:3000] = bytes(2600)
     (folder / "t.npz").write_bytes(content)
-    refused(read_table, "t.npz", says=["damaged", "write it again"])
+    refused(read_table, "t.npz", says=["no readable NPZ archive", "write it again"])
 
 
 def test_cut_npz(folder):
     np.savez("t.npz", X=X, y=Y)
     (folder / "t.npz").write_bytes((folder / "t.npz").read_bytes()[:300])
-    refused(read_table, "t.npz", says="t.npz is no NPZ archive")
+    refused(read_table, "t.npz", says="t.npz is no readable NPZ archive")

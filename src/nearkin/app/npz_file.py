@@ -13,10 +13,23 @@ from scipy.sparse import csc_array, csr_array, issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .readers import Columns, Names
-from .refusals import BadCells, Progress, TableError, check_names, ignore, in_row, quoted, reason, require_names, shown
+from .refusals import (
+    BadCells,
+    Progress,
+    TableError,
+    check_names,
+    ignore,
+    in_row,
+    quoted,
+    readable,
+    reason,
+    require_names,
+    shown,
+)
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name
+NPZ = ("NPZ archive of plain arrays", "write it again by numpy.savez, of numbers and strings")
 
 
 class NpzFile:
@@ -49,13 +62,8 @@ class NpzFile:
         return Columns(self.path, in_row, names, X, names, {}, values)
 
     def _dense(self) -> np.ndarray:
-        """Return X as floats: float32 if it is that or shorter; 64-bit integers become floats where they stand."""
+        """Return X as floats: float32 if it is that or shorter."""
         X = self._array("X", "biuf", (None, None), "rows of numbers")
-        if X.dtype.kind in "iu" and X.dtype.itemsize == 8:
-            floats = X.view(np.float64)
-            for block in row_blocks(*X.shape):
-                floats[block] = X[block]
-            return floats
         with np.errstate(over="ignore"):  # what does not fit is infinite, and refused as such
             is_single = X.dtype.kind == "f" and X.dtype.itemsize < 8
             return X.astype(np.float32 if is_single else np.float64, copy=False)
@@ -93,13 +101,5 @@ class NpzFile:
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
-        try:
-            with self.path.open("rb") as file, zipfile.ZipFile(file) as archive:
-                yield archive
-        except (TableError, MemoryError, OSError):
-            raise
-        except Exception as error:  # what is damaged or forged raises errors of a dozen types
-            raise TableError(
-                f"{self.path} is no NPZ archive of plain arrays, or damaged ({reason(error)}): write it again by "
-                "numpy.savez, of numbers and strings."
-            ) from error
+        with readable(self.path, *NPZ), self.path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            yield archive

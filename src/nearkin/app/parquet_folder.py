@@ -174,11 +174,7 @@ def features_of(block: Block, names: list[str], *, rows: np.ndarray | None = Non
 
     `rows` are numbers of rows in the folder, ascending.
     """
-    X, at = np.empty((len(block), len(names)), np.float32), 0
-    for part in block.parts:
-        for some in number_batches(part, names, np.float32):
-            X[at : at + len(some)] = some
-            at += len(some)
+    X = np.concatenate([some for part in block.parts for some in number_batches(part, names, np.float32)])
     return X if rows is None else X[chosen(block, rows, but)]
 
 
@@ -187,7 +183,7 @@ def labels_of(
 ) -> np.ndarray:
     """Return the classes of the rows of a block as numbers 0, 1, ...; `rows` and `but` as in `features_of`."""
     known = pa.array(classes.tolist(), TEXT if classes.dtype.kind == "U" else None)
-    columns = (batch[target].cast(known.type) for part in block.parts for batch in _batches(part, [target]))
+    columns = (batch[target].cast(known.type) for part in block.parts for _, batch in _batches(part, [target]))
     y = np.concatenate([compute.index_in(column, value_set=known).to_numpy() for column in columns])
     return y if rows is None else y[chosen(block, rows, but)]
 
@@ -202,31 +198,29 @@ def number_batches(part: Part, names: list[str], dtype: Any) -> Iterator[np.ndar
 
     Missing and infinite values end this; they are counted, and refused by the file, the column and the row.
     """
-    bad, start = BadCells(f"values that are infinite in {np.dtype(dtype)}"), part.start
-    for batch in _batches(part, names):
+    bad = BadCells(f"values that are infinite in {np.dtype(dtype)}")
+    for start, batch in _batches(part, names):
         X = np.column_stack([as_floats(column, dtype) for column in batch.columns])
         if not bad.add(names, X, start):
             yield X
-        start += len(X)
     bad.refuse(part.path, in_row)
 
 
 def count_classes(part: Part, target: str) -> Counter[Any]:
     """Return how many rows every class has; refuse rows without one."""
-    counts, bad, start = Counter[Any](), BadCells(), part.start
-    for batch in _batches(part, [target]):
+    counts, bad = Counter[Any](), BadCells()
+    for start, batch in _batches(part, [target]):
         gaps = batch[target].is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         bad.add([target], np.where(gaps, np.nan, 0)[:, None], start)
         counts.update({one["values"]: one["counts"] for one in batch[target].value_counts().to_pylist()})
-        start += len(batch)
     bad.refuse(part.path, in_row)
     return counts
 
 
-def _batches(part: Part, names: list[str]) -> Iterator[Any]:
+def _batches(part: Part, names: list[str]) -> Iterator[tuple[int, Any]]:
     if not part.path.exists():
         raise TableError(f"{part.path} is not there: every worker must see the folder, under the same path.")
-    return ParquetFile(part.path).batches(names, part.start, part.stop)
+    return ParquetFile(part.path).rows(names, part.start, part.stop)
 
 
 # What the target holds.

@@ -79,12 +79,11 @@ class Source(ABC):
     default_target: str | None = None
 
     @abstractmethod
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some columns as Arrow record batches of numbers, truth values and large strings."""
+    def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
+        """Yield the number of a row, and from this on an Arrow record batch of numbers, truth values and large strings.
 
-    def read_together(self, names: Names) -> Iterator[Names]:
-        """Yield columns that are best read in one pass; by default all."""
-        yield names
+        Each has all columns, or some; the others follow, from the first row on, when these are complete.
+        """
 
     def place(self, row: int) -> str:
         """Return where a row (counted from 0) is found."""
@@ -104,29 +103,24 @@ class Source(ABC):
         names = self.names if needed is None else needed
         require_names(self.path, self.names, names)
         kept: dict[str, list[Any]] = {name: [] for name in names if name in {*labels, *as_text, *self.text}}
-        numbers, kinds, mixed, bad = np.empty((0, 0)), dict[str, Any](), set[str](), BadCells()
-        for part in self.read_together(names):
-            n_rows = 0
-            for batch in self.batches(part):
-                columns = {name: batch[name] if name in kept else _parsed(batch[name]) for name in part}
-                if n_rows == 0:
-                    kept |= {name: [] for name in part if name not in kept and columns[name].type == TEXT}
-                    kinds |= {name: columns[name].type for name in part if name not in kept}
-                    places = {name: place for place, name in enumerate(name for name in names if name not in kept)}
-                    require_memory(8 * self.n_rows * len(places), str(self.path), "take fewer rows or columns")
-                start, n_rows = n_rows, n_rows + len(batch)
-                numbers.resize((max(n_rows, self.n_rows), len(places)), refcheck=False)  # in place, no second copy
-                for name in part:
-                    if name in kept:
-                        is_label = name in labels and name not in self.text
-                        column = columns[name] if is_label else columns[name].cast(TEXT)
-                        kept[name].append(column.dictionary_encode())
-                    elif columns[name].type == kinds[name]:
-                        numbers[start:n_rows, places[name]] = as_floats(columns[name])
-                    else:  # numbers for thousands of rows, and then a word
-                        mixed.add(name)
-                found = [name for name in part if name in places]
-                bad.add(found, numbers[start:n_rows, [places[name] for name in found]], start)
+        numbers, kinds, mixed, bad, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), BadCells(), 0
+        for start, batch in self.batches(names):
+            columns = {name: batch[name] if name in kept else _parsed(batch[name]) for name in batch.schema.names}
+            if start == 0:
+                kept |= {name: [] for name, column in columns.items() if name not in kept and column.type == TEXT}
+                kinds |= {name: column.type for name, column in columns.items() if name not in kept}
+                places = {name: place for place, name in enumerate(name for name in names if name not in kept)}
+                require_memory(8 * self.n_rows * len(places), str(self.path), "take fewer rows or columns")
+            n_rows = start + len(batch)
+            numbers.resize((max(n_rows, self.n_rows), len(places)), refcheck=False)  # in place, no second copy
+            for name, column in columns.items():
+                if name in kept:
+                    kept[name].append((column if name in labels else column.cast(TEXT)).dictionary_encode())
+                elif column.type == kinds[name]:
+                    numbers[start:n_rows, places[name]] = cells = as_floats(column)
+                    bad.add([name], cells[:, None], start)
+                else:  # numbers for thousands of rows, and then a word
+                    mixed.add(name)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
         text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}

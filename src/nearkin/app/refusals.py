@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ class BadCells:
         for what, (first, counts) in sorted(self.found.items(), reverse=True):
             columns = listed([f"{shown(name)} ({count})" for name, count in counts.items()], 5)
             raise TableError(f"{path}: {what} in {columns}, first {place(first)}: fill them or drop these rows first.")
+
+
+@contextmanager
+def readable(path: Path, kind: str, remedy: str) -> Iterator[None]:
+    """Turn what a library raises on a damaged or forged file, errors of a dozen types, into one line."""
+    try:
+        yield
+    except Exception as error:
+        # what the operating system refuses has a number
+        if isinstance(error, TableError | MemoryError) or getattr(error, "errno", None):
+            raise
+        raise TableError(f"{path} is no readable {kind} ({reason(error)}): {remedy}.") from error
 
 
 # Names of columns

@@ -7,8 +7,7 @@ In Parquet a column of vectors, a list of numbers in every cell, counts as many 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from pyarrow import compute, parquet, types
 from pyarrow import csv as arrow_csv
 
 from .readers import TEXT, Names, Source
-from .refusals import Progress, TableError, check_names, ignore, in_row, listed, reason, shown
+from .refusals import Progress, TableError, check_names, ignore, in_row, listed, readable, shown
 
 BLOCK_BYTES = 2**20  # of a CSV file, read at a time
 BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
@@ -32,6 +31,9 @@ CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
 COLUMNS_PER_PASS = 8
 BUFFER = 2**16  # bytes for every column that is read
+# What a file is called that cannot be read, and the remedy.
+CSV = ("CSV file", "save it in UTF-8, every quote closed and in every row as many fields as in the header line")
+PARQUET = ("Parquet file", "write it again")
 
 csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
 
@@ -43,7 +45,7 @@ class CsvFile(Source):
 
     def __init__(self, path: Path, progress: Progress = ignore) -> None:
         self.path, self.text, self._progress = path, list[str](), progress
-        with self._refusals():
+        with readable(self.path, *CSV):
             _, header = next(self._records(), (0, []))
         if not header:
             raise TableError(f"{path} is empty: it needs a header line that names the columns, and rows.")
@@ -52,13 +54,13 @@ class CsvFile(Source):
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as pandas calls them
         check_names(f"{path}: the header line", self.names)
 
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+    def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield some columns as batches of text."""
         end, size = self.names[-1], self.path.stat().st_size
-        read, header, last = list(dict.fromkeys([*names, end])), 1, None
+        read, start, last = list(dict.fromkeys([*names, end])), -1, None  # the header is a row, too
         block_size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names))
         cells = {"null_values": MISSING, "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
-        with self._refusals(), self.path.open("rb") as file:
+        with readable(self.path, *CSV), self.path.open("rb") as file:
             for batch in arrow_csv.open_csv(
                 file,
                 arrow_csv.ReadOptions(column_names=self.names, block_size=block_size),
@@ -66,13 +68,14 @@ class CsvFile(Source):
                 arrow_csv.ConvertOptions(include_columns=read, **cells),
             ):
                 self._progress(file.tell(), size)
-                rows, header = batch[header:], 0
+                rows = batch[1:] if start < 0 else batch
                 if len(rows):
-                    yield rows
+                    yield max(start, 0), rows.select(names)
                     last = rows[end][-1].as_py()
+                start += len(batch)
             file.seek(max(0, size - 1000))
             if last and "\n" in last and not file.read().rstrip(b"\r\n").endswith(b'"'):
-                raise TableError(f"{self.path}: broken CSV (a quote is never closed): mend it.")
+                raise ValueError("a quote is never closed")
 
     def place(self, row: int) -> str:
         """Return the line that a row ends on."""
@@ -85,19 +88,6 @@ class CsvFile(Source):
             reader = csv.reader(file)
             yield from ((reader.line_num, record) for record in reader if record)
 
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Turn what the readers raise into one line with the remedy."""
-        try:
-            yield
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-            if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
-                raise TableError(f"{self.path} is not UTF-8 text: save it as CSV in the encoding UTF-8.") from error
-            ragged = (f" on line {line}" for line, record in self._records() if len(record) != len(self.names))
-            long = "a row is very long, or a quote never closed" if "straddl" in str(error) else reason(error)
-            what = f"broken CSV{next(ragged, '')} ({long})"
-            raise TableError(f"{self.path}: {what}: give every row as many fields as the header line.") from error
-
 
 class ParquetFile(Source):
     """A Parquet file of plain columns and of vectors."""
@@ -106,7 +96,7 @@ class ParquetFile(Source):
 
     def __init__(self, path: Path, progress: Progress = ignore) -> None:
         self.path, self._progress = path, progress
-        with self._refusals():
+        with readable(self.path, *PARQUET):
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
             schema, metadata = self._file.schema_arrow, self._file.metadata
         check_names(path, schema.names)
@@ -124,13 +114,17 @@ class ParquetFile(Source):
         self._order = {name: place for place, name in enumerate(schema.names)}
         check_names(path, self.names)
 
-    def batches(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[Any]:
+    def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
+        """Yield a few columns at a time, all numbers of a vector together: each column needs some MB of its own."""
+        for _, part in groupby(names, lambda name: self._order[self._stored_in[name]] // COLUMNS_PER_PASS):
+            yield from self.rows(list(part), 0, self.n_rows)
+
+    def rows(self, names: Names, start: int, stop: int) -> Iterator[tuple[int, Any]]:
         """Yield the rows from `start` to `stop` as batches of 2^18 cells, or of 1,024 rows where these have more.
 
         What is held in memory is a batch and a buffer for every column, whatever the sizes of the row groups. A group
         of which some rows are needed is read from its beginning. A file that has fewer rows than `stop` is refused.
         """
-        stop = self.n_rows if stop is None else stop
         if self.n_rows < stop:
             raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
         stored = list(dict.fromkeys(self._stored_in[name] for name in names))
@@ -138,18 +132,13 @@ class ParquetFile(Source):
         ends = np.cumsum([0, *self.group_sizes]).tolist()
         groups = [group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)]
         at = ends[groups[0]] if groups else 0
-        with self._refusals():
+        with readable(self.path, *PARQUET):
             for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
                 rows = batch[max(start - at, 0) : min(stop - at, len(batch))]
                 if len(rows):
-                    yield self._plain(rows, max(start, at)).select(list(names))
+                    yield max(start, at), self._plain(rows, max(start, at)).select(names)
                 at += len(batch)
                 self._progress(at, self.n_rows)
-
-    def read_together(self, names: Names) -> Iterator[Names]:
-        """Yield a few columns at a time, all numbers of a vector together: each column needs some MB of its own."""
-        for _, part in groupby(names, lambda name: self._order[self._stored_in[name]] // COLUMNS_PER_PASS):
-            yield list(part)
 
     def _spread(self, stored: str) -> list[str]:
         """Return the names of the columns that a stored column becomes; its own if it holds no vectors."""
@@ -157,7 +146,7 @@ class ParquetFile(Source):
 
     def _width(self, name: str) -> int:
         """Return how many numbers the vectors of a column hold, by its first; 0 in a file without rows."""
-        with self._refusals():
+        with readable(self.path, *PARQUET):
             batches = self._file.iter_batches(64, columns=[name])
             width = next((len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0)
         if width == 0 < self.n_rows:
@@ -183,20 +172,10 @@ class ParquetFile(Source):
     def _require_width(self, name: str, column: Any, start: int) -> None:
         width = self._widths[name]
         lengths = compute.list_value_length(column).fill_null(width).to_numpy()
-        if (lengths != width).any():
-            row = int((lengths != width).argmax())
+        row = int((lengths != width).argmax())
+        if lengths[row] != width:
             found = f"begins with {width} numbers, but holds {lengths[row]} {in_row(start + row)}"
             raise TableError(f"{self.path}: {shown(name)} {found}: give all rows as many.")
-
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Turn what pyarrow raises on damaged files into one line with the remedy."""
-        try:
-            yield
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise TableError(
-                f"{self.path} is no Parquet file, or damaged ({reason(error)}): write it again."
-            ) from error
 
 
 def _kind(kind: Any) -> str:
