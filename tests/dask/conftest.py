@@ -41,6 +41,9 @@ class InlineWork(Work):
     def __init__(self):
         self.client = SimpleNamespace(nthreads=dict, gather=lambda results: results)
 
+    def persist(self, array):
+        return array.persist(scheduler="synchronous")
+
     def compute(self, blocks):
         return list(compute(*blocks, scheduler="synchronous"))
 

@@ -46,7 +46,7 @@ def test_other_arrays_are_refused_by_name(estimator, client, data):
     X, y = blocks(*data)
     with pytest.raises(ValueError, match=r"X must be of shape \(n, p\)"):
         clone(estimator).fit(X[:, 0], y)
-    with pytest.raises(ValueError, match="X must hold real numbers"):
+    with pytest.raises(ValueError, match=r"X must be .* real numbers in dense NumPy blocks, got .* complex128"):
         clone(estimator).fit(X.astype(complex), y)
     with pytest.raises(ValueError, match="is not fitted yet"):
         clone(estimator).transform(X)
@@ -55,7 +55,7 @@ def test_other_arrays_are_refused_by_name(estimator, client, data):
 def test_transform_takes_the_features_of_the_fit(client, data):
     X = blocks(*data)[0]
     model = DaskPCA(2).fit(X)
-    with pytest.raises(ValueError, match=r"X has 9 features, but DaskPCA was fitted on 10"):
+    with pytest.raises(ValueError, match=r"X has 9 features, but DaskPCA is expecting 10"):
         model.transform(X[:, 1:])
     with pytest.raises(TypeError, match="X is a numpy ndarray"):
         model.transform(data[0])
@@ -84,7 +84,7 @@ def test_what_is_wrong_with_the_rows(estimator, client, data):
 def test_what_is_wrong_with_the_labels(estimator, client, data):
     X, y = blocks(*data)
     for labels, error, message in [
-        (None, ValueError, "y is None"),
+        (None, TypeError, "y is a builtins NoneType"),
         (data[1], TypeError, "y is a numpy ndarray.*from_array"),
         (y[:-1], ValueError, r"y must be of shape \(300,\)"),
         (y[y >= 0], ValueError, r"y\.compute_chunk_sizes"),
@@ -100,7 +100,7 @@ def test_what_is_wrong_with_the_labels(estimator, client, data):
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        (ApproximateSearch(check_recall=True), "check_recall=True, which compares all pairs: check it on a sample"),
+        (ApproximateSearch(check_recall=True), r"without check_recall \(check it on a sample"),
         ("nearest", "search must be 'exact', 'approximate', 'auto'"),
     ],
     ids=str,
@@ -112,17 +112,9 @@ def test_searches_that_are_refused(search, message, data):
         DaskLPP(search=search).fit(*blocks(*data))
 
 
-def test_the_client(data, monkeypatch):
-    X, y = blocks(*data)
-    with pytest.raises(TypeError, match=r"client must be a distributed\.Client, got 'tcp"):
-        DaskDNE().fit(X, y, client="tcp://127.0.0.1:1")
-
-    def no_client():
-        raise ValueError("No global client found and no address provided")
-
-    monkeypatch.setattr("nearkin.dask._work.get_client", no_client)
-    with pytest.raises(ValueError, match=r"client is None and no Dask client is open.*distributed\.Client\(\)"):
-        DaskDNE().fit(X, y)
+def test_the_client(data):
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client.*, got 'tcp"):
+        DaskDNE().fit(*blocks(*data), client="tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("local", [nearkin.NMMP(), nearkin.LMNN()], ids=str)

@@ -10,7 +10,7 @@ from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
 from nearkin.dask import _search, _shared_index
 from nearkin.dask._rows import ClusterRows
 from nearkin.dask._scatter import add_differences
-from nearkin.dask._table import Block, as_table, check_exact, checked_rows
+from nearkin.dask._table import Block, as_block, as_table, check_exact
 from nearkin.dask._work import Sums, add_all
 from nearkin.estimators import TableRows
 from nearkin.neighbors import EXACT
@@ -75,6 +75,7 @@ def test_scatters(small):
     np.testing.assert_allclose(there.total_scatter([w[:60], w[60:]]), here.total_scatter(w), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
 def test_no_row_has_neighbors():
     """k is 0 where every class has one row and k is half of a class."""
     rows = cluster_rows(np.eye(4), np.arange(4), (2, 2))
@@ -176,9 +177,9 @@ def test_refusals_name_time_and_memory(data, monkeypatch):
 
 
 def test_a_block_that_is_not_what_it_seems():
-    for block in (np.ones((3, 2)), [[1.0, 2.0]] * 4, csr_array(np.eye(4))):
-        with pytest.raises(ValueError, match=r"A block is a .* of shape .*array of 4 rows is announced"):
-            checked_rows(block, 4)
+    for n_rows, n_labels in [(3, 4), (4, 3)]:
+        with pytest.raises(ValueError, match=f"A block has {n_rows} rows and {n_labels} labels where 4 are announced"):
+            as_block(np.ones((n_rows, 2)), np.zeros(n_labels), 0, 4, classes=np.zeros(1), origin=np.zeros(2))
 
 
 def test_sums_add_entry_by_entry():

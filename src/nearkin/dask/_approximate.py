@@ -28,13 +28,10 @@ ROUNDING = 1e-3  # relative, of a distance in few dimensions
 def block_searcher(search: Any, n: int) -> Searcher:
     """Return the local searcher that says how blocks are searched: EXACT, or an IVFSearch for the shared index."""
     found = searcher(search, n)
-    if found is not EXACT and not isinstance(found, IVFSearch):
+    if (found is not EXACT and not isinstance(found, IVFSearch)) or found.recall is not None:
         raise ValueError(
-            f"search must be 'exact', 'approximate', 'auto' or an ApproximateSearch for Dask arrays, got {search!r}."
-        )
-    if found.recall is not None:
-        raise ValueError(
-            "search has check_recall=True, which compares all pairs: check it on a sample, with the local class."
+            "search must be 'exact', 'approximate', 'auto' or an ApproximateSearch for Dask arrays, without "
+            f"check_recall (check it on a sample, with the local class), got {search!r}."
         )
     return found
 

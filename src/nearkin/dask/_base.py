@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._table import check_dask_rows, kept_dtype
 
 
-class DaskTransformer(BaseEstimator):
+class DaskTransformer(TransformerMixin, BaseEstimator):
     """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and out.
 
     Abstract: a class names its `_local_class`, takes over its `__init__`, and defines `fit`, which fits a local twin.
@@ -35,11 +34,15 @@ class DaskTransformer(BaseEstimator):
         Z : Dask array of shape (n, m)
             float32 if X is float32.
         """
-        return self._by_blocks("transform", X)
-
-    def fit_transform(self, X: da.Array, y: Any = None, *, client: Any = None) -> da.Array:
-        """Learn from rows as `fit` does, and map them."""
-        return self.fit(X, y, client=client).transform(X)
+        transform = self.to_local().transform
+        check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        X = X.rechunk({1: -1}).astype(kept_dtype(X.dtype))
+        empty = transform(np.zeros((1, X.shape[1]), X.dtype))[:0]
+        chunks = (X.chunks[0], empty.shape[1:])
+        return X.map_blocks(
+            lambda block: transform(block) if len(block) else empty, meta=empty, dtype=empty.dtype, chunks=chunks
+        )
 
     def to_local(self) -> Any:
         """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
@@ -60,24 +63,6 @@ class DaskTransformer(BaseEstimator):
         self.__dict__.update(_fitted_attributes(twin))
         return self
 
-    def _by_blocks(self, method: str, X: Any) -> da.Array:
-        """Return what a method of the local estimator makes of every block."""
-        check_is_fitted(self)
-        check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} was fitted on {self.n_features_in_}: pass the "
-                "same columns."
-            )
-        X, apply = X.rechunk({1: -1}), getattr(self.to_local(), method)
-        empty = apply(np.zeros((1, X.shape[1]), kept_dtype(X.dtype)))[:0]
-        chunks = (X.chunks[0], empty.shape[1:])
-        return X.map_blocks(_apply, apply=apply, empty=empty, meta=empty, dtype=empty.dtype, chunks=chunks)
-
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-
-
-def _apply(block: np.ndarray, *, apply: Callable[[np.ndarray], np.ndarray], empty: np.ndarray) -> np.ndarray:
-    return apply(block.astype(kept_dtype(block.dtype), copy=False)) if len(block) else empty

@@ -169,7 +169,7 @@ def by_lists(block: Block, lists: np.ndarray, firsts: np.ndarray, *, starts: lis
     own = np.bincount(lists, minlength=len(firsts))
     position = np.arange(len(lists)) + (firsts - np.cumsum(own) + own)[lists[order]]
     pieces = np.split(order, np.searchsorted(position, starts[1:-1]))
-    return [Block(block.X[i], block.codes[i], 0, lists[i], block.start + i) for i in pieces]
+    return [Block(block.X[i], block.codes[i], 0, lists[i], block.numbers[i]) for i in pieces]
 
 
 def join(pieces: Sequence[Block], start: int, stop: int) -> Block:

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 from dask.sizeof import sizeof
-from distributed import Client, Future, get_client
+from distributed import Client, Future, futures_of, get_client
 
 FAN_IN = 8  # sums that one task adds
 LARGE = 50_000  # bytes of a shared argument from which on it becomes a task of its own
@@ -44,16 +44,9 @@ class Work:
     """
 
     def __init__(self, client: Client | None) -> None:
-        try:
-            self.client = get_client() if client is None else client
-        except ValueError as error:
-            raise ValueError(
-                "client is None and no Dask client is open: open one, e.g. client = distributed.Client()."
-            ) from error
-        if not isinstance(self.client, Client):
-            raise TypeError(f"client must be a distributed.Client, got {client!r} ({type(client).__name__}).")
-        if self.client.asynchronous:
-            raise ValueError("client is asynchronous, and fit waits for results: pass a Client(asynchronous=False).")
+        self.client = get_client() if client is None else client
+        if not isinstance(self.client, Client) or self.client.asynchronous:
+            raise TypeError(f"client must be a distributed.Client that is not asynchronous, got {client!r}.")
         self._futures: WeakSet[Future] = WeakSet()
 
     def __enter__(self) -> Work:
@@ -62,6 +55,16 @@ class Work:
     def __exit__(self, *_: Any) -> None:
         for future in list(self._futures):  # a traceback may hold some of them: release those, too
             future.release()
+
+    def persist(self, array: Any) -> Any:
+        """Return a Dask array whose blocks the workers keep."""
+        array = self.client.persist(array)
+        self._tracked(futures_of(array))
+        return array
+
+    def value(self, array: Any) -> Any:
+        """Return what a small Dask array holds."""
+        return self.client.gather(self.compute([array])[0])
 
     def compute(self, blocks: Sequence[Any]) -> list[Future]:
         """Submit delayed values in one graph: what they have in common is computed once."""

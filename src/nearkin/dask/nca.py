@@ -28,11 +28,6 @@ from ._search import Lists
 from ._table import Block, Table, as_table
 from ._work import Sums, Work
 
-REMEDIES = {
-    "target": ("classes", "or fit NCA on a sample of the rows"),
-    "solver": ("lbfgs", "or call NCA(solver='sgd').partial_fit on one block of rows after the other"),
-}
-
 
 class DaskNCA(DaskTransformer):
     """Neighbourhood Components Analysis of Dask arrays: `nearkin.NCA` beyond one machine.
@@ -88,11 +83,11 @@ class DaskNCA(DaskTransformer):
         """
         nca, X = self._twin(X)
         check_parameters(nca)
-        for name, (allowed, remedy) in REMEDIES.items():
-            if getattr(self, name) != allowed:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not for Dask arrays: take {name}={allowed!r}, {remedy}."
-                )
+        if (self.target, self.solver) != ("classes", "lbfgs"):
+            raise ValueError(
+                f"target={self.target!r} with solver={self.solver!r} is not for Dask arrays: fit NCA on a sample of "
+                "the rows, or call NCA(solver='sgd').partial_fit on one block of rows after the other."
+            )
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
         if self.warm_start and hasattr(self, "components_"):
             nca.components_ = self.components_
@@ -183,7 +178,7 @@ class NCAClusterRows(Scale):
         Z = searchable(work, self.embedding(B), self.search)
         near = nearest(work, Z, "all", k)
         same = nearest(work, Z, "same", 1) if same_class else [None] * len(near)
-        numbers = [work.submit(np.concatenate, work.map(numbers_of, Z.blocks))] * len(near)
+        numbers = [work.submit(np.concatenate, work.map(getattr, Z.blocks, ["numbers"] * len(near)))] * len(near)
         norms = np.concatenate(work.results(work.map(squared_norms, self.table.blocks)))
         return work.map(near_numbers, near, same, Z.starts[:-1], numbers), initialization.evenly_by(norms, n_far)
 
@@ -259,11 +254,6 @@ def chained(of_embedding: Sums, block: Block, *, diagonal: bool) -> Sums:
     value, gradient = of_embedding
     G, X = gradient[block.start : block.start + len(block.X)], block.X.astype(np.float64)
     return Sums((value if block.start == 0 else 0.0, (X * G).sum(axis=0) if diagonal else G.T @ X))
-
-
-def numbers_of(block: Block) -> np.ndarray:
-    """Return the numbers that the rows of a block had before they were partitioned, if they were."""
-    return block.start + np.arange(len(block.X)) if block.numbers is None else block.numbers
 
 
 def near_numbers(near: Lists, same: Lists | None, start: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask import delayed
 from scipy.linalg import eigh
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
@@ -58,15 +57,12 @@ class DaskStandardScaler(DaskTransformer):
         self
         """
         scaler, X = self._twin(X)
+        infinite, X = da.isinf(X).any(), da.where(da.isinf(X), np.nan, X.astype(np.float64))
+        sums = infinite, (~da.isnan(X)).sum(axis=0), da.nanmean(X, axis=0), da.nanvar(X, axis=0)
         with Work(client) as work:
-            found = work.results(work.compute([delayed(moments, pure=False)(b) for b in X.to_delayed().ravel()]))
-        n_rows, n, mean, squares = (np.array(of_blocks) for of_blocks in zip(*found, strict=True))
-        if not n_rows.any():
-            raise ValueError("X has no rows: at least one is needed.")
-        n_seen = n.sum(axis=0)
-        with np.errstate(invalid="ignore"):  # a feature of nothing but NaN
-            m = (n * mean).sum(axis=0) / n_seen
-            var = (squares + n * (mean - m) ** 2).sum(axis=0) / n_seen
+            infinite, n_seen, m, var = work.results(work.compute(sums))
+        if infinite or not n_seen.any():
+            raise ValueError(f"X {'contains infinity' if infinite else 'holds no number'}: drop or fill these rows.")
         eps = np.finfo(np.float64).eps  # scikit-learn's rule: what varies by rounding only is constant
         constant = var <= n_seen * eps * var + (n_seen * m * eps) ** 2
         scaler.n_samples_seen_ = n_seen if np.ptp(n_seen) else n_seen[0]
@@ -74,10 +70,6 @@ class DaskStandardScaler(DaskTransformer):
         scaler.var_ = var if self.with_std else None
         scaler.scale_ = np.where(constant, 1.0, np.sqrt(var)) if self.with_std else None
         return self._take_over(scaler)
-
-    def inverse_transform(self, X: da.Array) -> da.Array:
-        """Map scaled rows back, block by block, when they are computed."""
-        return self._by_blocks("inverse_transform", X)
 
 
 class DaskPCA(DaskTransformer):
@@ -133,17 +125,3 @@ class DaskPCA(DaskTransformer):
         pca.n_components_, pca.components_ = m, RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
         pca.mean_, pca.explained_variance_ = table.mean.astype(table.dtype), values[::-1].astype(table.dtype)
         return self._take_over(pca)
-
-
-# Tasks.
-
-
-def moments(block: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the number of rows, and for every feature how many are not NaN, their mean and sum of squares about it."""
-    X = np.asarray(block, dtype=np.float64)
-    if np.isinf(X).any():
-        raise ValueError("X contains infinity: drop or fill these rows.")
-    seen = ~np.isnan(X)
-    n = seen.sum(axis=0)
-    mean = np.where(seen, X, 0.0).sum(axis=0) / np.maximum(n, 1)
-    return len(X), n, mean, np.square(np.where(seen, X - mean, 0.0)).sum(axis=0)
