@@ -43,20 +43,33 @@ class ColumnEncoder:
         """Return the names of the encoded columns, such as "width" or "colour=red"."""
         return [*self.numbers, *(f"{name}={value}" for name, known in self.categories.items() for value in known)]
 
-    def encode(self, columns: Columns) -> Any:
-        """Return X of shape (n, p), in the memory of the columns' numbers: this uses them up."""
+    def encode(self, columns: Columns) -> tuple[Any, list[str]]:
+        """Return X of shape (n, p), in the memory of the columns' numbers, which are used up, and remarks on it.
+
+        They name the columns that are ignored, and the values of text that were not there to learn from.
+        """
         self._check(columns)
         n_codes = sum(map(len, self.categories.values()))
         require_memory(8 * columns.numbers.shape[0] * n_codes, "One-hot encoded text", "drop columns of text")
         position = {name: place for place, name in enumerate(columns.number_names)}
         start, chosen = len(self.numbers), np.array([position[name] for name in self.numbers], dtype=int)
         X = _rearranged(columns.numbers, chosen, n_codes)
+        unknown = []
         for name, known in self.categories.items():
-            codes = _codes(columns.text[name], known)
+            text = columns.text[name]
+            codes = compute.index_in(text.dictionary, value_set=pa.array(known, TEXT)).fill_null(-1).to_numpy()
+            codes = codes[text.indices.to_numpy()]
             rows = np.flatnonzero(codes >= 0)
             X[rows, start + codes[rows]] = 1
             start += len(known)
-        return X
+            if len(rows) < len(codes):
+                values = text.filter(pa.array(codes < 0)).unique().to_pylist()
+                unknown.append(f"{quoted(sorted(values), 3)} in {name} ({len(codes) - len(rows)} rows)")
+        needed = set(self.columns)
+        return X, [
+            *note("ignored, not learned from", [name for name in columns.all_names if name not in needed]),
+            *note("unknown values, encoded as none of the known ones", unknown),
+        ]
 
     def _check(self, columns: Columns) -> None:
         """Refuse text in place of numbers, and a table that can have none."""
@@ -69,18 +82,6 @@ class ColumnEncoder:
         if not columns.text.keys() >= self.categories.keys():
             found = f"the model learned from text in {quoted(self.categories, 5)}"
             raise TableError(f"{columns.path}: {found}: give a CSV or Parquet file.")
-
-    def notes(self, columns: Columns) -> list[str]:
-        """Return remarks on columns that are ignored, and on values of text that were not there to learn from."""
-        needed, found = set(self.columns), []
-        for name, known in self.categories.items():
-            strange = columns.text[name].filter(pa.array(_codes(columns.text[name], known) < 0))
-            if len(strange):
-                found.append(f"{quoted(sorted(strange.unique().to_pylist()), 3)} in {name} ({len(strange)} rows)")
-        return [
-            *note("ignored, not learned from", [name for name in columns.all_names if name not in needed]),
-            *note("unknown values, encoded as none of the known ones", found),
-        ]
 
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
@@ -139,12 +140,6 @@ def _check_width(columns: Columns, categories: dict[str, Any]) -> None:
         raise TableError(f"{columns.path}: {found}, and {MAX_ONE_HOT} can be encoded: drop it, or merge rare values.")
     for name, known in categories.items():
         check_length(f"{columns.path}: {shown(name)}", known.to_pylist())
-
-
-def _codes(column: Any, known: list[str]) -> np.ndarray:
-    """Return the positions of cells among the known values, -1 where they are not known."""
-    codes = compute.index_in(column.dictionary, value_set=pa.array(known, TEXT)).fill_null(-1)
-    return codes.to_numpy()[column.indices.to_numpy()]
 
 
 def _rearranged(X: Any, kept: np.ndarray, n_more: int) -> Any:

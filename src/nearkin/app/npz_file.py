@@ -80,6 +80,7 @@ class NpzFile:
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             what = f"{quoted(SPARSE_KEYS)} form no matrix ({reason(error)})"
             raise TableError(f"{self.path}: {what}: save those of a csr_array.") from error
+        require_memory(8 * X.shape[0], str(self.path), "take fewer rows")  # a csc_array may claim any number of them
         X = csr_array(X, dtype=np.float64)
         X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
         bad = BadCells()

@@ -138,11 +138,10 @@ def _parsed(column: Any) -> Any:
     """Return text as numbers, or truth values, where all cells are; else as it is, like any other column."""
     if column.type != TEXT:
         return column
-    for trim in (False, True):
-        with suppress(pa.ArrowInvalid):
-            numbers = (compute.ascii_trim_whitespace(column) if trim else column).cast(pa.float64())
-            if not compute.any(compute.is_nan(numbers)).as_py():  # else there are words such as "NAN"
-                return numbers
+    with suppress(pa.ArrowInvalid):
+        numbers = compute.ascii_trim_whitespace(column).cast(pa.float64())
+        if not compute.any(compute.is_nan(numbers)).as_py():  # else there are words such as "NAN"
+            return numbers
     if compute.all(compute.is_in(column.drop_null(), value_set=TRUTH)).as_py():
         return compute.equal(compute.utf8_lower(column), "true")
     return column

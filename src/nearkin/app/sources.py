@@ -108,15 +108,14 @@ class ParquetFile(Source):
         self.group_sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self.n_rows = metadata.num_rows
         self.text = [name for name, kind in kinds.items() if kind == "text"]
-        self._widths = {name: self._width(name) for name, kind in kinds.items() if kind == "vector"}
-        columns = [(name, stored) for stored in schema.names for name in self._spread(stored)]
-        self._stored_in, self.names = dict(columns), [name for name, _ in columns]
-        self._order = {name: place for place, name in enumerate(schema.names)}
+        self._columns = {name: self._spread(name) if kind == "vector" else [name] for name, kind in kinds.items()}
+        self.names = [name for columns in self._columns.values() for name in columns]
+        self._stored_at = {name: at for at, columns in enumerate(self._columns.values()) for name in columns}
         check_names(path, self.names)
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield a few columns at a time, all numbers of a vector together: each column needs some MB of its own."""
-        for _, part in groupby(names, lambda name: self._order[self._stored_in[name]] // COLUMNS_PER_PASS):
+        for _, part in groupby(names, lambda name: self._stored_at[name] // COLUMNS_PER_PASS):
             yield from self.rows(list(part), 0, self.n_rows)
 
     def rows(self, names: Names, start: int, stop: int) -> Iterator[tuple[int, Any]]:
@@ -127,31 +126,28 @@ class ParquetFile(Source):
         """
         if self.n_rows < stop:
             raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
-        stored = list(dict.fromkeys(self._stored_in[name] for name in names))
-        size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // sum(self._widths.get(name, 1) for name in stored))
+        places, columns = {self._stored_at[name] for name in names}, list(self._columns.items())
+        stored, spread = zip(*(columns[at] for at in places), strict=True)
+        size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // sum(map(len, spread)))
         ends = np.cumsum([0, *self.group_sizes]).tolist()
         groups = [group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)]
         at = ends[groups[0]] if groups else 0
         with readable(self.path, *PARQUET):
-            for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
+            for batch in self._file.iter_batches(size, groups, list(stored), use_threads=False):
                 rows = batch[max(start - at, 0) : min(stop - at, len(batch))]
                 if len(rows):
                     yield max(start, at), self._plain(rows, max(start, at)).select(names)
                 at += len(batch)
                 self._progress(at, self.n_rows)
 
-    def _spread(self, stored: str) -> list[str]:
-        """Return the names of the columns that a stored column becomes; its own if it holds no vectors."""
-        return [f"{stored}[{place}]" for place in range(self._widths[stored])] if stored in self._widths else [stored]
-
-    def _width(self, name: str) -> int:
-        """Return how many numbers the vectors of a column hold, by its first; 0 in a file without rows."""
+    def _spread(self, name: str) -> list[str]:
+        """Return the names of the columns that a column of vectors becomes, by the first of these."""
         with readable(self.path, *PARQUET):
             batches = self._file.iter_batches(64, columns=[name])
             width = next((len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0)
         if width == 0 < self.n_rows:
             raise TableError(f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it.")
-        return width
+        return [f"{name}[{place}]" for place in range(width)]
 
     def _plain(self, batch: Any, start: int) -> Any:
         """Return a batch with columns of numbers, truth values and text; `start` is the number of its first row."""
@@ -159,9 +155,8 @@ class ParquetFile(Source):
         for stored, column in zip(batch.schema.names, batch.columns, strict=True):
             if types.is_dictionary(column.type):
                 column = column.dictionary_decode()
-            if stored in self._widths:
-                self._require_width(stored, column, start)
-                columns |= {name: compute.list_element(column, j) for j, name in enumerate(self._spread(stored))}
+            if types.is_nested(column.type):
+                columns |= self._elements(stored, column, start)
             elif types.is_decimal(column.type) or types.is_float16(column.type) or types.is_null(column.type):
                 columns[stored] = column.cast(pa.float64())
             else:
@@ -169,13 +164,15 @@ class ParquetFile(Source):
                 columns[stored].validate(full=True)  # text may not be UTF-8
         return pa.record_batch(columns)
 
-    def _require_width(self, name: str, column: Any, start: int) -> None:
-        width = self._widths[name]
+    def _elements(self, stored: str, column: Any, start: int) -> dict[str, Any]:
+        """Return the columns of a column of vectors; refuse vectors of other lengths than the first."""
+        width = len(self._columns[stored])
         lengths = compute.list_value_length(column).fill_null(width).to_numpy()
         row = int((lengths != width).argmax())
         if lengths[row] != width:
             found = f"begins with {width} numbers, but holds {lengths[row]} {in_row(start + row)}"
-            raise TableError(f"{self.path}: {shown(name)} {found}: give all rows as many.")
+            raise TableError(f"{self.path}: {shown(stored)} {found}: give all rows as many.")
+        return {name: compute.list_element(column, place) for place, name in enumerate(self._columns[stored])}
 
 
 def _kind(kind: Any) -> str:

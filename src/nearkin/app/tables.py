@@ -129,7 +129,8 @@ def read_table(
         y = check_target(columns, target, task, unlabelled)
         group = check_groups(columns, groups, y) if groups else None
         encoder, notes, row_names = learn_encoder(columns)
-        return Table(encoder.encode(columns), y, group, file.path.stem, notes, target, encoder, row_names, task)
+        X, _ = encoder.encode(columns)
+        return Table(X, y, group, file.path.stem, notes, target, encoder, row_names, task)
 
 
 def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
@@ -143,8 +144,7 @@ def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) 
         Names the columns that are needed; their order in the table does not matter.
     """
     with _opened(source, progress) as file:
-        columns = file.read(encoder.columns, as_text=list(encoder.categories))
-        return encoder.encode(columns), encoder.notes(columns)
+        return encoder.encode(file.read(encoder.columns, as_text=list(encoder.categories)))
 
 
 class BundledSet:
