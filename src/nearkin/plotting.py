@@ -2,7 +2,7 @@
 
 `plot` draws on the matplotlib axes `ax`, by default on a new figure, and sets `ax_` and `figure_`. No map is drawn
 without the score of a k-NN vote on the held-out rows in it: a map of the rows that it was learned from separates even
-random labels. matplotlib is imported when something is drawn.
+random labels. matplotlib (`nearkin[plot]`) is imported when something is drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -32,11 +32,27 @@ SCORES = {
 }
 MAX_LEGEND = 24
 MAX_BARS = 30
-MAX_SPIKES = 300
+
+
+class _Display:
+    """What the pictures share; each has `_draw`."""
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the picture."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
 
 
 @dataclass(eq=False)
-class SpectrumDisplay:
+class SpectrumDisplay(_Display):
     """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_` (DNE's figures 4 to 6)."""
 
     eigenvalues: np.ndarray  # in the order of the components
@@ -50,27 +66,24 @@ class SpectrumDisplay:
         check_is_fitted(estimator, "eigenvalues_")
         return cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> SpectrumDisplay:
-        """Draw the picture."""
-        ax = _axes(ax)
+    def _draw(self, ax: Any) -> None:
         number = np.arange(1, len(self.eigenvalues) + 1)
         kept = number <= self.n_components
-        bars = [_spikes(ax, number[kept], self.eigenvalues[kept], color=COLORS[0], label="kept")]
-        if not kept.all():
-            bars.append(_spikes(ax, number[~kept], self.eigenvalues[~kept], color="#BBBBBB", label="left out"))
+        for drawn, color, label in ((kept, COLORS[0], "kept"), (~kept, "#BBBBBB", "left out")):
+            if drawn.any():
+                ax.vlines(number[drawn], 0, self.eigenvalues[drawn], color, linewidth=2, label=label)
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
         ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(self.eigenvalues)} directions kept")
         twin = ax.twinx()
         (line,) = twin.plot(number, np.cumsum(self.eigenvalues), color=COLORS[1], label="cumulative sum")
         twin.set_ylabel("cumulative sum")
-        ax.legend(handles=[*bars, line], loc="best")
-        self.ax_, self.cumulative_ax_, self.figure_ = ax, twin, ax.figure
-        return self
+        ax.legend(handles=[*ax.collections, line], loc="best")
+        self.cumulative_ax_ = twin
 
 
 @dataclass(eq=False)
-class EmbeddingDisplay:
+class EmbeddingDisplay(_Display):
     """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
 
     Parameters
@@ -142,9 +155,8 @@ class EmbeddingDisplay:
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
         return cls(seen.embedding, known_labels(y, seen.rows), seen.score, n_neighbors, name, task).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> EmbeddingDisplay:
-        """Draw the picture."""
-        ax, Z, is_plane = _axes(ax), self.embedding, self.embedding.shape[1] > 1
+    def _draw(self, ax: Any) -> None:
+        Z, is_plane = self.embedding, self.embedding.shape[1] > 1
         if named_task(self.task) == CLASSIFICATION:
             score, other_axis = f"right in {self.score:.1%} of", "class"
             self._plot_classes(ax)
@@ -158,8 +170,6 @@ class EmbeddingDisplay:
         ax.set(xlabel="dimension 1", ylabel="dimension 2" if is_plane else other_axis, xticks=[])
         title = f"{self.name} in {Z.shape[1]}-D: {self.n_neighbors}-NN {score} {len(Z)} held-out rows"
         ax.set_title(title, parse_math=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _plot_classes(self, ax: Any) -> None:
         classes = np.unique(self.labels)
@@ -183,7 +193,7 @@ class EmbeddingDisplay:
 
 
 @dataclass(eq=False)
-class RankingDisplay:
+class RankingDisplay(_Display):
     """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat."""
 
     comparison: Comparison
@@ -193,9 +203,7 @@ class RankingDisplay:
         """Draw what `nearkin.evaluation.compare` returned."""
         return cls(comparison).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> RankingDisplay:
-        """Draw the picture."""
-        ax = _axes(ax)
+    def _draw(self, ax: Any) -> None:
         results = self.comparison.results[::-1]
         factor, title, label = SCORES[self.comparison.task.name]
         colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
@@ -210,12 +218,10 @@ class RankingDisplay:
         ax.set_yticks(range(len(results)), [f"{r.name}\n{r.status}" for r in results])
         ax.set_xlabel(f"{label}, {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
         ax.set_title(f"{title} on held-out rows (dashed: the raw features)")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 @dataclass(eq=False)
-class FeatureDisplay:
+class FeatureDisplay(_Display):
     """What a learned linear map does to every feature: stretched, or ignored."""
 
     stretch: np.ndarray  # as `feature_stretch` returns it
@@ -231,9 +237,7 @@ class FeatureDisplay:
         known = getattr(estimator, "feature_names_in_", [f"feature {number}" for number in range(len(stretch))])
         return cls(stretch, known if names is None else names, type(estimator).__name__).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> FeatureDisplay:
-        """Draw the picture; of many features the extremes."""
-        ax = _axes(ax)
+    def _draw(self, ax: Any) -> None:
         order = np.argsort(-self.stretch, kind="stable")
         if len(order) > MAX_BARS:
             order = np.concatenate([order[: MAX_BARS // 2], order[-MAX_BARS // 2 :]])
@@ -245,8 +249,6 @@ class FeatureDisplay:
         shown = "" if len(order) == len(self.stretch) else f" (the extremes of {len(self.stretch)})"
         ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
         ax.set_title(f"{self.name}: features stretched and ignored{shown}", parse_math=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
@@ -272,23 +274,6 @@ def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
         A = (estimator.transform(unit) - estimator.transform(np.zeros_like(unit[:1]))).T
     length = np.linalg.norm(A, axis=0)
     return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
-
-
-def _spikes(ax: Any, position: np.ndarray, height: np.ndarray, **style: Any) -> Any:
-    """Draw bars, or lines in their place where there are so many that bars would take minutes."""
-    if len(position) <= MAX_SPIKES:
-        return ax.bar(position, height, **style)
-    return ax.vlines(position, 0, height, **style)
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Drawing needs matplotlib: pip install 'nearkin[plot]'.") from error
-    return plt.subplots(layout="constrained")[1]
 
 
 def _shortened(text: str, length: int = 24) -> str:

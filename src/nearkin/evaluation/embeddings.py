@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from sklearn.metrics.pairwise import paired_euclidean_distances
+from sklearn.utils import check_consistent_length
 
-from .._blocks import row_blocks
 from .._labels import encode_labels
 from .._validation import as_rows, check_integer
 from ..neighbors import nearest
@@ -67,15 +67,15 @@ def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: An
     Cost: two exact searches, n^2 (p + m), in n n_neighbors memory.
     """
     X, Z = as_rows(X), as_rows(Z)
-    n = Z.shape[0]
-    if X.shape[0] != n:
-        raise ValueError(f"X has {X.shape[0]} rows and Z has {n}: give the same rows, in the same order.")
-    scored = np.arange(n) if rows is None else np.arange(n)[rows]
-    if not len(scored):
+    check_consistent_length(X, Z)
+    rows = np.arange(X.shape[0])[slice(None) if rows is None else rows]
+    if not len(rows):
         raise ValueError("rows selects no row: there is nothing to score.")
-    J = _neighbors(Z, n_neighbors)[scored]
-    smallest = _distances(X, scored, nearest(X, 1).indices[scored, None])
-    return _share_by_k(_distances(X, scored, J) <= smallest * (1 + 1e-10))
+    J = np.column_stack([nearest(X, 1).indices, _neighbors(Z, n_neighbors)])[rows]
+    X = X.astype(np.float64, copy=False)
+    # by differences, so that the distance of duplicates is 0
+    smallest, *distances = (paired_euclidean_distances(X[rows], X[neighbors]) for neighbors in J.T)
+    return _share_by_k(np.column_stack(distances) <= smallest[:, None] * (1 + 1e-10))
 
 
 def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
@@ -104,7 +104,7 @@ def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) ->
     Cost: one exact search, n^2 m, in n n_neighbors memory.
     """
     Z = as_rows(Z)
-    codes, labelled = _truth(y, labelled, Z.shape[0])
+    codes, labelled = _truth(Z, y, labelled)
     same_class = codes[_neighbors(Z, n_neighbors)] == codes[:, None]
     used, unused = (_share_by_k(same_class[rows]) for rows in (labelled, ~labelled))
     return Shares(used, unused, int(labelled.sum()), int((~labelled).sum()))
@@ -133,20 +133,18 @@ def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] 
     Cost: an exact search for each k, n_labelled n_unlabelled m.
     """
     Z = as_rows(Z)
-    codes, labelled = _truth(y, labelled, Z.shape[0])
+    codes, labelled = _truth(Z, y, labelled)
     n_voters = int(labelled.sum())
     if not 0 < n_voters < len(codes):
         raise ValueError(
             f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be scored, hide some labels "
             "before the embedding is made."
         )
-    for k in n_neighbors:
-        check_integer(k, "n_neighbors", 1, n_voters)
     votes = {k: CLASSIFICATION.vote(k).fit(Z[labelled], codes[labelled]) for k in n_neighbors}
     return {k: float(vote.score(Z[~labelled], codes[~labelled])) for k, vote in votes.items()}
 
 
-def _truth(y: Any, labelled: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the class of every row as a number, and whose labels were used; refuse labels that hide those."""
     labelled = np.asarray(labelled)
     if labelled.dtype != bool:
@@ -154,9 +152,8 @@ def _truth(y: Any, labelled: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
             f"labelled must be a boolean array, True where a label was used to make Z; got {labelled.dtype}: from "
             "labels with -1 for none it is y != -1."
         )
+    check_consistent_length(Z, y, labelled)
     classes, codes = encode_labels(y)
-    if labelled.shape != (n,) or codes.shape != (n,):
-        raise ValueError(f"y has {len(codes)} labels and labelled the shape {labelled.shape} for the {n} rows of Z.")
     unlabelled = classes == -1  # all False for strings
     if unlabelled.any() and np.array_equal(unlabelled[codes], ~labelled):
         raise ValueError(
@@ -170,16 +167,6 @@ def _neighbors(Z: Any, n_neighbors: int) -> np.ndarray:
     """Return the K nearest rows of every row: (n, K)."""
     n = Z.shape[0]
     return nearest(Z, check_integer(n_neighbors, "n_neighbors", 1, n - 1)).indices.reshape(n, -1)
-
-
-def _distances(X: Any, rows: np.ndarray, J: np.ndarray) -> np.ndarray:
-    """Return the distances from rows (m,) of X to others (m, K), by differences: those of duplicates are 0."""
-    D = np.empty(J.shape)
-    for block in row_blocks(len(rows), J.shape[1] * X.shape[1]):
-        difference = X[np.repeat(rows[block], J.shape[1])] - X[J[block].ravel()]
-        squares = difference.multiply(difference) if issparse(X) else np.square(difference, dtype=np.float64)
-        D[block] = np.sqrt(squares.sum(axis=1)).reshape(-1, J.shape[1])
-    return D
 
 
 def _share_by_k(hits: np.ndarray) -> np.ndarray:
