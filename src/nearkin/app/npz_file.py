@@ -13,23 +13,12 @@ from scipy.sparse import csc_array, csr_array, issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .readers import Columns, Names
-from .refusals import (
-    BadCells,
-    Progress,
-    TableError,
-    check_names,
-    ignore,
-    in_row,
-    quoted,
-    readable,
-    reason,
-    require_names,
-    shown,
-)
+from .refusals import BadCells, Progress, TableError, check_names, in_row, quoted, readable, require_names, shown
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name
 NPZ = ("NPZ archive of plain arrays", "write it again by numpy.savez, of numbers and strings")
+SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array")
 
 
 class NpzFile:
@@ -37,7 +26,7 @@ class NpzFile:
 
     default_target = "y"
 
-    def __init__(self, path: Path, progress: Progress = ignore) -> None:
+    def __init__(self, path: Path, progress: Progress) -> None:
         self.path = path
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]
@@ -73,13 +62,10 @@ class NpzFile:
             raise TableError(f"{self.path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has {quoted(self.names)}.")
         data, *parts = (self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers") for key in SPARSE_KEYS)
         layout = self._array("format", "SU", (), "'csr' or 'csc'") if "format" in self.names else "csr"
-        try:
+        with readable(self.path, *SPARSE):
             kind = {b"csr": csr_array, b"csc": csc_array}[np.bytes_(layout)]
             X = kind((data, *parts[:2]), shape=parts[2].tolist())
             X.check_format(full_check=True)
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            what = f"{quoted(SPARSE_KEYS)} form no matrix ({reason(error)})"
-            raise TableError(f"{self.path}: {what}: save those of a csr_array.") from error
         require_memory(8 * X.shape[0], str(self.path), "take fewer rows")  # a csc_array may claim any number of them
         X = csr_array(X, dtype=np.float64)
         X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate

@@ -169,26 +169,24 @@ def _require_same_columns(first: ParquetFile, file: ParquetFile) -> None:
 # What workers do: every function opens the files by itself.
 
 
-def features_of(block: Block, names: list[str], *, rows: np.ndarray | None = None, but: bool = False) -> np.ndarray:
+def features_of(block: Block, names: list[str], *, rows: Any = (), but: bool = True) -> np.ndarray:
     """Return columns of numbers of a block, or of some of its rows, or of all but these; float32, finite.
 
     `rows` are numbers of rows in the folder, ascending.
     """
     X = np.concatenate([some for part in block.parts for some in number_batches(part, names, np.float32)])
-    return X if rows is None else X[chosen(block, rows, but)]
+    return X[chosen(block, rows, but)]
 
 
-def labels_of(
-    block: Block, target: str, classes: np.ndarray, *, rows: np.ndarray | None = None, but: bool = False
-) -> np.ndarray:
+def labels_of(block: Block, target: str, classes: np.ndarray, *, rows: Any = (), but: bool = True) -> np.ndarray:
     """Return the classes of the rows of a block as numbers 0, 1, ...; `rows` and `but` as in `features_of`."""
     known = pa.array(classes.tolist(), TEXT if classes.dtype.kind == "U" else None)
     columns = (batch[target].cast(known.type) for part in block.parts for _, batch in _batches(part, [target]))
     y = np.concatenate([compute.index_in(column, value_set=known).to_numpy() for column in columns])
-    return y if rows is None else y[chosen(block, rows, but)]
+    return y[chosen(block, rows, but)]
 
 
-def chosen(block: Block, rows: np.ndarray, but: bool = False) -> np.ndarray:
+def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
     """Return which rows of a block are among the given ones, or not."""
     return np.isin(np.arange(block.start, block.start + len(block)), rows, invert=but)
 

@@ -161,17 +161,12 @@ def _joined(path: Path, name: str, chunks: list[Any]) -> Any:
 
 
 def _label_values(column: Any, untyped: bool) -> np.ndarray:
-    """Return labels as integers, truth values, floats or text; a missing one as NaN among floats, else None."""
-    values = (_parsed(column.dictionary) if untyped else column.dictionary).to_numpy(zero_copy_only=False)
-    if untyped and values.dtype.kind == "f":
-        with suppress(ValueError):  # of real numbers; integers keep all their digits, if 64 bits hold them
-            exact = np.array([int(text) for text in column.dictionary.to_pylist()])
-            values = exact if exact.dtype.kind in "iu" else values
-    if column.null_count:
-        values = (
-            np.append(values, np.nan) if values.dtype.kind == "f" else np.array([*values.tolist(), None], dtype=object)
-        )
-    return values[column.indices.fill_null(-1).to_numpy()]
+    """Return labels as integers, truth values, floats or text; a missing one as NaN among numbers, else None."""
+    values = _parsed(column.dictionary) if untyped else column.dictionary
+    if untyped and values.type == pa.float64():
+        with suppress(pa.ArrowInvalid):  # of real numbers; integers keep all their digits, if 64 bits hold them
+            values = compute.ascii_trim_whitespace(column.dictionary).cast(pa.int64())
+    return values.take(column.indices).to_numpy(zero_copy_only=False)
 
 
 def is_number(distinct: Any) -> np.ndarray:

@@ -23,16 +23,7 @@ from ..evaluation import CLASSIFICATION, REGRESSION
 from .encoder import ColumnEncoder, learn_encoder
 from .npz_file import NpzFile
 from .readers import Columns, Names
-from .refusals import (
-    Progress,
-    TableError,
-    find_name,
-    ignore,
-    in_row,
-    listed,
-    require_names,
-    shown,
-)
+from .refusals import Progress, TableError, find_name, ignore, in_row, listed, require_names, shown
 from .sources import CsvFile, ParquetFile
 from .target import check_groups, check_target
 
