@@ -94,7 +94,8 @@ def test_the_map_is_near_the_exact_one(method):
     X, y = make_blobs(1200, 12, centers=6, cluster_std=np.linspace(2, 5, 6), random_state=0)
     X *= np.linspace(1, 2, 12)
     search, labelled = block_searcher(ApproximateSearch(n_probes=32), len(X)), isinstance(method, DNE)
-    there = ClusterRows(InlineWork(), "DaskLPP", *blocks(X, y, (700, 500)), labelled=labelled, search=search)
+    table = as_table(InlineWork(), "DaskLPP", *blocks(X, y, (700, 500)), labelled=labelled)
+    there = ClusterRows(InlineWork(), table, search)
     components = method.fit_rows(there).components_
     assert subspace_angles(method.fit(X, y).components_.T, components.T).max() < 0.05
 

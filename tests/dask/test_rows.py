@@ -11,7 +11,6 @@ from nearkin.dask import _search, _shared_index
 from nearkin.dask._rows import ClusterRows
 from nearkin.dask._scatter import add_differences
 from nearkin.dask._table import Block, as_block, as_table, check_exact
-from nearkin.dask._work import Sums, add_all
 from nearkin.estimators import TableRows
 from nearkin.neighbors import EXACT
 from nearkin.testing import assert_same_subspace
@@ -23,7 +22,8 @@ of_each = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(met
 
 
 def cluster_rows(X, y, sizes, labelled=True):
-    return ClusterRows(InlineWork(), "DaskDNE", *blocks(X, y, sizes), labelled=labelled, search=EXACT)
+    work = InlineWork()
+    return ClusterRows(work, as_table(work, "DaskDNE", *blocks(X, y, sizes), labelled=labelled), EXACT)
 
 
 def fitted(method, X, y, sizes):
@@ -148,18 +148,6 @@ def test_dask_sees_the_size_of_a_block():
     assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
 
 
-def test_lists_are_learned_from_few_rows_of_every_class():
-    """However many blocks have rows of a class, its share is drawn; and one row where nothing is."""
-    some = [Block(np.ones((200, 2)), np.arange(200), start) for start in range(0, 20_000, 200)]
-    index = _shared_index.SharedIndex(None, None, None, np.full(200, 100), np.arange(200), None, 64, 0)
-    firsts = np.min([_shared_index.first_rows(block, index=index) for block in some], axis=0)
-    np.testing.assert_array_equal(firsts, np.arange(200))
-    for share, most in [(0.02, 800), (0.0, 200)]:
-        drawn = [_shared_index.sample(block, firsts, index=index, share=share)[1] for block in some]
-        assert len(np.unique(np.concatenate(drawn))) == 200
-        assert 200 <= sum(map(len, drawn)) <= most
-
-
 def test_a_block_that_differs_when_computed_again():
     piece = Block(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
     assert _shared_index.join([piece], 5, 8).start == 5
@@ -180,9 +168,3 @@ def test_a_block_that_is_not_what_it_seems():
     for n_rows, n_labels in [(3, 4), (4, 3)]:
         with pytest.raises(ValueError, match=f"A block has {n_rows} rows and {n_labels} labels where 4 are announced"):
             as_block(np.ones((n_rows, 2)), np.zeros(n_labels), 0, 4, classes=np.zeros(1), origin=np.zeros(2))
-
-
-def test_sums_add_entry_by_entry():
-    value, array = add_all([Sums((1, np.ones(2))), Sums((2, np.ones(2)))])
-    assert value == 3
-    np.testing.assert_array_equal(array, [2, 2])

@@ -18,7 +18,7 @@ from ..neighbors.ivf import IVFSearch, n_ranked
 from ..neighbors.quantizer import import_faiss
 from ..neighbors.search import SMALL_CLASS
 from ._search import Found, Lists, members_by_class, merge, nearest_exact, per_row, same_class_candidates
-from ._shared_index import IndexedTable, SharedIndex, partition
+from ._shared_index import SharedIndex, partition
 from ._table import Block, Table
 from ._work import Work
 
@@ -38,7 +38,7 @@ def block_searcher(search: Any, n: int) -> Searcher:
 
 def searchable(work: Work, table: Table, search: Searcher) -> Table:
     """Return a table in the order in which its neighbours are searched: as it is, or partitioned (once)."""
-    if isinstance(table, IndexedTable) or not isinstance(search, IVFSearch):
+    if table.index is not None or not isinstance(search, IVFSearch):
         return table
     return partition(work, table, search)
 
@@ -48,7 +48,7 @@ def nearest(work: Work, table: Table, relation: str, k: Any) -> list[Future]:
 
     Parameters
     ----------
-    table : Table or IndexedTable
+    table : Table
         All pairs of rows are compared, or those in near lists: O(n L d) time to choose among L lists in d dimensions,
         and to search n_probes / L of all rows.
     relation : {"all", "same", "other"}
@@ -56,7 +56,7 @@ def nearest(work: Work, table: Table, relation: str, k: Any) -> list[Future]:
     k : int, or array of shape (n_classes,)
         For all rows, or for the rows of each class.
     """
-    if not isinstance(table, IndexedTable):
+    if table.index is None:
         return nearest_exact(work, table, relation, k)
     indices = [table.index] * len(table.blocks)
     probes = work.map(choose_lists, table.blocks, indices, relation=relation, k=k)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import dask.array as da
 import numpy as np
 from distributed import Future
 from scipy.sparse import csr_array
@@ -15,11 +14,11 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._memory import human_bytes
 from ..graphs import binary, heat_kernel
-from ..neighbors import EXACT, Searcher
+from ..neighbors import Searcher
 from ..span import RowSpace
 from . import _graphs, _scatter
 from ._approximate import nearest, searchable
-from ._table import Table, as_table, kept_dtype
+from ._table import Table
 from ._work import Work
 
 BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges made of it
@@ -31,30 +30,17 @@ class ClusterRows:
     Parameters
     ----------
     work : Work
-    name : str
-        Of the estimator, for messages.
-    X : Dask array of shape (n, p), p <= n
-    y : Dask array of shape (n,) or None
-    labelled : bool
+    table : Table
+        Of p <= n features.
     search : Searcher
         EXACT or an IVFSearch, which says how blocks are searched.
     """
 
     n_complement = 0  # p <= n
 
-    def __init__(self, work: Work, name: str, X: da.Array, y: Any, *, labelled: bool, search: Searcher) -> None:
-        self.shape, self.dtype, self.search = X.shape, kept_dtype(X.dtype), search
-        self._work = work
-        self._read = partial(as_table, work, name, X, y, labelled=labelled, exact=search is EXACT)
-
-    @cached_property
-    def _table(self) -> Table:
-        return self._read()
-
-    @property
-    def class_sizes(self) -> np.ndarray:
-        """See `Rows`."""
-        return self._table.class_sizes
+    def __init__(self, work: Work, table: Table, search: Searcher) -> None:
+        self.shape, self.dtype, self.class_sizes, self.search = table.shape, table.dtype, table.class_sizes, search
+        self._work, self._table = work, table
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
         """Return the distances to the k nearest rows, (b, n) of every block."""
@@ -91,7 +77,7 @@ class ClusterRows:
     def closest_pairs(self, k: int) -> list[Future]:
         """See `Rows`."""
         G = self._knn("other", k)
-        pairs = self._work.sum(
+        pairs = self._work.reduce(
             self._work.map(_graphs.pairs_of, self._table.blocks, G, k=k), partial(_graphs.closest, k=k)
         )
         return self._work.map(_graphs.graph_of_pairs, self._table.blocks, [pairs] * len(G), n=self.shape[0])

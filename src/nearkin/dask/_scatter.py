@@ -11,14 +11,14 @@ from sklearn.metrics import euclidean_distances
 from .._blocks import row_blocks
 from ..graphs import scaled_weights
 from ._table import Block, Table
-from ._work import Sums, Work
+from ._work import Work
 
 
 def total_scatter(work: Work, table: Table, weights: list[Any] | None = None) -> np.ndarray:
     """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default every w_i is 1."""
     weights = weights or [None] * len(table.blocks)
-    weight, moment = work.total(work.map(first_moments, table.blocks, weights))
-    S = work.total(work.map(second_moment, table.blocks, weights, mean=moment / weight))
+    weight, *moment = work.total(work.map(first_moments, table.blocks, weights))
+    S = work.total(work.map(second_moment, table.blocks, weights, mean=np.array(moment) / weight))
     return (S + S.T) / 2
 
 
@@ -74,10 +74,10 @@ def _pair_scatter(X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
     return (X.T * W.sum(axis=1)) @ X + (Y.T * W.sum(axis=0)) @ Y - products - products.T
 
 
-def first_moments(block: Block, weights: np.ndarray | None) -> Sums:
-    """Return the sum of the weights and the weighted sum of the rows."""
+def first_moments(block: Block, weights: np.ndarray | None) -> np.ndarray:
+    """Return the sum of the weights, followed by the weighted sum of the rows."""
     w = np.ones(len(block.X)) if weights is None else weights
-    return Sums((w.sum(), w @ block.X.astype(np.float64)))
+    return np.append(w.sum(), w @ block.X.astype(np.float64))
 
 
 def second_moment(block: Block, weights: np.ndarray | None, *, mean: np.ndarray) -> np.ndarray:

@@ -7,14 +7,12 @@ The lists are like those of one machine (`nearkin.neighbors.ivf`): each holds ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from itertools import pairwise
 from operator import getitem
 from typing import NamedTuple
 
 import numpy as np
-from distributed import Future
 from scipy.linalg import eigh
 
 from ..neighbors.ivf import LISTS, PROBES, IVFSearch, n_dimensions
@@ -73,22 +71,7 @@ class SharedIndex(NamedTuple):
         return lists[coarse.search(Z, n)[1]].astype(np.int32)
 
 
-@dataclass(frozen=True)
-class IndexedTable(Table):
-    """Rows that have been partitioned; their blocks have `lists` and `numbers`.
-
-    Attributes
-    ----------
-    index : future of SharedIndex
-    spans : integer array of shape (n_blocks, 2)
-        The first and the last list of which a block has rows.
-    """
-
-    index: Future
-    spans: np.ndarray
-
-
-def partition(work: Work, table: Table, search: IVFSearch) -> IndexedTable:
+def partition(work: Work, table: Table, search: IVFSearch) -> Table:
     """Return the rows of a table in lists of near ones, in about as many blocks as before, of equal sizes.
 
     The table is used up: a block of it is released as soon as its rows have left. O(n L d) time for L lists in d
@@ -102,8 +85,11 @@ def partition(work: Work, table: Table, search: IVFSearch) -> IndexedTable:
     groups = np.where(large, np.cumsum(large) - 1, large.sum())
     parameters = search.n_probes or PROBES, search.n_rerank
     index = SharedIndex(none, none, none, table.class_sizes, groups, V, *parameters)
-    firsts = work.sum(work.map(first_rows, table.blocks, index=index), partial(np.min, axis=0))
-    samples = work.map(sample, table.blocks, [firsts] * len(table.blocks), index=index, share=PER_LIST * n_lists / n)
+    drawn = np.random.default_rng(0).random(n) < PER_LIST * n_lists / n
+    drawn[np.unique(groups[table.codes], return_index=True)[1]] = True  # no group is without a row
+    numbers = np.flatnonzero(drawn)
+    parts = np.split(numbers, np.searchsorted(numbers, table.starts[1:-1]))
+    samples = work.map(sample, table.blocks, parts, index=index)
     # k-means elsewhere may find other centres: a worker that dies must not take with it those by which rows have left
     index = work.results([work.submit(learn_centres, samples, index, n_lists=n_lists)])[0]
     lists = work.map(nearest_list, table.blocks, index=index)
@@ -121,28 +107,16 @@ def partition(work: Work, table: Table, search: IVFSearch) -> IndexedTable:
         for of_block, span in zip(zip(*pieces, strict=True), pairwise(starts), strict=True)
     ]
     spans = np.searchsorted(ends, np.column_stack([starts[:-1], np.array(starts[1:]) - 1]), side="right")
-    return IndexedTable(blocks, starts, table.shape, table.dtype, table.class_sizes, table.mean, index, spans)
+    return replace(table, blocks=blocks, starts=starts, index=index, spans=spans)
 
 
 # Tasks.
 
 
-def first_rows(block: Block, *, index: SharedIndex) -> np.ndarray:
-    """Return the number of the first row of every group in a block, the largest number there is where it has none."""
-    first = np.full(index.groups.max() + 1, np.iinfo(np.int64).max)
-    first[index.groups[block.codes][::-1]] = block.start + np.arange(len(block.codes))[::-1]
-    return first
-
-
-def sample(block: Block, firsts: np.ndarray, *, index: SharedIndex, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return a share of the rows of a block, drawn at random, in few dimensions, and their groups.
-
-    It includes the first row of every group: no group is without any.
-    """
-    group = index.groups[block.codes]
-    is_first = block.start + np.arange(len(group)) == firsts[group]
-    chosen = np.flatnonzero(is_first | (np.random.default_rng(block.start).random(len(group)) < share))
-    return index.project(block.X[chosen]), group[chosen]
+def sample(block: Block, numbers: np.ndarray, *, index: SharedIndex) -> tuple[np.ndarray, np.ndarray]:
+    """Return some rows of a block, by their numbers, in few dimensions, and their groups."""
+    chosen = numbers - block.start
+    return index.project(block.X[chosen]), index.groups[block.codes[chosen]]
 
 
 def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], index: SharedIndex, *, n_lists: int) -> SharedIndex:

@@ -52,17 +52,26 @@ class Table:
         The number of the first row of every block, followed by n.
     shape : (n, p)
     dtype : float32 or float64
+    codes : array of shape (n,)
+        The class of every row as given, as a number 0, 1, ...; 0 without labels.
     class_sizes : array of shape (n_classes,)
     mean : array of shape (p,)
         Of the rows as given.
+    index : future of SharedIndex, or None
+        Of rows that have been partitioned; then their blocks have `lists`.
+    spans : integer array of shape (n_blocks, 2), or None
+        The first and the last list of which a block has rows.
     """
 
     blocks: list[Future]
     starts: list[int]
     shape: tuple[int, int]
     dtype: np.dtype
+    codes: np.ndarray
     class_sizes: np.ndarray
     mean: np.ndarray
+    index: Any = None
+    spans: Any = None
 
 
 def check_dask_rows(name: str, X: Any, *, local: str) -> None:
@@ -111,7 +120,7 @@ def as_table(work: Work, name: str, X: da.Array, y: Any = None, *, labelled: boo
     raw, labels = (work.compute(array.to_delayed().ravel()) for array in (X, y))
     sizes, starts = X.chunks[0], np.cumsum([0, *X.chunks[0]]).tolist()
     blocks = work.map(as_block, raw, labels, starts[:-1], sizes, classes=classes, origin=origin)
-    return Table(blocks, starts, X.shape, X.dtype, np.bincount(codes), mean)
+    return Table(blocks, starts, X.shape, X.dtype, codes, np.bincount(codes), mean)
 
 
 def check_exact(n: int, p: int, n_threads: int) -> None:

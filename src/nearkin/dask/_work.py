@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import add
 from typing import Any
 from weakref import WeakSet
 
@@ -15,21 +13,9 @@ FAN_IN = 8  # sums that one task adds
 LARGE = 50_000  # bytes of a shared argument from which on it becomes a task of its own
 
 
-class Sums(tuple):
-    """Several partial sums, which add entry by entry."""
-
-    def __add__(self, other: tuple) -> Sums:
-        return Sums(map(add, self, other))
-
-
 def identity(value: Any) -> Any:
     """Return a value."""
     return value
-
-
-def add_all(parts: Sequence[Any]) -> Any:
-    """Return the sum of the parts, from the first to the last."""
-    return reduce(add, parts)
 
 
 class Work:
@@ -85,15 +71,15 @@ class Work:
         """Submit one task; arguments may be lists of futures."""
         return self._tracked([self.client.submit(function, *arguments, pure=False, **fixed)])[0]
 
-    def sum(self, parts: Sequence[Future], add: Callable = add_all) -> Future:
+    def reduce(self, parts: Sequence[Future], add: Callable = sum) -> Future:
         """Submit the sum of the results, in a tree that depends on their number alone: the same to the bit."""
         while len(parts) > 1:
             parts = [self.submit(add, list(parts[at : at + FAN_IN])) for at in range(0, len(parts), FAN_IN)]
         return parts[0]
 
-    def total(self, parts: Sequence[Future], add: Callable = add_all) -> Any:
+    def total(self, parts: Sequence[Future], add: Callable = sum) -> Any:
         """Return the sum of the results, added by the workers."""
-        return self.client.gather(self.sum(parts, add))
+        return self.client.gather(self.reduce(parts, add))
 
     def results(self, futures: Sequence[Future]) -> list[Any]:
         """Return the results, in order: only for tasks whose results are small."""

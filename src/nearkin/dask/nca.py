@@ -26,7 +26,7 @@ from ._base import DaskTransformer
 from ._scatter import class_means, first_moments, total_scatter, within_scatter
 from ._search import Lists
 from ._table import Block, Table, as_table
-from ._work import Sums, Work
+from ._work import Work
 
 
 class DaskNCA(DaskTransformer):
@@ -124,10 +124,10 @@ class NCAClusterRows(Scale):
     @classmethod
     def of(cls, work: Work, table: Table, search: Searcher) -> NCAClusterRows:
         """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in float32 beyond."""
-        check_shared_labels(np.repeat(np.arange(len(table.class_sizes)), table.class_sizes))
-        n, moment = work.total(work.map(first_moments, table.blocks, [None] * len(table.blocks)))
+        check_shared_labels(table.codes)
+        n, *moment = work.total(work.map(first_moments, table.blocks, [None] * len(table.blocks)))
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
-        blocks = work.map(rescaled, table.blocks, mean=moment / n, dtype=dtype)
+        blocks = work.map(rescaled, table.blocks, mean=np.array(moment) / n, dtype=dtype)
         codes = work.submit(np.concatenate, work.map(getattr, blocks, ["codes"] * len(blocks)))
         table = replace(table, blocks=blocks)
         unit = initialization.perplexity_bandwidth(nearest_squares(work, table))
@@ -169,8 +169,8 @@ class NCAClusterRows(Scale):
         else:
             near, far = candidates
             parts = work.map(among_listed, *all_rows, near, far=far, terms=TERMS[name])
-        value, gradient = work.total(work.map(chained, [work.sum(parts)] * t, blocks, diagonal=B.ndim == 1))
-        return value, gradient
+        total = work.total(work.map(chained, [work.reduce(parts)] * t, blocks, shape=B.shape))
+        return total[0], total[1:].reshape(B.shape)
 
     def candidates(self, B: np.ndarray, k: int, n_far: int, *, same_class: bool) -> tuple[list[Future], np.ndarray]:
         """Return the k nearest rows of every row, with the nearest of the same class on request, and some far rows."""
@@ -233,27 +233,27 @@ def embedded(block: Block, *, B: np.ndarray) -> Block:
     return block._replace(X=block.X * B if B.ndim == 1 else block.X @ B.T)
 
 
-def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms) -> Sums:
+def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms) -> np.ndarray:
     """Return one share of the value and of the gradient with respect to Z, of all pairs."""
-    return Sums(among_all(Z, SameClass(codes), terms, share))
+    return np.append(*among_all(Z, SameClass(codes), terms, share))
 
 
 def among_listed(
     Z: np.ndarray, codes: np.ndarray, listed: tuple[np.ndarray, np.ndarray], *, far: np.ndarray, terms: Terms
-) -> Sums:
+) -> np.ndarray:
     """Return what some rows add to value and gradient, estimated from their candidates; see `near_numbers`."""
     rows, candidates = Candidates.of_anchors(*listed, far, len(Z))
     value, gradient = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
     of_all = np.zeros(Z.shape)
     of_all[rows] = gradient
-    return Sums((value, of_all))
+    return np.append(value, of_all)
 
 
-def chained(of_embedding: Sums, block: Block, *, diagonal: bool) -> Sums:
+def chained(of_embedding: np.ndarray, block: Block, *, shape: tuple[int, ...]) -> np.ndarray:
     """Return a block's part of the gradient with respect to B, by the chain rule; the value once, with the first."""
-    value, gradient = of_embedding
-    G, X = gradient[block.start : block.start + len(block.X)], block.X.astype(np.float64)
-    return Sums((value if block.start == 0 else 0.0, (X * G).sum(axis=0) if diagonal else G.T @ X))
+    X = block.X.astype(np.float64)
+    G = of_embedding[1:].reshape(-1, shape[0])[block.start : block.start + len(X)]
+    return np.append(of_embedding[0] if block.start == 0 else 0.0, (X * G).sum(axis=0) if len(shape) == 1 else G.T @ X)
 
 
 def near_numbers(near: Lists, same: Lists | None, start: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,11 @@ from typing import Any, Self
 from sklearn.utils import get_tags
 
 from ..estimators import DNE, LDE, LFDA, LPP, MFA, NMMP
+from ..neighbors import EXACT
 from ._approximate import block_searcher
 from ._base import DaskTransformer
 from ._rows import ClusterRows
+from ._table import as_table
 from ._work import Work
 
 
@@ -62,7 +64,8 @@ class DaskSpectralEmbedding(DaskTransformer):
         labelled = get_tags(twin).target_tags.required
         search = block_searcher(self.search, X.shape[0])
         with Work(client) as work:
-            twin.fit_rows(ClusterRows(work, type(self).__name__, X, y, labelled=labelled, search=search))
+            table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=search is EXACT)
+            twin.fit_rows(ClusterRows(work, table, search))
         return self._take_over(twin)
 
 
