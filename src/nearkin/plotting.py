@@ -119,7 +119,6 @@ class EmbeddingDisplay(_Display):
         split: Any = None,
         unlabelled: Any = (),
         n_neighbors: int = 3,
-        random_state: int = 0,
         name: str | None = None,
         ax: Any = None,
     ) -> EmbeddingDisplay:
@@ -139,14 +138,12 @@ class EmbeddingDisplay(_Display):
             Rows without a label to learn from, too; it takes a split.
         n_neighbors : int, default=3
             k of the vote.
-        random_state : int, default=0
-            Seed of the draw.
         name : str, default=None
             For the title; None takes the name of the (last) class.
         """
         y = np.asarray(y)
         if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
-            folds = named_task(task).splitter(3, shuffle=True, random_state=random_state)
+            folds = named_task(task).splitter(3, shuffle=True, random_state=0)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "The least populated class")
                 split = next(folds.split(y, y))
@@ -232,8 +229,8 @@ class FeatureDisplay(_Display):
     def from_estimator(
         cls, estimator: BaseEstimator, *, names: Sequence[str] | None = None, ax: Any = None
     ) -> FeatureDisplay:
-        """Draw the stretches of a fitted linear map; without `names`, by `feature_names_in_` or numbers."""
-        stretch = feature_stretch(estimator)
+        """Draw the stretches of a map with `components_`; without `names`, by `feature_names_in_` or numbers."""
+        stretch = feature_stretch(estimator.components_)
         known = getattr(estimator, "feature_names_in_", [f"feature {number}" for number in range(len(stretch))])
         return cls(stretch, known if names is None else names, type(estimator).__name__).plot(ax=ax)
 
@@ -251,28 +248,14 @@ class FeatureDisplay(_Display):
         ax.set_title(f"{self.name}: features stretched and ignored{shown}", parse_math=False)
 
 
-def feature_stretch(estimator: BaseEstimator) -> np.ndarray:
+def feature_stretch(components: np.ndarray) -> np.ndarray:
     """Return how far a unit step along each feature moves a row in the learned space, relative to the average.
 
-    For a linear map A (m, p) it is `||A e_j||` over the root mean square of all features: 1 is average, 0 ignored. The
-    step is one unit of what the map was fitted on: one standard deviation where that was standardized.
-
-    Parameters
-    ----------
-    estimator : fitted linear transformer
-        With `components_` of shape (m, p), as the methods here, PCA and NCA have it; others (LDA) map the p unit
-        vectors, which takes O(p^2) memory.
-
-    Returns
-    -------
-    array of shape (p,)
+    For a linear map A, which is `components_` (m, p), it is `||A e_j||` over the root mean square of all features: 1 is
+    average, 0 ignored. The step is one unit of what the map was fitted on: one standard deviation where that was
+    standardized.
     """
-    if hasattr(estimator, "components_"):
-        A = estimator.components_
-    else:
-        unit = np.eye(estimator.n_features_in_)
-        A = (estimator.transform(unit) - estimator.transform(np.zeros_like(unit[:1]))).T
-    length = np.linalg.norm(A, axis=0)
+    length = np.linalg.norm(components, axis=0)
     return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
 
 

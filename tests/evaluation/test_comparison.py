@@ -39,7 +39,6 @@ class TestStatus:
         assert comparison.best.name == "DNE"
         assert comparison["DNE"].status == "better"
         assert comparison[RAW].status == "baseline"
-        assert comparison.verdict.startswith("DNE: accuracy 0.9")
         assert comparison.winner.score(X, y) > 0.95
         assert comparison.winner.classes_.tolist() == ["no", "yes"]
 
@@ -48,7 +47,6 @@ class TestStatus:
         y = np.random.default_rng(1).permutation(y)
         comparison = compare(X, y, methods=[FIXED, Method("LPP", LPP(), nested=False)], n_repeats=1)
         assert comparison.best.name == RAW
-        assert comparison.verdict.endswith("no method is shown to be better")
         assert list(comparison.winner.named_steps) == ["scale", "vote"]
 
     def test_worse(self):

@@ -75,7 +75,6 @@ class TestKnownAnswers:
         comparison = compare(X, y, task="regression", methods=[PCA_METHOD], n_repeats=1)
         assert [result.name for result in comparison.results] == ["PCA", RAW]
         assert comparison["PCA"].status == "better"
-        assert comparison.verdict.startswith("PCA: r2 0.")
         assert comparison.winner.score(X, y) > 0.95
         assert isinstance(comparison.winner[-1], KNeighborsRegressor)
 
@@ -85,7 +84,6 @@ class TestKnownAnswers:
             X, np.random.default_rng(1).permutation(y), task="regression", methods=[PCA_METHOD], n_repeats=1
         )
         assert comparison.best.name == RAW
-        assert comparison.verdict.endswith("no method is shown to be better")
         assert list(comparison.winner.named_steps) == ["scale", "vote"]
 
     def test_worse(self):

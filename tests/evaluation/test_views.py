@@ -51,6 +51,11 @@ def test_score_by_dimension(comparison):
     np.testing.assert_allclose(curves["PCA"][13], curves["raw k-NN"][13])
 
 
+def test_unscaled_raw_features_have_a_score():
+    comparison = compare(X, y, methods=[], scale=False, n_splits=3, n_repeats=1)
+    np.testing.assert_array_equal(score_by_dimension(comparison, X, y)["raw k-NN"][13], comparison["raw k-NN"].score)
+
+
 def test_confusion_counts_every_held_out_row_of_every_repeat(comparison):
     for result in comparison.results:
         counts = confusion(result, comparison, y)

@@ -20,6 +20,7 @@ from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
 from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
 from ..neighbors import searcher
+from ..plotting import feature_stretch
 from .encoder import ColumnEncoder
 from .refusals import Progress, ignore
 from .tables import Table
@@ -116,8 +117,7 @@ class Model:
         """Return how far a unit step along each feature moves a row, relative to the root mean square of all."""
         if self.is_raw:
             return np.ones(len(self.encoder.feature_names))
-        length = np.linalg.norm(self.arrays["components"], axis=0)
-        return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
+        return feature_stretch(self.arrays["components"])
 
     @cached_property
     def voters(self) -> Any:

@@ -173,7 +173,9 @@ class Protocol:
         """Return the score on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
         *maps, (_, vote) = self.pipeline(method, setting).steps
         y_train, y_test = self.target(train), self.target(test)
-        mapping = fit_partly(Pipeline(maps), self.X, y_train, train, self.beside(method, train), self.task)
+        mapping = fit_partly(
+            Pipeline(maps or [("raw", "passthrough")]), self.X, y_train, train, self.beside(method, train), self.task
+        )
         Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
         full = Z_train.shape[1]
         cuts = [m for m in DIMENSIONS if m < full] if method.nested and method.estimator is not None else []
@@ -250,17 +252,14 @@ def _check_budget(method: Method, protocol: Protocol, folds: list[Fold], budget:
         pilot = np.union1d(pilot, np.concatenate([drawn[labels == label][:3] for label in np.unique(labels)]))
     few = np.random.default_rng(0).permutation(others)[: max(PILOT_ROWS - len(pilot), 0)]
     settings, small = method.settings(p), replace(protocol, groups=None, unlabelled=few)
-    seconds = np.inf
-    for _ in range(2):  # the first fit also warms up
-        start = time.perf_counter()
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                small.fit(method, settings[-1], pilot)
-        except FAILURES:  # the folds show why
-            return
-        seconds = min(seconds, time.perf_counter() - start)
-        if seconds > 1:
-            break
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            small.fit(method, settings[-1], pilot)  # warms up
+            start = time.perf_counter()
+            small.fit(method, settings[-1], pilot)
+    except FAILURES:  # the folds show why
+        return
+    seconds = time.perf_counter() - start
     growth = ((len(train) + len(others)) / (len(pilot) + len(few))) ** method.growth
     fits = len(folds) * (1 + INNER_SPLITS * len(settings) * method.leaves_choice(p))
     budget.check_seconds(fits * seconds * growth)
