@@ -60,21 +60,18 @@ def load(name: str) -> Dataset:
     >>> wine.X.shape, wine.feature_names[0], str(wine.y[0])
     ((178, 13), 'alcohol', 'class_0')
     """
-    if name == "balance_scale":
-        return _balance_scale()
+    if (
+        name == "balance_scale"
+    ):  # all weights and distances from 1 to 5, and the side that goes down: L, R, or B for none
+        X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
+        torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
+        features = ["left_weight", "left_distance", "right_weight", "right_distance"]
+        return Dataset(X, np.select([torque > 0, torque < 0], ["L", "R"], "B"), features, name)
     if name not in _SCIKIT_LEARN:
         raise ValueError(f"name must be one of {', '.join(BUNDLED)}, got {name!r}.")
     bunch = _SCIKIT_LEARN[name]()
     y = bunch.target_names.astype(str)[bunch.target]
     return Dataset(np.asarray(bunch.data, dtype=np.float64), y, list(map(str, bunch.feature_names)), name)
-
-
-def _balance_scale() -> Dataset:
-    """Return all balances of weights and distances from 1 to 5, and the side that goes down: L, R, or B for none."""
-    X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
-    torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
-    names = ["left_weight", "left_distance", "right_weight", "right_distance"]
-    return Dataset(X, np.select([torque > 0, torque < 0], ["L", "R"], "B"), names, "balance_scale")
 
 
 def make_concentric_classes(

@@ -7,7 +7,6 @@ random labels. matplotlib (`nearkin[plot]`) is imported when something is drawn.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -144,9 +143,7 @@ class EmbeddingDisplay(_Display):
         y = np.asarray(y)
         if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
             folds = named_task(task).splitter(3, shuffle=True, random_state=0)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "The least populated class")
-                split = next(folds.split(y, y))
+            split = next(folds.split(y, y))
         rows = np.asarray(unlabelled, dtype=int)
         seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
