@@ -556,6 +556,10 @@ REFUSED_NPZ = {
 REFUSED_SPARSE = {
     "more columns than have names": ({"shape": [N, 10**9]}, "(24, 1000000000)"),
     "more rows than there are": ({"shape": [10**12, 2]}, "index pointer size"),
+    "columns of more rows than there are": (
+        {"format": "csc", "shape": [10**12, 2], "indptr": [0, N, 2 * N], "indices": [*INTEGERS, *INTEGERS]},
+        "does not fit into memory",
+    ),
     "fewer than no rows": ({"shape": [-N, 2]}, "negative"),
     "rows of 64 bits without a sign": ({"shape": np.array([2**64 - 1, 2], np.uint64)}, "is no readable sparse matrix"),
     "half a row": ({"shape": [24.5, 2.0]}, "'shape' holds"),
