@@ -63,7 +63,7 @@ class NpzFile:
         data, *parts = (self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers") for key in SPARSE_KEYS)
         layout = self._array("format", "SU", (), "'csr' or 'csc'") if "format" in self.names else "csr"
         with readable(self.path, *SPARSE):
-            kind = {b"csr": csr_array, b"csc": csc_array}[np.bytes_(layout)]
+            kind = {b"csr": csr_array, b"csc": csc_array}[np.asarray(layout).astype("S").item()]
             X = kind((data, *parts[:2]), shape=parts[2].tolist())
             X.check_format(full_check=True)
         require_memory(8 * X.shape[0], str(self.path), "take fewer rows")  # a csc_array may claim any number of them
