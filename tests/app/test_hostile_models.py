@@ -175,8 +175,8 @@ def test_any_value_for_any_field(sound, path, kind):
     ("kind", "changes", "says"),
     [
         ("words", {"format": 5}, "was written by a newer nearkin (format 5): install a newer nearkin."),
-        ("words", {"format": 3}, "its format"),
-        ("words", {"more": 1}, "more"),
+        ("words", {"format": 3}, "is no nearkin model of this version (format 3): make it again"),
+        ("words", {"more": 1}, "is no nearkin model of this version (fields ['more'])"),
         ("words", {"task": "clustering"}, "clustering"),
         ("words", {"task": "regression"}, "its labels"),
         ("words", {"method": "x" * 1000}, "its words"),
@@ -195,7 +195,7 @@ def test_any_value_for_any_field(sound, path, kind):
         ("words", {"n_neighbors": 41}, "its number of neighbours"),
         ("words", {"n_rows": 39}, "its rows"),
         ("words", {"held_out": {"accuracy": 0.5}}, "its held-out figures"),
-        ("words", {"versions": {}}, "its versions"),
+        ("words", {"version": "x" * 1000}, "its words"),
         ("numbers", {"classes": ["a"]}, "its labels"),
         ("graph", {"graph": {}}, ""),
         ("graph", {"graph": GRAPH | {"bandwidth": 0.0}}, "its graph"),
@@ -214,6 +214,13 @@ def test_headers_that_are_none(sound, path, text):
     _, arrays = parts(sound["words"], path)
     write(path, text, arrays)
     refused(path)
+
+
+def test_a_header_that_lacks_a_field(sound, path):
+    header, arrays = parts(sound["words"], path)
+    del header["version"]
+    write(path, header, arrays)
+    refused(path, "is no nearkin model of this version (fields ['version']): make it again with `nearkin compare")
 
 
 # Arrays

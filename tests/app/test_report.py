@@ -107,7 +107,6 @@ def test_the_pictures_show_the_comparison(page):
         assert 100 * np.mean(np.array(votes) == shown["answer"]) == pytest.approx(shown["score"], abs=0.01)
     for when in ("before", "after"):
         np.testing.assert_allclose(np.sum(data["confusion"][when], axis=1), 100, atol=0.05)
-    assert data["spectrum"]["values"] == sorted(data["spectrum"]["values"])
 
 
 def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
@@ -122,7 +121,6 @@ def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
     assert len(data["maps"][0]["x"]) == 10
     assert len(data["confusion"]["labels"]) == 2
     assert data["confusion"]["classes"] == 3
-    assert data["spectrum"] is None
     assert data == data_of(tmp_path / "b.html")
 
 
@@ -150,7 +148,7 @@ def browser():
 def test_in_a_browser(browser, page, width, dark):
     browser.open(page, width=width, dark=dark)
     browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
-    plots = "['ranking', 'map', 'curves', 'before', 'after', 'spectrum']"
+    plots = "['ranking', 'map', 'curves', 'before', 'after']"
     assert browser.evaluate(f"{plots}.every(id => document.querySelector(`#${{id}} .main-svg`))")
     assert browser.evaluate("typeof pwned") == "undefined"
     assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing to scroll sideways
@@ -167,7 +165,7 @@ def test_numbers_in_a_browser(browser, page_of_numbers, width, dark):
     browser.open(page_of_numbers, width=width, dark=dark)
     browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
     assert browser.evaluate("['ranking', 'map', 'curves'].every(id => document.querySelector(`#${id} .main-svg`))")
-    drawn = "document.querySelectorAll('#before .main-svg, #after .main-svg, #spectrum .main-svg').length"
+    drawn = "document.querySelectorAll('#before .main-svg, #after .main-svg').length"
     assert browser.evaluate(drawn) == 0
     visible = "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
     assert browser.evaluate(visible) == ["Ranking", "Maps of held-out rows", "R² against dimension", "The methods",

@@ -95,16 +95,15 @@ def describe(model: Model, path: Path) -> None:
         target = f"{len(model.classes)} classes"
     say(
         f"{path}: {model.method}, learned from {rows}{model.n_rows} rows of {model.table} ({len(names)} features, "
-        f"{target} of {model.target!r}), saved by nearkin {model.versions['nearkin']}"
+        f"{target} of {model.target!r}), saved by nearkin {model.version}"
     )
     beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
     say(
         f"Held out: {model.n_neighbors}-NN {words.vote(held_out[score])} ± {words.figure(held_out['std'])} "
         f"({folds}); on the raw features {words.figure(held_out[f'raw_{score}'])}{beaten}"
     )
-    smaller = f"{len(names) / model.n_components:.1f} times smaller"
-    say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}")
-    say(f"File: {human_bytes(path.stat().st_size)}, with the coordinates of all rows that vote")
+    size, smaller = human_bytes(path.stat().st_size), f"{len(names) / model.n_components:.1f} times smaller"
+    say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}; the file has {size}")
     if "spectrum" in model.arrays:
         say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:
@@ -112,22 +111,14 @@ def describe(model: Model, path: Path) -> None:
         return
     step = "a standard deviation" if "scale" in model.arrays else "a unit"
     say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
-    _console().print(_stretches(model.stretch, names))
-
-
-def _stretches(stretch: np.ndarray, names: list[str]) -> Grid:
-    """Return the features by their stretch, of many only the extremes."""
-    order = np.argsort(-stretch, kind="stable").tolist()
-    grid = Grid(box=None, show_header=False, padding=(0, 1, 0, 0))
-    for justify in ("right", "left", "left"):
-        grid.add_column(justify=justify)
-    for place, feature in enumerate(order):
-        if len(order) > 2 * FEW and place == FEW:
-            grid.add_row("", "", f"... {len(order) - 2 * FEW} more")
-        if place < FEW or place >= len(order) - FEW:
+    grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)
+    for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
+        if n_hidden and place == FEW:
+            grid.add_row("", "", f"... {n_hidden} more")
+        if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
             grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature][:MAX_NAME]), overflow="fold"))
-    return grid
+    _console().print(grid)
 
 
 def while_reading(options: argparse.Namespace, read: Callable[[Callable[[int, int], None]], Any]) -> Any:

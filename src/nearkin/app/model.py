@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import sklearn
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import StandardScaler
 
@@ -60,8 +58,8 @@ class Model:
         Figures of the comparison: mean and standard deviation of the winner's score, mean score of the raw features,
         number of folds, and the corrected p-value (absent when the raw features won). The scores are named "accuracy"
         and "raw_accuracy", or "r2" and "raw_r2".
-    versions : dict
-        Of nearkin and scikit-learn.
+    version : str
+        Of nearkin.
     arrays : dict of str to ndarray
         Those of the map, and of the v voters: "voters" (v, m), their coordinates; "rows" (v,), their row numbers;
         "answers" (v,), positions of their labels in `classes`, or their numbers; and "spectrum". A sparse matrix is
@@ -80,7 +78,7 @@ class Model:
     target: str
     table: str
     held_out: dict[str, float]
-    versions: dict[str, str]
+    version: str
     arrays: dict[str, np.ndarray]
 
     @property
@@ -217,16 +215,16 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
             arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
             numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
             return arrays, numbers | {"normalized": bool(rule.normalized)}
-        elif isinstance(step, LinearDiscriminantAnalysis):
-            spectrum = step.explained_variance_ratio_
-            components = step.scalings_[:, : len(spectrum)].T
-            arrays |= {"components": components, "offset": components @ step.xbar_, "spectrum": spectrum}
-        elif isinstance(step, PCA):
-            offset = step.components_ @ step.mean_
-            arrays |= {"components": step.components_, "offset": offset, "spectrum": step.explained_variance_}
-        else:  # NCA and LMNN have no eigenvalues but those of the metric
-            values = getattr(step, "eigenvalues_", np.linalg.svd(step.components_, compute_uv=False) ** 2)
-            arrays |= {"components": step.components_, "offset": np.zeros(len(step.components_)), "spectrum": values}
+        else:
+            if isinstance(step, LinearDiscriminantAnalysis):
+                spectrum = step.explained_variance_ratio_
+                components = step.scalings_[:, : len(spectrum)].T
+            else:  # NCA and LMNN have no eigenvalues but those of the metric
+                components = step.components_
+                values = getattr(step, "eigenvalues_", np.linalg.svd(components, compute_uv=False) ** 2)
+                spectrum = getattr(step, "explained_variance_", values)
+            offset = -step.transform(np.zeros((1, components.shape[1])))[0]
+            arrays |= {"components": components, "offset": offset, "spectrum": spectrum}
     return arrays, {}
 
 
@@ -246,7 +244,7 @@ def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Mo
         numbers=encoder.numbers,
         categories=encoder.categories,
         graph=graph,
-        versions={"nearkin": __version__, "scikit-learn": sklearn.__version__},
+        version=__version__,
         arrays=arrays,
         **header,
     )

@@ -7,6 +7,7 @@ What none of this can detect is a well-formed file with other numbers in it: tha
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
@@ -22,6 +23,7 @@ from .refusals import MAX_TEXT
 FORMAT = 4  # 1 to 3 were skops files
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
+AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
 # The shape of every array: p features, m coordinates, v voters, n rows of a graph; d, i and q are free.
 SHAPES = {
     **{"mean": "p", "scale": "p", "components": "mp", "offset": "m", "spectrum": "q"},
@@ -40,8 +42,8 @@ def save_model(model: Model, path: Path) -> None:
     """Write a model as a safetensors file."""
     from safetensors.numpy import save
 
-    header = {name: value for name, value in vars(model).items() if name in get_type_hints(Model) and name != "arrays"}
-    arrays = {name: np.ascontiguousarray(array) for name, array in model.arrays.items()}
+    header = {field.name: getattr(model, field.name) for field in fields(model)}
+    arrays = {name: np.ascontiguousarray(array) for name, array in header.pop("arrays").items()}
     # save_file would hide the file from other users
     path.write_bytes(save(arrays, {"nearkin": json.dumps({"format": FORMAT} | header)}))
 
@@ -63,7 +65,7 @@ def load_model(path: Path) -> Model:
         ) from error
 
 
-def _line(error: Exception) -> str:
+def _line(error: Any) -> str:
     """Return the beginning of a text that may be anything, as one printable line."""
     return ascii(str(error).partition("\n")[0][:MAX_NAME])[1:-1]
 
@@ -71,22 +73,21 @@ def _line(error: Exception) -> str:
 def _load(path: Path) -> Model:
     from safetensors import safe_open
 
-    size = path.stat().st_size
-    if not path.is_file():  # to read a pipe or a device may take forever
+    if path.exists() and not path.is_file():  # to read a pipe or a device may take forever
         raise ModelFileError("is no file.")
     with path.open("rb") as file:
         if file.read(len(ARCHIVE)) == ARCHIVE:
-            raise ModelFileError(
-                "is an archive, as models were before nearkin wrote safetensors: make it again with "
-                f"`nearkin compare TABLE --save model{SUFFIX}`."
-            )
-    require_memory(2.0 * size, "reading it", "close other programs")
+            raise ModelFileError(f"is an archive, as models were before nearkin wrote safetensors: {AGAIN}")
+    require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
     with safe_open(path, framework="numpy") as file:
         header = json.loads((file.metadata() or {})["nearkin"])
         written = header.pop("format")
         if type(written) is int and written > FORMAT:
             raise ModelFileError(f"was written by a newer nearkin (format {written}): install a newer nearkin.")
-        _require(written == FORMAT, "format")
+        differing = header.keys() ^ {field.name for field in fields(Model)} - {"arrays"}
+        if written != FORMAT or differing:
+            found = f"fields {_line(sorted(differing))}" if differing else f"format {_line(written)}"
+            raise ModelFileError(f"is no nearkin model of this version ({found}): {AGAIN}")
         model = Model(**header, arrays={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
     _check_header(model)
     _check_arrays(model)
@@ -106,7 +107,7 @@ def _check_header(model: Model) -> None:
     for name, kind in get_type_hints(Model).items():
         _require(type(getattr(model, name)) is (get_origin(kind) or kind), name)
     json.dumps({**vars(model), "arrays": None}, ensure_ascii=False).encode()  # no half of a surrogate pair
-    for words in (model.method, model.prefix, model.target, model.table, *model.versions.values()):
+    for words in (model.method, model.prefix, model.target, model.table, model.version):
         _require(type(words) is str and len(words) <= MAX_NAME, "words")
     kinds = {type(label) for label in model.classes}
     labels = model.classes if kinds == {str} else []
@@ -122,7 +123,6 @@ def _check_header(model: Model) -> None:
     _require(model.classes == sorted(set(model.classes)) and np.array(model.classes).dtype.kind != "O", "labels")
     _require(not model.graph or {name: type(value) for name, value in model.graph.items()} == GRAPH, "graph")
     _require(not model.graph or (model.graph["n_neighbors"] > 0 and model.graph["bandwidth"] > 0), "graph")
-    _require({"nearkin", "scikit-learn"} == set(model.versions), "versions")
     score = model.question.score_name
     _require(set(model.held_out) - {"p_value"} == {score, f"raw_{score}", "std", "folds"}, "held-out figures")
     _require(all(type(value) is float and np.isfinite(value) for value in model.held_out.values()), "held-out figures")

@@ -27,14 +27,10 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
         raise TableError(f"{path}: let its name end in {' or '.join(suffixes)} ({option}).")
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
-    try:
+    with _refused(f"{path}: no file can be written there", f"choose another place with {option}"):
         part = _part(path)
         part.touch()
         part.unlink()
-    except OSError as error:
-        raise TableError(
-            f"{path}: no file can be written there ({error.strerror}): choose another place with {option}."
-        ) from error
     return path
 
 
@@ -47,16 +43,10 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with -o.")
     part = _part(path)
-    try:
+    if part.exists():
+        raise TableError(f"{part} exists: another command is writing there, or one was killed; then remove it.")
+    with _refused(f"{path}: no folder can be made there", "choose another place with -o"):
         part.mkdir()
-    except FileExistsError as error:
-        raise TableError(
-            f"{part} exists: another command is writing there, or one was killed; in that case remove it."
-        ) from error
-    except OSError as error:
-        raise TableError(
-            f"{path}: no folder can be made there ({error.strerror}): choose another place with -o."
-        ) from error
     try:
         yield part
     except BaseException:
@@ -66,12 +56,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
                 break
             time.sleep(0.1)
         raise
-    try:
+    with _refused(f"{path}: what was written cannot be moved there", f"it is complete in {part}, rename it"):
         part.rename(path)
-    except OSError as error:
-        raise TableError(
-            f"{path}: what was written cannot be moved there ({error.strerror}): it is complete in {part}, rename it."
-        ) from error
 
 
 @contextmanager
@@ -89,6 +75,15 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
+@contextmanager
+def _refused(what: str, remedy: str) -> Iterator[None]:
+    """Say in one line what the operating system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise TableError(f"{what} ({error.strerror}): {remedy}.") from error
+
+
 def write_columns(columns: dict[str, Any], target: Path | None) -> None:
     """Write arrays of n values as columns, by the suffix of the file; as CSV to standard output without one."""
     if target is None:
@@ -98,7 +93,7 @@ def write_columns(columns: dict[str, Any], target: Path | None) -> None:
         if target.suffix.lower() == ".npz":
             with part.open("wb") as file:  # by its name, savez would add a suffix
                 np.savez(file, **columns)
-        elif target.suffix.lower() == ".csv":
-            pd.DataFrame(columns, copy=False).to_csv(part, index=False)
         else:
-            pd.DataFrame(columns, copy=False).to_parquet(part, index=False)
+            table = pd.DataFrame(columns, copy=False)
+            write = table.to_csv if target.suffix.lower() == ".csv" else table.to_parquet
+            write(part, index=False)

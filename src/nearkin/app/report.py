@@ -21,7 +21,6 @@ import scipy
 import sklearn
 
 from .. import __version__
-from .._labels import known_labels
 from ..evaluation import CLASSIFICATION, RAW, Comparison, MethodResult, confusion, first_repeat, held_out_map
 from .sentences import WORDING, rows_of, summarize, summary, target_facts
 from .tables import Table
@@ -74,7 +73,6 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
             f"<tr>{_elements('th', [name])}{_elements('td', [value])}</tr>"
             for name, value in _settings(comparison, table, command).items()
         ),
-        "spectrum_hidden": "hidden" if data["spectrum"] is None else "",
         "data": json.dumps(data, separators=(",", ":")).translate(NO_MARKUP),
         "plotly": get_plotlyjs(),
         "style": (page / "page.css").read_text(),
@@ -132,7 +130,6 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
         ],
         "maps": [_map(result, comparison, table, answers, scaled) for result in learned],
         "confusion": None if labels is None else _confusion(comparison, table, labels),
-        "spectrum": _spectrum(comparison, table),
     }
 
 
@@ -184,22 +181,6 @@ def _confusion(comparison: Comparison, table: Table, labels: list[str]) -> dict[
         "classes": len(labels),
         "before": shares(before),
         "after": shares(with_map),
-    }
-
-
-def _spectrum(comparison: Comparison, table: Table) -> dict[str, Any] | None:
-    """Return DNE's eigenvalues on the training rows of the first fold, with the k chosen there."""
-    result = next((result for result in comparison.results if result.name == "DNE"), None)
-    if result is None:
-        return None
-    train, _ = comparison.folds[0]
-    maps = result.pipeline[:-1].set_params(map__n_components=None)
-    fitted = maps.fit(table.X[train], known_labels(table.y, train))[-1]
-    return {
-        "values": _digits(fitted.eigenvalues_),
-        "negative": fitted.n_components_,
-        "k": fitted.n_neighbors,
-        "chosen": int(result.dimension[0]),
     }
 
 

@@ -160,25 +160,11 @@ function drawConfusion() {
   }
 }
 
-function drawSpectrum() {
-  if (!data.spectrum) return;
-  const {values, negative, k, chosen} = data.spectrum;
-  document.getElementById("spectrum-caption").textContent =
-    `Learned from the training rows of the first fold, k = ${k}: ${negative} of ${values.length} eigenvalues are negative. ` +
-    `A negative one belongs to a direction that spreads other-class neighbours more than same-class ones. Validation kept ${chosen}.`;
-  draw("spectrum", [{
-    type: "bar", x: values.map((_, i) => i + 1), y: values,
-    marker: {color: values.map((_, i) => i < chosen ? COLORS[0] : COLORS[6])},
-    text: values.map((value, i) => `eigenvalue ${i + 1}: ${value}`), hoverinfo: "text", textposition: "none",
-  }], {xaxis: {title: {text: "number of the eigenvalue"}, tickformat: "d", dtick: values.length < 15 ? 1 : undefined}, yaxis: {title: {text: "eigenvalue"}}});
-}
-
 function drawAll() {
   drawRanking();
   if (data.maps.length) drawMap();
   drawCurves();
   drawConfusion();
-  drawSpectrum();
 }
 
 const choice = document.getElementById("method");
