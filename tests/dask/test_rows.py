@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import get_tags
 
 from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
-from nearkin.dask import _search, _shared_index
+from nearkin.dask import _search
 from nearkin.dask._rows import ClusterRows
 from nearkin.dask._scatter import add_differences
 from nearkin.dask._table import Block, as_block, as_table, check_exact
@@ -146,13 +146,6 @@ def test_many_blocks_are_merged():
 def test_dask_sees_the_size_of_a_block():
     block = Block(np.ones((1000, 20)), np.zeros(1000, int), 0)
     assert sizeof(block) >= block.X.nbytes + block.codes.nbytes
-
-
-def test_a_block_that_differs_when_computed_again():
-    piece = Block(np.ones((3, 2)), np.zeros(3, int), 0, np.zeros(3, int), np.arange(3))
-    assert _shared_index.join([piece], 5, 8).start == 5
-    with pytest.raises(RuntimeError, match=r"Computed again, a block has 3 rows instead of 4.*equal CPUs"):
-        _shared_index.join([piece], 5, 9)
 
 
 def test_refusals_name_time_and_memory(data, monkeypatch):

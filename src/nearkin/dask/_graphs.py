@@ -61,9 +61,7 @@ def closest(parts: list[Pairs], *, k: int) -> Pairs:
 
 
 def graph_of_pairs(block: Block, pairs: Pairs, *, n: int) -> csr_array:
-    """Return the rows of a block in the graph of some pairs, with weights 1."""
-    i, j = (np.concatenate(ends) for ends in (pairs[2:], pairs[:1:-1]))
+    """Return the rows of a block in the graph of some pairs, from the first to the second, with weights 1."""
+    i, j = pairs[2:]
     own = (i >= block.start) & (i < block.start + len(block.X))
-    W = csr_array((np.ones(own.sum()), (i[own] - block.start, j[own])), shape=(len(block.X), n))
-    W.data[:] = 1  # a pair that is among the closest of both its classes counts once
-    return W
+    return csr_array((np.ones(own.sum()), (i[own] - block.start, j[own])), shape=(len(block.X), n))

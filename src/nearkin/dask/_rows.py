@@ -80,7 +80,8 @@ class ClusterRows:
         pairs = self._work.reduce(
             self._work.map(_graphs.pairs_of, self._table.blocks, G, k=k), partial(_graphs.closest, k=k)
         )
-        return self._work.map(_graphs.graph_of_pairs, self._table.blocks, [pairs] * len(G), n=self.shape[0])
+        W = self._work.map(_graphs.graph_of_pairs, self._table.blocks, [pairs] * len(G), n=self.shape[0])
+        return self._symmetric(W, "maximum")
 
     def scatter(self, graph: list[Future]) -> np.ndarray:
         """See `Rows`.

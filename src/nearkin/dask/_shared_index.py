@@ -6,10 +6,8 @@ The lists are like those of one machine (`nearkin.neighbors.ivf`): each holds ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from operator import getitem
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +18,7 @@ from ..neighbors.quantizer import CoarseQuantizer, import_faiss
 from ..neighbors.search import SMALL_CLASS, members_of
 from ._scatter import total_scatter
 from ._search import members_by_class
-from ._table import Block, Table
+from ._table import Block, Table, taken
 from ._work import Work, identity
 
 PER_LIST = 20  # rows from which the centre of a list is learned
@@ -92,21 +90,22 @@ def partition(work: Work, table: Table, search: IVFSearch) -> Table:
     samples = work.map(sample, table.blocks, parts, index=index)
     # k-means elsewhere may find other centres: a worker that dies must not take with it those by which rows have left
     index = work.results([work.submit(learn_centres, samples, index, n_lists=n_lists)])[0]
-    lists = work.map(nearest_list, table.blocks, index=index)
-    counts = np.array(work.results(work.map(np.bincount, lists, minlength=len(index.centres))))  # (n_blocks, n_lists)
-    ends = np.cumsum(counts.sum(axis=0))
-    index, n_blocks, pieces = work.submit(identity, index._replace(sizes=counts.sum(axis=0))), len(lists), []
+    lists = np.concatenate(work.results(work.map(nearest_list, table.blocks, index=index)))
+    index = work.submit(identity, index._replace(sizes=np.bincount(lists, minlength=len(index.centres))))
+    order, n_blocks = np.argsort(lists, kind="stable"), len(table.blocks)
     starts = [n * b // n_blocks for b in range(n_blocks + 1)]
-    firsts = ends - counts.sum(axis=0) + np.cumsum(counts, axis=0) - counts  # where the rows of a list in a block begin
-    for of_block in zip(table.blocks, lists, firsts, strict=True):
-        cut = work.submit(by_lists, *of_block, starts=starts)
-        pieces.append(work.map(getitem, [cut] * n_blocks, range(n_blocks)))
+    target = np.empty(n, int)  # the new block of every row
+    target[order] = np.repeat(np.arange(n_blocks), np.diff(starts))
+    pieces = []
+    for block, (start, stop) in zip(table.blocks, pairwise(table.starts), strict=True):
+        parts = [start + np.flatnonzero(target[start:stop] == b) for b in range(n_blocks)]
+        pieces.append(work.map(taken, [block] * n_blocks, parts))
     table.blocks.clear()
     blocks = [
-        work.submit(join, list(of_block), *span)
-        for of_block, span in zip(zip(*pieces, strict=True), pairwise(starts), strict=True)
+        work.submit(join, list(of_block), start, order[start:stop], lists[order[start:stop]])
+        for of_block, (start, stop) in zip(zip(*pieces, strict=True), pairwise(starts), strict=True)
     ]
-    spans = np.searchsorted(ends, np.column_stack([starts[:-1], np.array(starts[1:]) - 1]), side="right")
+    spans = lists[order[np.column_stack([starts[:-1], np.array(starts[1:]) - 1])]]
     return replace(table, blocks=blocks, starts=starts, index=index, spans=spans)
 
 
@@ -115,8 +114,8 @@ def partition(work: Work, table: Table, search: IVFSearch) -> Table:
 
 def sample(block: Block, numbers: np.ndarray, *, index: SharedIndex) -> tuple[np.ndarray, np.ndarray]:
     """Return some rows of a block, by their numbers, in few dimensions, and their groups."""
-    chosen = numbers - block.start
-    return index.project(block.X[chosen]), index.groups[block.codes[chosen]]
+    block = taken(block, numbers)
+    return index.project(block.X), index.groups[block.codes]
 
 
 def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], index: SharedIndex, *, n_lists: int) -> SharedIndex:
@@ -134,26 +133,8 @@ def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
     return lists
 
 
-def by_lists(block: Block, lists: np.ndarray, firsts: np.ndarray, *, starts: list[int]) -> list[Block]:
-    """Cut a block into a piece for every new block, in which the lists lie one after the other.
-
-    `firsts` says where the block's first row of every list comes.
-    """
-    order = np.argsort(lists, kind="stable")
-    own = np.bincount(lists, minlength=len(firsts))
-    position = np.arange(len(lists)) + (firsts - np.cumsum(own) + own)[lists[order]]
-    pieces = np.split(order, np.searchsorted(position, starts[1:-1]))
-    return [Block(block.X[i], block.codes[i], 0, lists[i], block.numbers[i]) for i in pieces]
-
-
-def join(pieces: Sequence[Block], start: int, stop: int) -> Block:
-    """Return the rows of a new block, whose first row has the number `start`, and the next block's `stop`."""
-    fields = [[getattr(piece, name) for piece in pieces] for name in ("X", "codes", "lists", "numbers")]
-    order = np.argsort(np.concatenate(fields[2]), kind="stable")
-    if len(order) != stop - start:
-        raise RuntimeError(
-            f"Computed again, a block has {len(order)} rows instead of {stop - start}: workers round differently. "
-            "Fit again, with workers of equal CPUs and equal numbers of threads."
-        )
-    X, codes, lists, numbers = (np.concatenate(parts)[order] for parts in fields)
+def join(pieces: list[Block], start: int, numbers: np.ndarray, lists: np.ndarray) -> Block:
+    """Return the rows of a new block in the order of their `numbers`, from pieces in which these ascend."""
+    at = np.searchsorted(np.sort(numbers), numbers)
+    X, codes = (np.concatenate([getattr(piece, name) for piece in pieces])[at] for name in ("X", "codes"))
     return Block(X, codes, start, lists, numbers)

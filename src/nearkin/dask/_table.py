@@ -164,3 +164,8 @@ def as_block(X: np.ndarray, y: Any, start: int, size: int, *, classes: np.ndarra
         )
     codes = np.searchsorted(classes, np.array(y.tolist()) if y.dtype == object else y)
     return Block((X.astype(np.float64) - origin).astype(X.dtype), codes, start, None, start + np.arange(size))
+
+
+def taken(block: Block, numbers: np.ndarray) -> Block:
+    """Return, as a task, some rows of a block by their numbers among all rows."""
+    return block._replace(X=block.X[numbers - block.start], codes=block.codes[numbers - block.start])

@@ -25,7 +25,7 @@ from ._approximate import block_searcher, nearest, searchable
 from ._base import DaskTransformer
 from ._scatter import class_means, first_moments, total_scatter, within_scatter
 from ._search import Lists
-from ._table import Block, Table, as_table
+from ._table import Block, Table, as_table, taken
 from ._work import Work
 
 
@@ -215,11 +215,6 @@ def rescaled(block: Block, *, mean: Any = 0.0, unit: float = 1.0, dtype: Any = N
 def stacked(blocks: list[Block]) -> np.ndarray:
     """Return X of all blocks."""
     return np.concatenate([block.X for block in blocks])
-
-
-def taken(block: Block, numbers: np.ndarray) -> Block:
-    """Return some rows of a block, by their numbers among all rows."""
-    return block._replace(X=block.X[numbers - block.start])
 
 
 def squared_norms(block: Block) -> np.ndarray:
