@@ -168,4 +168,5 @@ def as_block(X: np.ndarray, y: Any, start: int, size: int, *, classes: np.ndarra
 
 def taken(block: Block, numbers: np.ndarray) -> Block:
     """Return, as a task, some rows of a block by their numbers among all rows."""
-    return block._replace(X=block.X[numbers - block.start], codes=block.codes[numbers - block.start])
+    i = numbers - block.start
+    return Block(block.X[i], block.codes[i], block.start, None, block.numbers[i])
