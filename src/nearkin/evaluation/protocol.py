@@ -171,11 +171,10 @@ class Protocol:
 
     def curve(self, method: Method, setting: Params, train: np.ndarray, test: np.ndarray) -> dict[int, float]:
         """Return the score on `test` for the dimensions of the fit, and the smaller ones of a nested method."""
-        *maps, (_, vote) = self.pipeline(method, setting).steps
+        *steps, (_, vote) = self.pipeline(method, setting).steps
+        maps, others = Pipeline(steps or [("raw", "passthrough")]), self.beside(method, train)
         y_train, y_test = self.target(train), self.target(test)
-        mapping = fit_partly(
-            Pipeline(maps or [("raw", "passthrough")]), self.X, y_train, train, self.beside(method, train), self.task
-        )
+        mapping = fit_partly(maps, self.X, y_train, train, others, self.task)
         Z_train, Z_test = mapping.transform(self.X[train]), mapping.transform(self.X[test])
         full = Z_train.shape[1]
         cuts = [m for m in DIMENSIONS if m < full] if method.nested and method.estimator is not None else []
