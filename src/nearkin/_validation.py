@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -191,6 +191,12 @@ def check_spread(X: Any) -> None:
         raise ValueError(
             f"X varies by up to {spread:.1e} in a feature, whose square is lost: scale the features first."
         )
+
+
+def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
+    """Raise an error that names the choices where `value` is none of them."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
 
 
 def check_number(value: Any, name: str, minimum: float) -> float:

@@ -13,14 +13,14 @@ from sklearn.utils.extmath import row_norms
 
 from .._labels import check_shared_labels
 from ..estimators import NCA, initialization
-from ..estimators.descent_embedding import FLOAT64_ROWS, Scale
-from ..estimators.nca_problem import NCAProblem, check_parameters, n_directions
+from ..estimators.descent_embedding import FLOAT64_ROWS, Scale, n_directions
+from ..estimators.nca_problem import NCAProblem, check_parameters
 from ..neighbors import EXACT, Searcher
 from ..objectives.candidates import Candidates, among_candidates, with_same_class
 from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import TERMS, Terms, Value, among_all
 from ..span import RowSpace
-from ..spectral import range_basis, ratio_trace
+from ..spectral import ratio_trace
 from ._approximate import block_searcher, nearest, searchable
 from ._base import DaskTransformer
 from ._scatter import class_means, first_moments, total_scatter, within_scatter
@@ -143,10 +143,6 @@ class NCAClusterRows(Scale):
     def n_classes(self) -> int:
         """Classes between which there are discriminant directions."""
         return len(self.table.class_sizes)
-
-    def rank(self) -> int:
-        """Return the rank of X."""
-        return range_basis(total_scatter(self.work, self.table)).shape[1]
 
     def embedding(self, B: np.ndarray) -> Table:
         """Return the rows of Z = X B'; B is (m, p), or (p,) for a diagonal map."""

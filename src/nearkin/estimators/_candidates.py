@@ -7,14 +7,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from ..neighbors import Searcher, nearest, nearest_same_class
 from ..objectives.candidates import with_same_class
-from ..objectives.pair_weights import PairWeights, SameClass
 
 N_NEAR, N_FAR = 50, 500
-
-
-def class_codes(pair_weights: PairWeights) -> np.ndarray | None:
-    """Return the class of every row, None where there are no classes."""
-    return pair_weights.codes if isinstance(pair_weights, SameClass) else None
 
 
 def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher) -> np.ndarray:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..descent import DescentResult, Momentum, Status, adam
+from ..descent import DescentResult, Momentum, OnIteration, Status, adam
 from ..objectives.candidates import Candidates
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import Value
-from ._candidates import N_FAR, N_NEAR, class_codes, near_rows, near_rows_of
+from ._candidates import N_FAR, N_NEAR, near_rows, near_rows_of
 from ._rows_in_place import RowsInPlace
 from .descent_embedding import penalized
 from .nca_problem import fitted_attributes, inits
@@ -73,7 +73,7 @@ class Minibatches:
     @property
     def codes(self) -> np.ndarray | None:
         """Classes, where the nearest row of the same class must be a candidate."""
-        return class_codes(self.rows.pair_weights) if self.nca.objective == "log_likelihood" else None
+        return self.rows.pair_weights.codes if self.nca.objective == "log_likelihood" else None
 
     def loss(self, B: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> Value:
         """Return the loss and its gradient, estimated from some anchors, given the near rows of all rows.
@@ -97,7 +97,7 @@ class Minibatches:
         state = SGDState.of(best.x, best.memory, self.rows, self.n_counted)
         return fitted_attributes(self.nca, self.rows, best, self.n_counted) | {"_sgd_state": state}
 
-    def descend(self, init: np.ndarray, on_iteration: Callable[[np.ndarray], bool] | None) -> DescentResult:
+    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
         """Descend by steps that shrink to nothing, or as 1 / sqrt(t) if more rows may follow; evaluate the last map.
 
         A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its own. Near rows are

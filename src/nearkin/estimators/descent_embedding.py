@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._blocks import densified
 from .._callbacks import CallbackSupportMixin, FitTask
+from .._validation import check_integer
 from .._warn import warn_user
 from ..descent import DescentResult, Status
 from ..objectives.linear_map import embed
@@ -79,9 +79,18 @@ class UnitRows(Scale):
         """(n, r)."""
         return self.X.shape
 
+    def embedding(self, B: np.ndarray) -> np.ndarray:
+        """Return Z = X B', shape (n, m), about its mean."""
+        return embed(B, self.X)
+
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
-        return nearest_squares(embed(B, self.X))
+        return nearest_squares(self.embedding(B))
+
+
+def n_directions(estimator: Any, most: int) -> int:
+    """Return the number of dimensions that is requested, or all."""
+    return most if estimator.n_components is None else check_integer(estimator.n_components, "n_components", 1, most)
 
 
 def penalized(value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n: int) -> tuple[float, np.ndarray]:
@@ -125,7 +134,13 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         -------
         self
         """
-        on_iteration = None if task is None else self._on_iteration(task, problem.rows, dtype)
+
+        def components(B: np.ndarray) -> np.ndarray:
+            return problem.rows.components(B).astype(dtype, copy=False)
+
+        def on_iteration(B: np.ndarray) -> bool:
+            return task is not None and task.iteration(lambda: {"components_": components(B)})
+
         best: Any = None
         for init in problem.inits():
             found = problem.descend(init, on_iteration)
@@ -133,23 +148,15 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
             if found.ended_early:
                 best = replace(best, status=found.status)
                 break
-        self._keep(best, problem.rows, dtype)
+        self.components_ = components(best.x)
+        self.n_components_ = len(self.components_)
+        self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
         for name, value in problem.attributes(best).items():
             setattr(self, name, value)
         self._report(best)
         if task is not None:
             task.end()
         return self
-
-    def _on_iteration(self, task: FitTask, rows: Scale, dtype: Any) -> Callable[[np.ndarray], bool]:
-        """Return the function that reports an iteration to callbacks, and says whether one requests to stop."""
-        return lambda B: task.iteration(lambda: {"components_": rows.components(B).astype(dtype, copy=False)})
-
-    def _keep(self, best: DescentResult, rows: Scale, dtype: Any) -> None:
-        """Set the attributes that all methods share."""
-        self.components_ = rows.components(best.x).astype(dtype, copy=False)
-        self.n_components_ = len(self.components_)
-        self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
 
     def _report(self, best: DescentResult) -> None:
         """Raise the interrupt that ended the descent, once its result is kept; warn where it has not converged."""

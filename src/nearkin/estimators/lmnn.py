@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +13,11 @@ from sklearn.utils.extmath import row_norms
 from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._validation import check_integer, check_number, validate_labelled_rows
-from ..descent import DescentResult, Status, lbfgs_rounds
+from ..descent import DescentResult, OnIteration, Status, lbfgs_rounds
 from ..neighbors import nearest_same_class
 from ..objectives.linear_map import embed
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
-from .descent_embedding import COMPARED, DescentEmbedding, UnitRows
+from .descent_embedding import COMPARED, DescentEmbedding, UnitRows, n_directions
 from .initialization import directions, evenly_by, unit_distance
 
 SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
@@ -151,36 +151,13 @@ class LMNN(DescentEmbedding):
         task = FitTask(self, X, y, n_iterations)
         X, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
-        p = X.shape[1]
-        m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
-        rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
+        m = n_directions(self, X.shape[1])
+        rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
         init = balanced_init(rows.X, codes, targets, min(m, rows.shape[1]))
         d_targets = target_squares(embed(init, rows.X), targets)
         unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0  # their cost
-        on_iteration = self._on_iteration(task, rows, X.dtype)
-        best = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
-        for number in range(self.n_passes):
-            if number:
-                targets = target_neighbors(embed(best.x, rows.X), codes, self.n_neighbors)
-            problem = MarginProblem(rows.X, codes, targets, unit)
-            found = lbfgs_rounds(
-                problem.loss,
-                best.x,
-                look_up=problem.look_up,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                on_iteration=on_iteration,
-                finish_exactly=True,
-            )
-            best = best.then(found)
-            self._keep(best, rows, X.dtype)
-            self.objective_, self.loss_curve_ = unit * best.value, unit * self.loss_curve_
-            if best.ended_early:
-                break
-        self._report(best)
-        task.end()
-        return self
+        return self.fit_problem(MarginProblem(self, rows, codes, targets, init, unit), X.dtype, task)
 
 
 def target_neighbors(Z: Any, codes: np.ndarray, k: int) -> np.ndarray:
@@ -198,22 +175,49 @@ class MarginProblem:
 
     Attributes
     ----------
-    X : array or sparse matrix of shape (n, p)
+    lmnn : LMNN
+        Its parameters.
+    rows : UnitRows
     codes : ndarray of shape (n,)
     targets : ndarray of shape (n, k)
+    init : ndarray of shape (m, p)
+        The map to begin with.
     unit : float
         Of the loss.
     """
 
-    X: Any
+    lmnn: LMNN
+    rows: UnitRows
     codes: np.ndarray
     targets: np.ndarray
+    init: np.ndarray
     unit: float
+
+    def inits(self) -> list[np.ndarray]:
+        """Return the one map to begin with."""
+        return [self.init]
+
+    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
+        """Minimize the loss by L-BFGS, once for the targets of each pass."""
+        problem, best = self, DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
+        how = {"max_iter": self.lmnn.max_iter, "tol": self.lmnn.tol, "on_iteration": on_iteration}
+        for number in range(self.lmnn.n_passes):
+            if number:
+                targets = target_neighbors(self.rows.embedding(best.x), self.codes, self.lmnn.n_neighbors)
+                problem = replace(self, targets=targets)
+            best = best.then(lbfgs_rounds(problem.loss, best.x, look_up=problem.look_up, finish_exactly=True, **how))
+            if best.ended_early:
+                break
+        return best
+
+    def attributes(self, best: DescentResult) -> dict[str, Any]:
+        """Return the loss and its curve, in their own unit."""
+        return {"objective_": self.unit * best.value, "loss_curve_": self.unit * np.array(best.curve)}
 
     def loss(self, A: np.ndarray, neighbors: csr_array | None) -> tuple[float, np.ndarray]:
         """Return the loss among the listed impostors, or among all, and its gradient."""
         impostors = self._impostors(A, 0.0) if neighbors is None else neighbors
-        value, gradient = large_margin(A, self.X, self.targets, impostors)
+        value, gradient = large_margin(A, self.rows.X, self.targets, impostors)
         n = len(self.codes)
         return value / n / self.unit, gradient / n / self.unit
 
@@ -226,7 +230,7 @@ class MarginProblem:
         return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
 
     def _impostors(self, A: np.ndarray, slack: float) -> csr_array:
-        Z = embed(A, self.X)
+        Z = self.rows.embedding(A)
         reach = 1 + target_squares(Z, self.targets).max(axis=1)
         return impostors_within(Z, self.codes, reach + slack, max(ALWAYS, MOST // len(Z)))
 

@@ -17,8 +17,8 @@ from ..neighbors import searcher
 from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel
 from ._rows_in_place import RowsInPlace, rows_and_init
 from ._sgd import Minibatches, SGDState
-from .descent_embedding import COMPARED, DescentEmbedding
-from .nca_problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits, n_directions
+from .descent_embedding import COMPARED, DescentEmbedding, n_directions
+from .nca_problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:

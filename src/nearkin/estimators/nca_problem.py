@@ -13,15 +13,14 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
-from .._validation import check_integer, check_number
-from ..descent import DescentResult, lbfgs, lbfgs_rounds
+from .._validation import check_choice, check_integer, check_number
+from ..descent import DescentResult, OnIteration, lbfgs, lbfgs_rounds
 from ..neighbors import Searcher
 from ..objectives.candidates import Candidates
-from ..objectives.linear_map import embed
 from ..objectives.nca import nca_objective
 from ..objectives.pair_weights import PairWeights
 from ..objectives.stochastic import TERMS, Value
-from ._candidates import N_FAR, N_NEAR, class_codes, near_rows
+from ._candidates import N_FAR, N_NEAR, near_rows
 from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
 from .initialization import INITS, directions, evenly_by, perplexity, perplexity_bandwidth
 
@@ -68,7 +67,7 @@ class NCAProblem:
         same_class = self.nca.objective == "log_likelihood"
         return self.n_near and self.rows.candidates(B, self.n_near, N_FAR, same_class=same_class)
 
-    def descend(self, init: np.ndarray, on_iteration: Callable[[np.ndarray], bool] | None) -> DescentResult:
+    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
         """Minimize the loss by L-BFGS."""
         max_iter = MAX_ITER if self.nca.max_iter == "auto" else self.nca.max_iter
         if self.n_near is None:
@@ -85,11 +84,10 @@ class NCAProblem:
         """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the lowest loss."""
         rows, full = self.rows, self.nca.structure == "full"
         (n, p), m = rows.shape, min(self.m, rows.shape[1])
-        if name == "auto" and full:
-            lda = m < p and m < rows.n_classes and m <= rows.rank()
-            names = ["identity"] if m == p else ["pca", "lda"] if lda else ["pca"]
-            found = [self.init(each) for each in names]
-            return found[0] if len(found) == 1 else min(found, key=lambda B: self.loss(B, self.look_up(B))[0])
+        if name == "auto":
+            name = "identity" if m == p else "pca"
+            if m < min(p, rows.n_classes) and len(rows.directions("lda", m, self.rng)) == m:
+                return min(self.init("pca"), self.init("lda"), key=lambda B: self.loss(B, self.look_up(B))[0])
         if full:
             B = rows.directions(name, m, self.rng)
         else:
@@ -121,12 +119,8 @@ class NCARows(UnitRows):
     @property
     def n_classes(self) -> int:
         """Classes between which there are discriminant directions."""
-        codes = class_codes(self.pair_weights)
+        codes = self.pair_weights.codes
         return 0 if codes is None or issparse(self.X) else int(codes.max()) + 1
-
-    def rank(self) -> int:
-        """Return the rank of X."""
-        return int(np.linalg.matrix_rank(self.X))
 
     def objective(self, name: str, B: np.ndarray, candidates: Candidates | None) -> Value:
         """Return f or g as a sum over rows, and its gradient."""
@@ -134,8 +128,7 @@ class NCARows(UnitRows):
 
     def candidates(self, B: np.ndarray, k: int, n_far: int, *, same_class: bool) -> Candidates:
         """Return the k nearest rows of every row, with the nearest of the same class on request, and some far rows."""
-        codes = class_codes(self.pair_weights) if same_class else None
-        near = near_rows(embed(B, self.X), k, codes, self.search)
+        near = near_rows(self.embedding(B), k, self.pair_weights.codes if same_class else None, self.search)
         return Candidates(near, evenly_by(row_norms(self.X, squared=True), n_far), len(near))
 
     def directions(self, name: str, m: int, rng: np.random.RandomState) -> np.ndarray:
@@ -146,7 +139,7 @@ class NCARows(UnitRows):
             raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Variables are collinear")
-            return LinearDiscriminantAnalysis().fit(self.X, class_codes(self.pair_weights)).scalings_.T[:m]
+            return LinearDiscriminantAnalysis().fit(self.X, self.pair_weights.codes).scalings_.T[:m]
 
 
 def fitted_attributes(nca: Any, rows: Any, best: DescentResult, n_counted: int) -> dict[str, Any]:
@@ -185,29 +178,20 @@ def coordinates_of(nca: Any, A: np.ndarray, name: str, rows: Scale) -> np.ndarra
     return rows.coordinates(A)
 
 
-def n_directions(nca: Any, most: int) -> int:
-    """Return the number of dimensions that is requested, or all."""
-    return most if nca.n_components is None else check_integer(nca.n_components, "n_components", 1, most)
-
-
 def check_parameters(nca: Any) -> int | None:
     """Raise an error that names a bad parameter; return the number of iterations allowed, None if n decides."""
-    choices: dict[str, tuple[str, ...]] = {
-        "objective": tuple(TERMS),
-        "structure": ("full", "diagonal"),
-        "target": ("classes", "continuous"),
-        "solver": ("lbfgs", "sgd"),
-    }
+    check_choice(nca.objective, "objective", TERMS)
+    check_choice(nca.structure, "structure", ("full", "diagonal"))
+    check_choice(nca.target, "target", ("classes", "continuous"))
+    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
     if isinstance(nca.init, str):
-        choices["init"] = INITS if nca.structure == "full" else ("auto", "identity", "random")
+        check_choice(nca.init, "init", INITS if nca.structure == "full" else ("auto", "identity", "random"))
     for name in ("n_candidates", "batch_size", "max_iter"):
-        if isinstance(getattr(nca, name), str):
-            choices[name] = ("auto",)
-        elif getattr(nca, name) is not None or name != "n_candidates":
-            check_integer(getattr(nca, name), name, 1)
-    for name, allowed in choices.items():
-        if getattr(nca, name) not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(nca, name)!r}.")
+        value = getattr(nca, name)
+        if isinstance(value, str):
+            check_choice(value, name, ("auto",))
+        elif value is not None or name != "n_candidates":
+            check_integer(value, name, 1)
     if nca.structure == "diagonal" and nca.n_components is not None:
         raise ValueError(f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}.")
     check_number(nca.alpha, "alpha", 0)

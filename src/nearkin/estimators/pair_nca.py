@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_integer, check_number, validate_pairs, validate_rows
-from ..descent import DescentResult, lbfgs
+from .._validation import check_choice, check_integer, check_number, validate_pairs, validate_rows
+from ..descent import DescentResult, OnIteration, lbfgs
 from ..objectives.nca import pair_cost
 from ..spectral import ratio_trace
-from .descent_embedding import DescentEmbedding, UnitRows, cap_penalty, penalized
+from .descent_embedding import DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
 from .initialization import directions, perplexity_bandwidth
-
-INITS = ("auto", "identity", "pca", "random")
 
 
 class PairNCA(DescentEmbedding):
@@ -147,18 +145,16 @@ class PairNCA(DescentEmbedding):
         -------
         self
         """
-        if self.init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(INITS)}, got {self.init!r}.")
+        check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
         check_number(self.alpha, "alpha", 0)
         check_number(self.tol, "tol", 0)
         n_iterations = check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
         task = FitTask(self, X, y, n_iterations)
         X = validate_rows(self, X, reset=True)
-        n, p = X.shape
-        pairs = _check_pairs(pairs, n)
+        pairs = _check_pairs(pairs, X.shape[0])
         weights = _check_weights(weights, len(pairs))
-        m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
-        rows = UnitRows.of(X, within_span=not (issparse(X) and m < p))
+        m = n_directions(self, X.shape[1])
+        rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
         return self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
 
 
@@ -205,7 +201,7 @@ class PairProblem:
         V = ratio_trace((difference.T * self.weights) @ difference, X.T @ X, m).vectors.T
         return V if len(V) == m else directions("pca", X, m)
 
-    def descend(self, init: np.ndarray, on_iteration: Callable[[np.ndarray], bool] | None) -> DescentResult:
+    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
         """Minimize the loss by L-BFGS."""
         how = self.parameters
         return lbfgs(self.loss, init, max_iter=how.max_iter, tol=how.tol, on_iteration=on_iteration)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class TargetKernel:
 
     targets: np.ndarray
     bandwidth: float
+    codes: ClassVar[None] = None  # there are no classes
 
     @property
     def order(self) -> np.ndarray:
