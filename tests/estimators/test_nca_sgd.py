@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale
 from nearkin import NCA
 from nearkin.estimators import _candidates, _rows_in_place, _sgd, nca_problem
 from nearkin.estimators._candidates import near_rows, near_rows_of
-from nearkin.estimators._rows_in_place import RowsInPlace, rows_and_init
+from nearkin.estimators._rows_in_place import rows_and_init, rows_in_place
 from nearkin.estimators._sgd import Minibatches
 from nearkin.estimators.descent_embedding import penalized
 from nearkin.estimators.nca_problem import NCAProblem, NCARows
@@ -55,7 +55,7 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(objecti
     whole = NCARows.of(X, within_span=False, pair_weights=SameClass(y), search=EXACT)
     rng = np.random.default_rng(0)
     B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
-    for rows in (RowsInPlace.of_units(whole), RowsInPlace.of(X, whole.unit, SameClass(y), EXACT)):
+    for rows in (whole, rows_in_place(X, whole.unit, SameClass(y), EXACT)):
         batches = Minibatches(nca, rows, None, 200, rng)
         near, far = batches.look_up(B)
         value, gradient = NCAProblem(nca, whole, 3, None).loss(B, Candidates(near, far, 200))
@@ -227,7 +227,7 @@ class TestManyRows:
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
         rows, _ = rows_and_init(NCA(2), X, SameClass(y), EXACT, 2, np.random.RandomState(0), within_span=True)
-        np.testing.assert_allclose(rows.embedded(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
+        np.testing.assert_allclose(rows.embedding(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -398,7 +398,7 @@ def test_the_penalty_counts_all_rows():
     model = sgd(2).partial_fit(X, y).partial_fit(X, y)
     state = model._sgd_state
     assert state.n_counted == 2 * len(X)
-    rows = RowsInPlace.of(X, state.unit, SameClass(y), EXACT)
+    rows = rows_in_place(X, state.unit, SameClass(y), EXACT)
     batches = Minibatches(model, rows, None, 2 * len(X), np.random.default_rng(0))
     value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
     loss = penalized(-value, state.B, state.B, 0.15, 2 * len(X))[0]
@@ -426,7 +426,7 @@ def test_defaults_are_what_the_documentation_says():
     assert (nca_problem.ALL_PAIRS_ROWS, _candidates.N_NEAR, _candidates.N_FAR) == (8000, 50, 500)
     assert (_sgd.N_NEAR_OF_ANCHOR, _sgd.STEPS, _sgd.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
-        rows = RowsInPlace.of(np.zeros((n, 1)), 1.0, SameClass(np.zeros(n, int)), EXACT)
+        rows = rows_in_place(np.zeros((n, 1)), 1.0, SameClass(np.zeros(n, int)), EXACT)
         batches = Minibatches(NCA(), rows, None, n, None)
         assert batches.n_batches == n_batches
         assert 500 <= n_batches * batches.n_epochs < 1000

@@ -15,8 +15,8 @@ from ..neighbors import Searcher
 from ..objectives.linear_map import embed
 from ..objectives.pair_weights import PairWeights
 from ..span import RowSpace
-from .descent_embedding import FLOAT64_ROWS, Scale, cap_penalty
-from .initialization import nearest_squares, unit_distance
+from .descent_embedding import FLOAT64_ROWS, cap_penalty
+from .initialization import unit_distance
 from .nca_problem import NCAProblem, NCARows
 
 BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
@@ -25,75 +25,50 @@ INIT_ROWS = 10_000  # on which an init is found
 
 
 @dataclass(frozen=True)
-class RowsInPlace(Scale):
-    """Rows that stay where they are, in memory or in a file: only the rows in use are copied and centred.
+class RowsInPlace(NCARows):
+    """Rows as they came, in memory or in a file: only those in use are copied, centred and scaled.
 
     Attributes
     ----------
-    X : array of shape (n, r), or sparse matrix
-        The rows as they came, in float32 or float64.
-    mean : ndarray of shape (r,), or None
-        None for sparse rows and for rows that have been centred.
-    scale : float
-        What the numbers in X are still to be divided by; the unit, or 1.
-    dtype : type
-        float64 for up to 2,000 rows, float32 beyond.
-    pair_weights : PairWeights
-    search : Searcher
+    mean : ndarray of shape (r,), or None for sparse rows
     """
 
-    X: Any
     mean: np.ndarray | None
-    scale: float
-    dtype: Any
-    pair_weights: PairWeights
-    search: Searcher
 
-    @classmethod
-    def of(cls, X: Any, unit: float, pair_weights: PairWeights, search: Searcher) -> RowsInPlace:
-        """Return rows whose typical distance is known."""
-        mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-        dtype = np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
-        return cls(unit, RowSpace(X, None), X, mean, unit, dtype, pair_weights, search)
-
-    @classmethod
-    def of_units(cls, rows: NCARows) -> RowsInPlace:
-        """Return rows that have been copied, centred and scaled already."""
-        return cls(rows.unit, rows.space, rows.X, None, 1.0, rows.X.dtype, rows.pair_weights, rows.search)
-
-    def __len__(self) -> int:
-        return self.X.shape[0]
+    @property
+    def dtype(self) -> Any:
+        """In which a descent computes."""
+        return np.float64 if len(self) <= FLOAT64_ROWS else np.float32
 
     def take(self, rows: Any) -> Any:
-        """Return some rows, yet to be divided by `scale`."""
-        X = self.X[rows]
-        if self.mean is not None:
-            X = X - self.mean
-        return X.astype(self.dtype, copy=False)
+        """Return some rows, in units of the typical distance."""
+        X = self.X[rows] if self.mean is None else self.X[rows] - self.mean
+        return X.astype(self.dtype, copy=False) / self.dtype(self.unit)
 
-    def embedded(self, B: np.ndarray) -> np.ndarray:
-        """Return all rows under a map, shape (n, m), about their mean."""
-        A = (B / self.scale).astype(self.dtype)
+    def embedding(self, B: np.ndarray) -> np.ndarray:
+        """Return Z = X B', shape (n, m), about its mean."""
+        B = B.astype(self.dtype)
         if self.mean is None:
-            return embed(A, self.X)
-        Z = np.empty((len(self), len(A)), self.dtype)
+            return embed(B / self.dtype(self.unit), self.X)
+        Z = np.empty((len(self), len(B)), self.dtype)
 
         def fill(rows: slice) -> None:
-            X = self.take(rows)
-            Z[rows] = X * A if A.ndim == 1 else X @ A.T
+            Z[rows] = self.take(rows) * B if B.ndim == 1 else self.take(rows) @ B.T
 
-        parallel_map(fill, row_blocks(len(self), self.X.shape[1], BLOCK), self.X.size)
+        parallel_map(fill, row_blocks(*self.shape, BLOCK), self.X.size)
         Z -= Z.mean(axis=0, dtype=np.float64).astype(self.dtype)
         return Z
 
-    def nearest_squares(self, B: np.ndarray) -> np.ndarray:
-        """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
-        return nearest_squares(self.embedded(B))
+
+def rows_in_place(X: Any, unit: float, pair_weights: PairWeights, search: Searcher) -> RowsInPlace:
+    """Return rows whose typical distance is known."""
+    mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    return RowsInPlace(unit, RowSpace(X, None), X, pair_weights, search, mean)
 
 
 def rows_and_init(
     nca: Any, X: Any, pair_weights: PairWeights, search: Searcher, m: int, rng: Any, *, within_span: bool
-) -> tuple[RowsInPlace, Callable[[str], np.ndarray]]:
+) -> tuple[NCARows, Callable[[str], np.ndarray]]:
     """Return rows as minibatches use them, and the function that finds an init by its name, on at most 10,000 rows.
 
     An init that was found on a part of the rows is scaled again for all: among more rows, neighbours are nearer.
@@ -104,12 +79,12 @@ def rows_and_init(
     few = NCARows.of(some, within_span=within_span, pair_weights=pair_weights.subset(chosen), search=search)
     problem = NCAProblem(nca, few, m, rng)
     if n <= INIT_ROWS:
-        return RowsInPlace.of_units(few), problem.init
-    rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS), pair_weights, search)
+        return few, problem.init
+    rows = rows_in_place(X, unit_distance(X, UNIT_ROWS), pair_weights, search)
 
     def init(name: str) -> np.ndarray:
         B = problem.init(name)
         B = B if B.ndim == 1 else rows.coordinates(few.components(B))
-        return cap_penalty(B / unit_distance(rows.embedded(B)), nca.alpha, n)
+        return cap_penalty(B / unit_distance(rows.embedding(B)), nca.alpha, n)
 
     return rows, init

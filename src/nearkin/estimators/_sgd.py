@@ -13,9 +13,8 @@ from ..objectives.candidates import Candidates
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import Value
 from ._candidates import N_FAR, N_NEAR, near_rows, near_rows_of
-from ._rows_in_place import RowsInPlace
 from .descent_embedding import penalized
-from .nca_problem import fitted_attributes, inits
+from .nca_problem import NCARows, fitted_attributes, inits
 
 BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
 STEPS = 500  # of a fit by default, at least
@@ -34,7 +33,7 @@ class Minibatches:
     ----------
     nca : NCA
         Its parameters, and the map of its last fit for a warm start.
-    rows : RowsInPlace
+    rows : NCARows
     init : function from the name of an init to a map, or None
     n_counted : int
         Rows that the penalty counts.
@@ -44,7 +43,7 @@ class Minibatches:
     """
 
     nca: Any
-    rows: RowsInPlace
+    rows: NCARows
     init: Any
     n_counted: int
     rng: np.random.Generator
@@ -80,13 +79,14 @@ class Minibatches:
 
         For given near and far rows, the estimates of an epoch have the loss and the gradient of all anchors for mean.
         """
-        n, scale = len(self.rows), self.rows.scale
-        rows, candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
-        value, gradient = nca_objective(
-            self.nca.objective, B / scale, self.rows.take(rows), self.rows.pair_weights.subset(rows), candidates
-        )
-        share = self.n_batches / n
-        return penalized(-share * value, -share / scale * gradient, B, self.nca.alpha, self.n_counted)
+        value, gradient = self._objective(B, self.rows.take, anchors, near[anchors], far)
+        share = self.n_batches / len(self.rows)
+        return penalized(-share * value, -share * gradient, B, self.nca.alpha, self.n_counted)
+
+    def _objective(self, A: np.ndarray, take: Any, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> Value:
+        """Return what some anchors, with their near rows, add to f or g of the rows that `take` returns."""
+        rows, candidates = Candidates.of_anchors(anchors, near, far, len(self.rows))
+        return nca_objective(self.nca.objective, A, take(rows), self.rows.pair_weights.subset(rows), candidates)
 
     def inits(self) -> Iterator[np.ndarray]:
         """Yield the maps to begin with."""
@@ -150,7 +150,7 @@ class Minibatches:
         """Return the near rows of all rows under a map, and far rows."""
         if self.n_near is None:
             return np.empty((len(self.rows), 0), np.int32), np.arange(len(self.rows))
-        return near_rows(self.rows.embedded(B), self.n_near, self.codes, self.rows.search), self._far_rows()
+        return near_rows(self.rows.embedding(B), self.n_near, self.codes, self.rows.search), self._far_rows()
 
     def _far_rows(self) -> np.ndarray:
         n = len(self.rows)
@@ -164,7 +164,7 @@ class Minibatches:
         and is 0 where all rows are anchors.
         """
         n, rng = len(self.rows), np.random.default_rng(0)
-        Z = self.rows.embedded(B)
+        Z = self.rows.embedding(B)
         anchors = rng.permutation(n)[:EVALUATION_ROWS]
         near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
         if self.n_near is not None:
@@ -173,9 +173,8 @@ class Minibatches:
         means, same_map = [], np.ones(Z.shape[1])
         groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
         for group in groups:
-            rows, candidates = Candidates.of_anchors(anchors[group], near[group], far, n)
-            weights = self.rows.pair_weights.subset(rows)
-            means.append(nca_objective(self.nca.objective, same_map, Z[rows], weights, candidates)[0] / len(group))
+            value = self._objective(same_map, Z.__getitem__, anchors[group], near[group], far)[0]
+            means.append(value / len(group))
         value = -float(np.average(means, weights=[len(group) for group in groups]))
         error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
         return penalized(value, B, B, self.nca.alpha, self.n_counted)[0], error
@@ -205,7 +204,7 @@ class SGDState:
     bandwidth: float
 
     @classmethod
-    def of(cls, B: np.ndarray, memory: Momentum | None, rows: RowsInPlace, n_counted: int) -> SGDState:
+    def of(cls, B: np.ndarray, memory: Momentum | None, rows: NCARows, n_counted: int) -> SGDState:
         """Return where a descent is, in the features."""
         bandwidth = getattr(rows.pair_weights, "bandwidth", 0.0)
         to_features = rows.space.to_features

@@ -202,10 +202,16 @@ class MarginProblem:
         problem, best = self, DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
         how = {"max_iter": self.lmnn.max_iter, "tol": self.lmnn.tol, "on_iteration": on_iteration}
         for number in range(self.lmnn.n_passes):
-            if number:
-                targets = target_neighbors(self.rows.embedding(best.x), self.codes, self.lmnn.n_neighbors)
-                problem = replace(self, targets=targets)
-            best = best.then(lbfgs_rounds(problem.loss, best.x, look_up=problem.look_up, finish_exactly=True, **how))
+            try:
+                if number:
+                    targets = target_neighbors(self.rows.embedding(best.x), self.codes, self.lmnn.n_neighbors)
+                    problem = replace(self, targets=targets)
+                found = lbfgs_rounds(problem.loss, best.x, look_up=problem.look_up, finish_exactly=True, **how)
+                best = best.then(found)
+            except KeyboardInterrupt:
+                if not number:
+                    raise
+                best = replace(best, status=Status.INTERRUPTED)
             if best.ended_early:
                 break
         return best

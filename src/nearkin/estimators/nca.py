@@ -15,7 +15,7 @@ from .._memory import require_memory
 from .._validation import validate_labelled_rows, validate_target_rows
 from ..neighbors import searcher
 from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel
-from ._rows_in_place import RowsInPlace, rows_and_init
+from ._rows_in_place import rows_and_init, rows_in_place
 from ._sgd import Minibatches, SGDState
 from .descent_embedding import COMPARED, DescentEmbedding, n_directions
 from .nca_problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits
@@ -264,7 +264,7 @@ class NCA(DescentEmbedding):
             state = SGDState.of(B, None, rows, 0)
         if isinstance(pair_weights, TargetKernel):
             pair_weights = TargetKernel(pair_weights.targets, state.bandwidth)
-        rows = RowsInPlace.of(X, state.unit, pair_weights, search)
+        rows = rows_in_place(X, state.unit, pair_weights, search)
         batches = Minibatches(self, rows, None, state.n_counted + n, np.random.default_rng(rng.randint(2**31)), state)
         return self.fit_problem(batches, X.dtype, task)
 

@@ -116,6 +116,13 @@ class NCARows(UnitRows):
     pair_weights: PairWeights
     search: Searcher
 
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    def take(self, rows: Any) -> Any:
+        """Return some rows, in units of the typical distance."""
+        return self.X[rows]
+
     @property
     def n_classes(self) -> int:
         """Classes between which there are discriminant directions."""

@@ -152,7 +152,7 @@ class PairNCA(DescentEmbedding):
         task = FitTask(self, X, y, n_iterations)
         X = validate_rows(self, X, reset=True)
         pairs = _check_pairs(pairs, X.shape[0])
-        weights = _check_weights(weights, len(pairs))
+        weights = np.ones(len(pairs)) if weights is None else _check_weights(weights, len(pairs))
         m = n_directions(self, X.shape[1])
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
         return self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
@@ -230,8 +230,6 @@ def _check_pairs(pairs: Any, n: int) -> np.ndarray:
 
 
 def _check_weights(weights: Any, n_pairs: int) -> np.ndarray:
-    if weights is None:
-        return np.ones(n_pairs)
     weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
     if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
         raise ValueError(
