@@ -39,8 +39,10 @@ class _Display:
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the picture."""
         if ax is None:
-            import matplotlib.pyplot as plt
-
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise ImportError("Drawing needs matplotlib: pip install 'nearkin[plot]'.") from error
             ax = plt.subplots(layout="constrained")[1]
         self._draw(ax)
         self.ax_, self.figure_ = ax, ax.figure

@@ -37,6 +37,7 @@ class TestStatus:
         X, y = hidden(p=30)
         comparison = compare(X, y, methods=[FIXED])
         assert comparison.best.name == "DNE"
+        assert comparison.verdict.startswith("DNE: accuracy ")
         assert comparison["DNE"].status == "better"
         assert comparison[RAW].status == "baseline"
         assert comparison.winner.score(X, y) > 0.95
@@ -47,6 +48,7 @@ class TestStatus:
         y = np.random.default_rng(1).permutation(y)
         comparison = compare(X, y, methods=[FIXED, Method("LPP", LPP(), nested=False)], n_repeats=1)
         assert comparison.best.name == RAW
+        assert comparison.verdict.endswith("no method is shown to be better")
         assert list(comparison.winner.named_steps) == ["scale", "vote"]
 
     def test_worse(self):

@@ -167,6 +167,14 @@ class Comparison:
         """Return the result of the winner: the best method shown to be better, else the raw features."""
         return best_result(self.results)
 
+    @property
+    def verdict(self) -> str:
+        """Return the winner with its score, and what it stands against."""
+        best, against = self.best, "no method is shown to be better"
+        if best.name != RAW:
+            against = f"{best.difference:+.3f} to {RAW}, p = {best.p_value:.2g}"
+        return f"{best.name}: {self.task.score_name} {best.score.mean():.3f}, {against}"
+
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method (needs pandas)."""
         import pandas as pd
