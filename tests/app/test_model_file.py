@@ -26,7 +26,7 @@ from nearkin.app.model_file import load_model
 from nearkin.app.tables import read_rows
 model = load_model(sys.argv[1])
 found = predict(model, read_rows(sys.argv[2], model.encoder)[0])
-print(json.dumps([found.answer["label"].tolist(), found.nearest.tolist(), found.distance.tolist()]))
+print(json.dumps([found["label"].tolist(), found["nearest"].tolist(), found["distance"].tolist()]))
 """
 
 
@@ -80,8 +80,8 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     Z, expected = (part.toarray() if issparse(part) else part for part in (Z, expected))
     np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     found = predict(loaded, rows)
-    np.testing.assert_array_equal(found.answer["label"], pipeline[-1].predict(Z))
-    np.testing.assert_array_equal(found.nearest, predict(model, rows).nearest)
+    np.testing.assert_array_equal(found["label"], pipeline[-1].predict(Z))
+    np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_another_process_gives_identical_labels(folder, table, tmp_path):
     command = [sys.executable, "-c", PREDICT, str(tmp_path / "m.safetensors"), rows]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = predict(model, read_rows(rows, model.encoder)[0])
-    assert json.loads(done.stdout) == [x.tolist() for x in (found.answer["label"], found.nearest, found.distance)]
+    assert json.loads(done.stdout) == [x.tolist() for x in (found["label"], found["nearest"], found["distance"])]
     assert done.stderr == ""
 
 
@@ -100,9 +100,9 @@ def test_labels_keep_their_type(folder, again, labels):
     with np.load(folder / "dense table.npz") as archive:
         np.savez(folder / "labels.npz", X=archive["X"], y=labels[archive["y"] % 2])
     model = winner(RAW, read_table(str(folder / "labels.npz")))
-    found = predict(again(model), model.voters).answer["label"]
+    found = predict(again(model), model.voters)["label"]
     assert found.dtype == labels.dtype
-    np.testing.assert_array_equal(found, predict(model, model.voters).answer["label"])
+    np.testing.assert_array_equal(found, predict(model, model.voters)["label"])
 
 
 def test_sparse_rows_stay_sparse(folder, table, again):
@@ -165,7 +165,7 @@ def test_blocks_of_rows_change_no_prediction(table, monkeypatch):
     done = []
     parts = predict(model, rows, lambda n_done, total: done.append((n_done, total)))
     assert done == [(7, 40), (14, 40), (21, 40), (28, 40), (35, 40), (40, 40)]
-    np.testing.assert_equal(vars(parts), vars(whole))
+    np.testing.assert_equal(parts, whole)
 
 
 @pytest.mark.parametrize("name", [RAW, "PCA", "LDA"])

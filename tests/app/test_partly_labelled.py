@@ -145,7 +145,7 @@ def test_the_model_says_what_the_winner_says(here, folder):
     comparison = compare(table.X, table.y, methods=methods)
     model = load_model(folder / "m.safetensors")
     rows = 3 * RNG.standard_normal((50, 2))
-    np.testing.assert_array_equal(predict(model, rows).answer["label"], comparison.winner.predict(rows))
+    np.testing.assert_array_equal(predict(model, rows)["label"], comparison.winner.predict(rows))
     assert (model.n_rows, len(model.arrays["rows"])) == (N, KNOWN.sum())
 
 
@@ -157,5 +157,5 @@ def test_sparse_rows(here):
     save_model(model, here / "m.safetensors")
     loaded = load_model(here / "m.safetensors")
     X, _ = read_rows("s.npz", loaded.encoder)
-    np.testing.assert_array_equal(predict(loaded, X).nearest, predict(model, X).nearest)
-    assert KNOWN[predict(loaded, X).nearest].all()
+    np.testing.assert_array_equal(predict(loaded, X)["nearest"], predict(model, X)["nearest"])
+    assert KNOWN[predict(loaded, X)["nearest"]].all()

@@ -230,7 +230,7 @@ def test_the_model_says_what_the_winner_says(here, tmp_path):
     save_model(learned_model(comparison, table), tmp_path / "again.safetensors")
     model = load_model(tmp_path / "again.safetensors")
     rows = RNG.standard_normal((50, table.X.shape[1]))
-    np.testing.assert_allclose(predict(model, rows).answer["value"], comparison.winner.predict(rows), rtol=1e-12)
+    np.testing.assert_allclose(predict(model, rows)["value"], comparison.winner.predict(rows), rtol=1e-12)
     assert model.held_out == {
         "r2": comparison["NCA"].r2.mean(), "std": comparison["NCA"].r2.std(ddof=1),
         "raw_r2": comparison[RAW].r2.mean(), "folds": 10, "p_value": comparison["NCA"].p_value,
@@ -244,7 +244,7 @@ def test_the_order_of_rows_changes_no_prediction(here, tmp_path):
     for name in ("houses.csv", "turned.csv"):
         model = winner("PCA", read_table(name, "price", task="regression"))
         rows, _ = read_rows("new.csv", model.encoder)
-        values.append(predict(model, rows).answer["value"])
+        values.append(predict(model, rows)["value"])
     np.testing.assert_allclose(*values, rtol=1e-9)
 
 
@@ -256,8 +256,8 @@ def test_blocks_of_rows_change_no_prediction(here, monkeypatch):
     monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
     done = []
     parts = predict(model, rows, lambda part, total: done.append(part))
-    np.testing.assert_array_equal(parts.nearest, whole.nearest)
-    np.testing.assert_array_equal(parts.answer["value"], whole.answer["value"])
+    np.testing.assert_array_equal(parts["nearest"], whole["nearest"])
+    np.testing.assert_array_equal(parts["value"], whole["value"])
     assert done[:2] == [7, 14]
     assert embed(model, rows).shape == (N, model.n_components)
 
@@ -271,11 +271,11 @@ def test_every_format_holds_the_same_predictions(here, capsys, suffix):
     if suffix == "npz":
         with np.load("out.npz") as found:
             assert found.files == ["value", "nearest", "distance"]
-            np.testing.assert_array_equal(found["value"], expected.answer["value"])
-            np.testing.assert_array_equal(found["nearest"], expected.nearest)
+            np.testing.assert_array_equal(found["value"], expected["value"])
+            np.testing.assert_array_equal(found["nearest"], expected["nearest"])
         return
     found = pd.read_csv("out.csv") if suffix == "csv" else pd.read_parquet("out.parquet")
-    np.testing.assert_allclose(found["value"], expected.answer["value"], rtol=1e-15)
+    np.testing.assert_allclose(found["value"], expected["value"], rtol=1e-15)
     assert "probability" not in found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -31,7 +30,8 @@ def cluster(address: str | None) -> Iterator[Any]:
     with ExitStack() as stack:
         if not address:
             options = {"processes": True, "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
-            with _children_ignore_interrupts():
+            with ExitStack() as starting:  # a terminal sends Ctrl-C to all processes, and this one ends the others
+                starting.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
                 local = LocalCluster(threads_per_worker=1, **options)
             address = stack.enter_context(local).scheduler_address
         client = stack.enter_context(Client(address))
@@ -39,19 +39,6 @@ def cluster(address: str | None) -> Iterator[Any]:
             yield client
         except KilledWorker as error:
             raise TableError(KILLED) from error
-
-
-@contextmanager
-def _children_ignore_interrupts() -> Iterator[None]:
-    """Let processes that are started meanwhile ignore Ctrl-C, which a terminal sends to all: this one ends them."""
-    if threading.current_thread() is not threading.main_thread():  # signals cannot be set elsewhere
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def for_each_file(client: Any, function: Callable[..., Any], folder: Folder, progress: Progress, *more: Any,

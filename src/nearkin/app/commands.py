@@ -27,11 +27,10 @@ from .output import (
 )
 from .parquet_folder import open_folder
 from .refusals import TableError, note, quoted
-from .sentences import first_line, summarize
+from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_rows
 
-DONE = 0
 INTERRUPTED = 130
 
 
@@ -72,12 +71,19 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
                 load_model(part)  # nothing is kept that could not be read again
             written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
     console.remark(written, quiet=options.quiet, stderr=False)
-    return DONE
+    return 0
 
 
 def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
-    return _apply(options, partial(_predicted, search=options.search))
+
+    def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
+        found = predict_rows(model, X, progress, options.search)
+        for name in () if archive else ("nearest", "distance"):
+            found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T, 1)}
+        return found
+
+    return _apply(options, columns)
 
 
 def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -93,7 +99,7 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     with atomic_write(picture) as part:
         pictures.draw_model(model, part)
     console.remark([f"Picture: {picture}"], quiet=options.quiet, stderr=False)
-    return DONE
+    return 0
 
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
@@ -105,27 +111,12 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     done = labelled if options.command == "predict" else "mapped"
     X, notes = console.while_reading(options, partial(read_rows, options.table, model.encoder))
     console.remark(notes, quiet=options.quiet)
-    with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"):
-        try:
-            columns = compute(model, X, archive, partial(progress, f"rows {done}"))
-        except (ValueError, TypeError) as error:
-            raise TableError(f"{options.table}: {first_line(error)}") from error
-    if output is None:
-        console.print_quietly(lambda: write_columns(columns, None))
-    else:
-        write_columns(columns, output)
+    with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
+        columns = compute(model, X, archive, partial(progress, f"rows {done}"))
+    console.print_quietly(lambda: write_columns(columns, output))
+    if output is not None:
         console.remark([f"{X.shape[0]} rows {done} by {model.method}: {output}"], quiet=options.quiet)
-    return DONE
-
-
-def _predicted(model: Model, X: Any, archive: bool, progress: Any, *, search: str) -> dict[str, Any]:
-    found = predict_rows(model, X, progress, search)
-    if archive:
-        return {**found.answer, "nearest": found.nearest, "distance": found.distance}
-    ranks = range(1, model.n_neighbors + 1)
-    nearest = {f"nearest_{rank}": column for rank, column in zip(ranks, found.nearest.T, strict=True)}
-    distance = {f"distance_{rank}": column for rank, column in zip(ranks, found.distance.T, strict=True)}
-    return {**found.answer, **nearest, **distance}
+    return 0
 
 
 def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
@@ -158,13 +149,11 @@ def _transform_folder(options: argparse.Namespace) -> int:
         atomic_folder(out) as part,
         cluster(options.dask) as client,
         console.Progress("rows", quiet=options.quiet) as progress,
+        one_line(folder.path),
     ):
         console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
-        try:
-            map_folder(model, folder, part, client, partial(progress, "rows mapped"))
-        except (ValueError, TypeError) as error:
-            raise TableError(f"{folder.path}: {first_line(error)}") from error
+        map_folder(model, folder, part, client, partial(progress, "rows mapped"))
     console.remark(
         [f"{folder.n_rows} rows mapped by {model.method}: {out} ({len(folder.files)} files)"], quiet=options.quiet
     )
-    return DONE
+    return 0

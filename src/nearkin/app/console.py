@@ -133,12 +133,8 @@ class Progress(progress.Progress):
     def __init__(self, unit: str, *, quiet: bool = False, lines: bool = True) -> None:
         console = _console(stderr=True)
         super().__init__(
-            progress.TextColumn("{task.description:20}"),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TextColumn(unit),
-            progress.TimeElapsedColumn(),
-            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.description:20}", markup=False),
+            *self.get_default_columns()[1:],
             console=console,
             transient=True,
             disable=quiet or not console.is_terminal,

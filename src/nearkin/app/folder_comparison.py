@@ -88,22 +88,19 @@ class FolderComparison(ExitStack):
 
     def _split(self, progress: NamedProgress) -> None:
         """Cut the rows: the held-out ones are read, the scale is learned from the others."""
-        n, client, self.scaler = self.n_train, self.client, None
+        client, self.scaler = self.client, None
         self.held_out = held_out_rows(self.folder.n_rows, self.options.seed)
         self.blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
         read_rows = partial(features_of, names=self.features)
         read_labels = partial(labels_of, target=self.target, classes=self.classes)
-        progress("held-out rows", 0, len(self.held_out))
         self.queries = client.persist(self._array(read_rows, np.float32, len(self.features), held_out=True).rechunk(-1))
         self.truth = client.compute(self._array(read_labels, np.int32, held_out=True)).result()
-        progress("held-out rows", len(self.held_out), len(self.held_out))
         self.X = self._array(read_rows, np.float32, len(self.features), held_out=False)
         self.y = self._array(read_labels, np.int32, held_out=False)
         if not self.options.no_scaling:
-            progress("scaling", 0, n)
+            progress("scaling", 0, self.n_train)
             self.scaler = DaskStandardScaler().fit(self.X, client=client)
             self.X, self.queries = self.scaler.transform(self.X), client.persist(self.scaler.transform(self.queries))
-            progress("scaling", n, n)
 
     def _array(self, read: Callable[..., Any], dtype: Any, *shape: int, held_out: bool) -> Any:
         parts = []

@@ -150,26 +150,6 @@ class Model:
         return X if self.is_raw else X @ a["components"].T - a["offset"]
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """Labels or numbers with their explanation: the nearest voters.
-
-    Attributes
-    ----------
-    answer : dict of str to ndarray of shape (n,)
-        Of a classification "label" and "probability", its share of the k votes (of equally many votes the first label
-        in sorted order wins); of a regression "value", the mean of the k numbers.
-    nearest : ndarray of shape (n, k)
-        Row numbers of the nearest voters in their table (the first is 0), nearest first.
-    distance : ndarray of shape (n, k)
-        Distances to them, in the learned space.
-    """
-
-    answer: dict[str, np.ndarray]
-    nearest: np.ndarray
-    distance: np.ndarray
-
-
 def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
     """Return the learned coordinates of encoded rows, computed by blocks; O(n p m)."""
     n_rows = X.shape[0]
@@ -180,8 +160,17 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
     return vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
 
 
-def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "exact") -> Prediction:
-    """Return answers and nearest voters of encoded rows; an approximate `search` builds its lists first."""
+def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "exact") -> dict[str, np.ndarray]:
+    """Return answers and nearest voters of n encoded rows; an approximate `search` builds its lists first.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Of a classification "label" and "probability", its share of the k votes (of equally many votes the first label
+        in sorted order wins); of a regression "value", the mean of the k numbers. "nearest", of shape (n, k), are row
+        numbers of the nearest voters in their table (the first is 0), nearest first, and "distance" is how far they
+        are in the learned space.
+    """
     index = searcher(search, model.voters.shape[0]).index(model.voters, model.n_neighbors)
     n_rows, values, classes = X.shape[0], model.arrays["answers"], np.array(model.classes)
     width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
@@ -193,11 +182,9 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
             answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1) / model.n_neighbors}
         else:
             answer = {"value": values[near].mean(axis=1)}
-        found.append({"nearest": model.arrays["rows"][near], "distance": far} | answer)
+        found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})
         progress(block.stop, n_rows)
-    columns = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-    nearest, distance = columns.pop("nearest"), columns.pop("distance")
-    return Prediction(columns, nearest, distance)
+    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
 def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -70,11 +70,6 @@ class SplitComparison:
     interrupted: bool
 
     @property
-    def n_held_out(self) -> int:
-        """Return the number of held-out rows."""
-        return len(self.results[0].score)
-
-    @property
     def raw(self) -> SplitResult:
         """Return the result of the raw features."""
         return next(result for result in self.results if result.name == RAW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,18 +12,23 @@ from ..evaluation import RAW, Comparison
 from ..plotting import COLORS, EmbeddingDisplay, FeatureDisplay, RankingDisplay, SpectrumDisplay
 from .model import Model
 from .one_split import SplitComparison
+from .sentences import leader
 from .tables import Table
+
+
+def _figure(title: str, n_axes: int) -> list[Any]:
+    """Return a figure and its axes, side by side."""
+    figure = Figure(figsize=(4 + 5 * n_axes, 6), layout="constrained")
+    figure.suptitle(f"nearkin {title}", parse_math=False)
+    return [figure, *figure.subplots(1, n_axes, squeeze=False)[0]]
 
 
 def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:
     """Draw the ranking and a 2-D map of held-out rows."""
-    figure = Figure(figsize=(14, 6), layout="constrained")
-    figure.suptitle(f"nearkin compare {table.name}", parse_math=False)
-    learned = [result for result in comparison.results if result.name != RAW]
-    axes = figure.subplots(1, 2 if learned else 1, squeeze=False)[0]
+    shown = leader(comparison)
+    figure, *axes = _figure(f"compare {table.name}", 1 + (shown.name != RAW))
     RankingDisplay.from_comparison(comparison, ax=axes[0])
-    if learned:
-        shown = learned[0] if comparison.best.name == RAW else comparison.best
+    if shown.name != RAW:
         EmbeddingDisplay.from_estimator(
             shown.mapping(2),
             table.X,
@@ -39,9 +45,8 @@ def draw_comparison(comparison: Comparison, table: Table, path: Path) -> None:
 
 def draw_split(comparison: SplitComparison, name: str, path: Path) -> None:
     """Draw accuracies on one split, and beside them the intervals of the differences from the raw features."""
-    figure = Figure(figsize=(10, 5), layout="constrained")
-    figure.suptitle(f"nearkin compare {name} --dask", parse_math=False)
-    ax, results = figure.subplots(), comparison.results[::-1]
+    figure, ax = _figure(f"compare {name} --dask", 1)
+    results = comparison.results[::-1]
     colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
     for position, result in enumerate(results):
         interval, color = 100 * result.margin, colors[result.status]
@@ -52,16 +57,15 @@ def draw_split(comparison: SplitComparison, name: str, path: Path) -> None:
         f"held-out rows right (%), {comparison.n_neighbors}-NN among {comparison.n_train} rows; bars: the difference "
         "from the raw features, 95%"
     )
-    ax.set_title(f"Accuracy on {comparison.n_held_out} held-out rows (dashed: the raw features)")
+    ax.set_title(f"Accuracy on {len(comparison.raw.score)} held-out rows (dashed: the raw features)")
     figure.savefig(path, dpi=110, format="png")
 
 
 def draw_model(model: Model, path: Path) -> None:
     """Draw what the learned map does to the features, and its spectrum."""
-    figure = Figure(figsize=(14, 6), layout="constrained")
-    figure.suptitle(f"nearkin inspect: {model.method}, learned from {model.table}", parse_math=False)
     spectrum = model.arrays.get("spectrum", np.array([]))
-    axes = figure.subplots(1, (not model.graph) + (len(spectrum) > 0), squeeze=False)[0]
+    title = f"inspect: {model.method}, learned from {model.table}"
+    figure, *axes = _figure(title, (not model.graph) + (len(spectrum) > 0))
     if not model.graph:
         FeatureDisplay(model.stretch, model.encoder.feature_names, model.method).plot(ax=axes[0])
     if len(spectrum):

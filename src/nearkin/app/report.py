@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +22,7 @@ import sklearn
 
 from .. import __version__
 from ..evaluation import CLASSIFICATION, RAW, Comparison, MethodResult, confusion, first_repeat, held_out_map
-from .sentences import WORDING, rows_of, summarize, summary, target_facts
+from .sentences import WORDING, leader, rows_of, summarize, summary, target_facts
 from .tables import Table
 
 MAX_POINTS = 1000
@@ -98,7 +98,6 @@ def _settings(comparison: Comparison, table: Table, command: Sequence[str]) -> d
         "validation inside the training rows",
         "test": "corrected resampled t-test, paired by fold; Holm over the methods",
         "seed": str(comparison.random_state),
-        "target": table.target,
         "versions": f"nearkin {__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}",
         "machine": platform.platform(),
@@ -114,28 +113,26 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
         labels, answers = [_text(label) for label in classes.tolist()], np.full(len(table.y), -1)
         answers[table.labelled] = codes
 
-    def scaled(score: Any) -> Any:
-        return np.round(words.factor * np.asarray(score), words.decimals + 2).tolist()
-
     return {
         "score": {"axis": words.axis, "prefix": words.prefix, "unit": words.unit, "decimals": words.decimals},
         "target": _text(table.target),
         "labels": labels,
         "range": [_digits(table.y.min(), 6), _digits(table.y.max(), 6)] if labels is None else None,
         "neighbors": comparison.n_neighbors,
-        "ranking": [{"name": r.name, "status": r.status, "folds": scaled(r.score)} for r in comparison.results],
+        "ranking": [
+            {"name": r.name, "status": r.status, "folds": _digits(words.factor * r.score, 6)}
+            for r in comparison.results
+        ],
         "curves": [
-            {"name": name, "dimension": list(scores), "folds": [scaled(score) for score in scores.values()]}
+            {"name": name, "dimension": list(scores), "folds": _digits(words.factor * np.array([*scores.values()]), 6)}
             for name, scores in curves.items()
         ],
-        "maps": [_map(result, comparison, table, answers, scaled) for result in learned],
+        "maps": [_map(result, comparison, table, answers) for result in learned],
         "confusion": None if labels is None else _confusion(comparison, table, labels),
     }
 
 
-def _map(
-    result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray, scaled: Callable[[float], float]
-) -> dict[str, Any]:
+def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
     """Return a sample of the held-out rows of the first fold, with the answers of their neighbours."""
     words = WORDING[table.task]
     seen = held_out_map(
@@ -153,7 +150,7 @@ def _map(
     Z = seen.embedding[shown]
     return {
         "name": result.name,
-        "score": scaled(seen.score),
+        "score": _digits(words.factor * seen.score, 6),
         "said": f"{words.vote(seen.score)} {words.of_rows} {len(seen.rows)} held-out rows",
         "x": _digits(Z[:, 0]),
         "y": _digits(Z[:, 1]) if Z.shape[1] > 1 else None,
@@ -166,21 +163,18 @@ def _map(
 
 def _confusion(comparison: Comparison, table: Table, labels: list[str]) -> dict[str, Any]:
     """Return the shares of each class's held-out rows by label, before and after; of many classes the most confused."""
-    learned = next((result for result in comparison.results if result.name != RAW), comparison[RAW])
-    after = learned if comparison.best.name == RAW else comparison.best
+    after = leader(comparison)
     before, with_map = (confusion(result, comparison, table.y) for result in (comparison[RAW], after))
     errors = sum(matrix.sum(axis=1) - np.diag(matrix) for matrix in (before, with_map))
     shown = np.sort(np.argsort(-errors, kind="stable")[:MAX_CONFUSION])
-
-    def shares(counts: np.ndarray) -> list[list[float]]:
-        return np.round(100 * counts / counts.sum(axis=1, keepdims=True), 2)[np.ix_(shown, shown)].tolist()
+    shares = [_digits(100.0 * m[shown][:, shown] / m[shown].sum(axis=1, keepdims=True)) for m in (before, with_map)]
 
     return {
         "name": after.name,
         "labels": [labels[number] for number in shown],
         "classes": len(labels),
-        "before": shares(before),
-        "after": shares(with_map),
+        "before": shares[0],
+        "after": shares[1],
     }
 
 

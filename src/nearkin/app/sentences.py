@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, Method, MethodResult, first_repeat
 from .one_split import SplitComparison, SplitResult
+from .refusals import TableError
 from .tables import Table
 
 DIGITS = 3  # of an error in the target's own unit
@@ -98,7 +100,9 @@ def summarize(comparison: Comparison | SplitComparison) -> Summary:
     n_neighbors, seed = comparison.n_neighbors, comparison.random_state
     vote = f"{n_neighbors}-NN on {'standardized' if comparison.scale else 'unscaled'} features"
     if isinstance(comparison, SplitComparison):
-        caption = f"{vote}, {comparison.n_train} training rows, {comparison.n_held_out} held-out rows, seed {seed}: "
+        caption = (
+            f"{vote}, {comparison.n_train} training rows, {len(comparison.raw.score)} held-out rows, seed {seed}: "
+        )
         caption += "± holds in 95% of the draws of held-out rows, for all methods at once"
         remarks = list(comparison.notes)
     else:
@@ -139,7 +143,7 @@ def verdict(comparison: Comparison | SplitComparison) -> str:
     n_neighbors, words, best = comparison.n_neighbors, WORDING[raw.task.name], comparison.best
     if not others:
         return f"{n_neighbors}-NN on the raw features is {words.vote(raw.score.mean())}; nothing to compare."
-    first = others[0] if best.name == RAW else best
+    first = leader(comparison)
     scores = f"{words.prefix}{words.figure(first.score.mean())} against {words.figure(raw.score.mean())}"
     rows = f"{len(first.score)} held-out rows" if isinstance(first, SplitResult) else "held-out rows"
     evidence = f"{scores} {words.of_rows} {rows}, {_difference(first)}{words.points}"
@@ -149,6 +153,11 @@ def verdict(comparison: Comparison | SplitComparison) -> str:
     if best.name == RAW:
         return f"No method is shown to beat raw k-NN here. The best, {first.name}: {evidence}."
     return f"{n_neighbors}-NN is more accurate after {best.name} than on the raw features: {evidence}."
+
+
+def leader(comparison: Any) -> Any:
+    """Return the best result, or, where none is shown to beat the raw features, that which follows them."""
+    return next((result for result in [comparison.best, *comparison.results] if result.name != RAW), comparison.best)
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
@@ -209,3 +218,12 @@ def target_facts(table: Table) -> str:
 def first_line(error: Any) -> str:
     """Return the first line of what an error or a warning says."""
     return str(error).partition("\n")[0]
+
+
+@contextmanager
+def one_line(place: Any) -> Iterator[None]:
+    """Make a TableError, with the name of a table, of an error that its rows caused."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise TableError(f"{place}: {first_line(error)}") from error

@@ -14,9 +14,8 @@ from scipy.sparse import issparse
 from ..evaluation import Comparison, compare, score_by_dimension
 from . import console, pictures
 from .model import Model, learned_model
-from .refusals import TableError
 from .report import write_report
-from .sentences import first_line, rows_of, target_facts
+from .sentences import one_line, rows_of, target_facts
 from .tables import read_table
 
 
@@ -43,7 +42,7 @@ class TableComparison(nullcontext):
     def compare(self, progress: console.Progress) -> Comparison:
         """Run the comparison."""
         options, table = self.options, self.table
-        try:
+        with one_line(table.name):
             return compare(
                 table.X,
                 table.y,
@@ -58,8 +57,6 @@ class TableComparison(nullcontext):
                 random_state=options.seed,
                 progress=progress,
             )
-        except ValueError as error:
-            raise TableError(f"{table.name}: {first_line(error)}") from error
 
     def draw(self, comparison: Comparison, path: Path) -> None:
         """Draw the ranking and a map."""
