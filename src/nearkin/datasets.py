@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.utils import check_random_state
 
+from ._validation import check_choice
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -65,8 +67,7 @@ def load(name: str) -> Dataset:
         torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
         features = ["left_weight", "left_distance", "right_weight", "right_distance"]
         return Dataset(X, np.select([torque > 0, torque < 0], ["L", "R"], "B"), features, name)
-    if name not in _SCIKIT_LEARN:
-        raise ValueError(f"name must be one of {', '.join(BUNDLED)}, got {name!r}.")
+    check_choice(name, "name", BUNDLED)
     bunch = _SCIKIT_LEARN[name]()
     y = bunch.target_names.astype(str)[bunch.target]
     return Dataset(np.asarray(bunch.data, dtype=np.float64), y, list(map(str, bunch.feature_names)), name)

@@ -374,7 +374,7 @@ X_BAD = np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 5.0], [3.0, 1.0]])
         ("continuous", [1.0, 2.0, 3.0], "inconsistent numbers of samples"),
         ("continuous", ["a", "b", "a", "b"], "could not convert"),
         ("continuous", None, "requires y"),
-        ("numbers", [0, 0, 1, 1], "target must be 'classes' or 'continuous', got 'numbers'"),
+        ("numbers", [0, 0, 1, 1], "target must be one of classes, continuous, got 'numbers'"),
     ],
 )
 def test_bad_targets(target, y, message):

@@ -185,7 +185,7 @@ def test_a_graph_that_does_not_fit_is_refused_with_the_remedy(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"criterion": "ratio"}, "criterion must be 'trace_ratio' or 'ratio_trace', got 'ratio'"),
+        ({"criterion": "ratio"}, "criterion must be one of trace_ratio, ratio_trace, got 'ratio'"),
         ({"n_neighbors_within": 0}, "n_neighbors_within must be at least 1, got 0"),
         ({"n_neighbors_between": -2}, "n_neighbors_between must be at least 1, got -2"),
     ],

@@ -225,7 +225,7 @@ class TestWhereChunkletsDoNotVary:
         ("chunklets", [0, 0, -1, -1], "No two rows of one label differ"),
         ("chunklets", [0.5, 0.5, 1.0, -1.0], "continuous"),
         ("chunklets", [0, 0, 1], "inconsistent numbers of samples"),
-        ("chunks", [0, 0, 1, 1], "target must be 'classes' or 'chunklets', got 'chunks'"),
+        ("chunks", [0, 0, 1, 1], "target must be one of classes, chunklets, got 'chunks'"),
     ],
 )
 def test_bad_input(target, y, message):

@@ -74,9 +74,8 @@ def rows_and_init(
     An init that was found on a part of the rows is scaled again for all: among more rows, neighbours are nearer.
     """
     n = X.shape[0]
-    chosen = np.arange(n) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
-    some = X if n <= INIT_ROWS else X[chosen]
-    few = NCARows.of(some, within_span=within_span, pair_weights=pair_weights.subset(chosen), search=search)
+    chosen = slice(None) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
+    few = NCARows.of(X[chosen], within_span=within_span, pair_weights=pair_weights.subset(chosen), search=search)
     problem = NCAProblem(nca, few, m, rng)
     if n <= INIT_ROWS:
         return few, problem.init

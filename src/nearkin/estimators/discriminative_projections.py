@@ -12,6 +12,7 @@ from .._blocks import centre, dense_float64
 from .._labels import has_target, require_two_classes
 from .._memory import require_memory
 from .._validation import (
+    check_choice,
     check_integer,
     check_number,
     validate_affinity,
@@ -165,8 +166,7 @@ class DiscriminativeProjections(LinearEmbedding):
         -------
         self
         """
-        if self.target not in SHARE:
-            raise ValueError(f"target must be 'classes' or 'continuous', got {self.target!r}.")
+        check_choice(self.target, "target", SHARE)
         discrete = self.target == "classes"
         if discrete:
             X, classes, y = validate_partly_labelled_rows(self, X, y)

@@ -15,7 +15,6 @@ from .._labels import check_shared_labels
 from .._validation import check_integer, check_number, validate_labelled_rows
 from ..descent import DescentResult, OnIteration, Status, lbfgs_rounds
 from ..neighbors import nearest_same_class
-from ..objectives.linear_map import embed
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
 from .descent_embedding import COMPARED, DescentEmbedding, UnitRows, n_directions
 from .initialization import directions, evenly_by, unit_distance
@@ -154,8 +153,10 @@ class LMNN(DescentEmbedding):
         m = n_directions(self, X.shape[1])
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
-        init = balanced_init(rows.X, codes, targets, min(m, rows.shape[1]))
-        d_targets = target_squares(embed(init, rows.X), targets)
+        m = min(m, rows.shape[1])
+        V = directions("identity" if m == rows.shape[1] else "pca", rows.X, m)
+        init = V / balanced_scale(rows.embedding(V), codes, targets)
+        d_targets = target_squares(rows.embedding(init), targets)
         unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0  # their cost
         return self.fit_problem(MarginProblem(self, rows, codes, targets, init, unit), X.dtype, task)
 
@@ -241,20 +242,12 @@ class MarginProblem:
         return impostors_within(Z, self.codes, reach + slack, max(ALWAYS, MOST // len(Z)))
 
 
-def balanced_init(X: Any, codes: np.ndarray, targets: np.ndarray, m: int) -> np.ndarray:
-    """Return the identity, or PCA for fewer dimensions, in the scale that has the lowest loss."""
-    V = directions("identity" if m == X.shape[1] else "pca", X, m)
-    Z = embed(V, X)
-    margin = balanced_margin(Z, codes, targets)
-    return V / (unit_distance(Z) if margin is None else margin**0.5)
+def balanced_scale(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> float:
+    """Return the s for which the loss of the map A / s is the lowest; the typical distance where that is the map 0.
 
-
-def balanced_margin(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> float | None:
-    """Return the margin c for which the loss of the map A / sqrt(c) is the lowest; None where that is the map 0.
-
-    A triple with the gap g = d_il - d_ij counts while g < c. The derivative of the loss along the scale is 0 where the
-    gaps of those that count sum up to sum_ij d_ij: there one of them ceases to count, so c is a little more. Some rows,
-    evenly drawn, stand for all.
+    With the margin c = s^2, a triple with the gap g = d_il - d_ij counts while g < c. The derivative of the loss along
+    s is 0 where the gaps of those that count sum up to sum_ij d_ij: there one of them ceases to count, so c is a little
+    more. Some rows, evenly drawn, stand for all.
     """
     some = evenly_by(row_norms(Z, squared=True), max(8, GAPS // targets.size))
     d_targets = target_squares(Z, targets)[some, None, :]
@@ -262,4 +255,4 @@ def balanced_margin(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> fl
     gaps = np.sort(gaps[(codes[some, None] != codes)[:, :, None] & np.isfinite(d_targets)])
     total = d_targets.sum(where=np.isfinite(d_targets), dtype=np.float64)
     enough = (gaps > 0) & (np.cumsum(gaps, dtype=np.float64) >= total)
-    return 1.01 * float(gaps[enough.argmax()]) if enough.any() else None
+    return (1.01 * float(gaps[enough.argmax()])) ** 0.5 if enough.any() else unit_distance(Z)

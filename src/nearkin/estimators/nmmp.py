@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_integer
+from .._validation import check_choice, check_integer
 from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, Status, generalized_eigh, range_basis, trace_ratio
 from ._rows import Rows
@@ -148,8 +148,7 @@ class NMMP(SpectralEmbedding):
         if self.n_neighbors_within is not None:
             check_integer(self.n_neighbors_within, "n_neighbors_within", 1)
         check_integer(self.n_neighbors_between, "n_neighbors_between", 1)
-        if self.criterion not in ("trace_ratio", "ratio_trace"):
-            raise ValueError(f"criterion must be 'trace_ratio' or 'ratio_trace', got {self.criterion!r}.")
+        check_choice(self.criterion, "criterion", ("trace_ratio", "ratio_trace"))
 
 
 def _trace_ratio_in(T: np.ndarray, S_b: np.ndarray, S_w: np.ndarray, m: int) -> SpectralResult:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._labels import encode_labels, encode_partial_labels
+from .._validation import check_choice
 from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult, Status, largest_scatter_first, ratio_trace
 from ._rows import Rows
@@ -118,6 +119,5 @@ class RCA(SpectralEmbedding):
         )
 
     def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        if self.target not in LABELS:
-            raise ValueError(f"target must be 'classes' or 'chunklets', got {self.target!r}.")
+        check_choice(self.target, "target", LABELS)
         return LABELS[self.target](y)

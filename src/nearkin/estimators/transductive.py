@@ -19,15 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, row_blocks
 from .._memory import require_memory
-from .._validation import check_integer, check_positive, validate_affinity, validate_edges, validate_rows
+from .._validation import check_choice, check_integer, check_positive, validate_affinity, validate_edges, validate_rows
 from .._warn import warn_user
 from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
 from ..neighbors import Searcher, nearest
 from ..spectral import SpectralResult, smallest_eigenpairs
 from .base import Embedding
 
-AFFINITIES = ("knn", "full")
-LAPLACIANS = ("normalized", "unnormalized")
 FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20)
 
 
@@ -36,8 +34,7 @@ class TransductiveEmbedding(Embedding):
 
     def _graph_penalty(self, X: Any, affinity: Any, search: Searcher, *, signed: bool) -> GraphPenalty:
         """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be `signed`."""
-        if self.laplacian not in LAPLACIANS:
-            raise ValueError(f"laplacian must be one of {LAPLACIANS}, got {self.laplacian!r}.")
+        check_choice(self.laplacian, "laplacian", ("normalized", "unnormalized"))
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
         if affinity is None:
             graph, W = HeatGraph.of(X, self.affinity, k, self.bandwidth, search)
@@ -109,8 +106,7 @@ class HeatGraph:
     ) -> tuple[HeatGraph, csr_array]:
         """Return the rule and the union graph of the rows X; t is by default the mean d^2 to the k nearest."""
         n, full = X.shape[0], affinity == "full"
-        if affinity not in AFFINITIES:
-            raise ValueError(f"affinity must be one of {AFFINITIES}, got {affinity!r}; a graph of yours goes to fit.")
+        check_choice(affinity, "affinity", ("knn", "full"))  # the user's own graph is a parameter of fit
         if full:
             require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
         G = nearest(X, n - 1) if full else nearest(X, k, search)

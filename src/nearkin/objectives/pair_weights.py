@@ -52,7 +52,7 @@ class SameClass:
             return None
         return np.where(a == b, 0.0, -np.inf).astype(dtype)
 
-    def subset(self, rows: np.ndarray) -> SameClass:
+    def subset(self, rows: Any) -> SameClass:
         """Return the weights between some rows, numbered in their order."""
         return SameClass(self.codes[rows])
 
@@ -89,7 +89,7 @@ class TargetKernel:
         difference *= difference
         return np.negative(difference, out=difference)
 
-    def subset(self, rows: np.ndarray) -> TargetKernel:
+    def subset(self, rows: Any) -> TargetKernel:
         """Return the targets of some rows; the bandwidth stays."""
         return TargetKernel(self.targets[rows], self.bandwidth)
 
