@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add_options(command.add_argument)
         command.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
         defaults[add_options.__name__] = command.get_default
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(arguments, argparse.Namespace(arguments=arguments))
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
@@ -61,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from .refusals import TableError
 
     try:
-        return getattr(commands, options.command)(options, arguments)
+        getattr(commands, options.command)(options)
+        return 0
     except (TableError, ModelFileError, OSError, ImportError) as error:
         return _fail(console.printable(str(error)))
     except MemoryError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,24 +17,15 @@ from . import console, pictures
 from .model import MAX_NEIGHBORS, Model, embed
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
-from .output import (
-    STANDARD_OUTPUT,
-    TABLE_SUFFIXES,
-    atomic_folder,
-    atomic_write,
-    check_writable,
-    write_columns,
-)
+from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, atomic_folder, atomic_write, check_writable, write_columns
 from .parquet_folder import open_folder
 from .refusals import TableError, note, quoted
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_rows
 
-INTERRUPTED = 130
 
-
-def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+def compare(options: argparse.Namespace) -> None:
     """Rank the methods on a table or a folder; write a picture, and on request a report and the winner."""
     source: Any
     if options.dask is None:
@@ -56,13 +47,13 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
             comparison = source.compare(progress)
         console.print_quietly(lambda: console.report(summarize(comparison)))
         if comparison.interrupted:
-            return INTERRUPTED
+            raise KeyboardInterrupt
         with atomic_write(picture) as part:
             source.draw(comparison, part)
         written = [f"Picture: {picture}"]
         if report:
             with console.Progress(source.unit, quiet=options.quiet) as progress, atomic_write(report) as part:
-                source.write_report(comparison, part, arguments, progress)
+                source.write_report(comparison, part, progress)
             written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
         if save:
             model, learned = source.model(comparison)
@@ -71,10 +62,9 @@ def compare(options: argparse.Namespace, arguments: Sequence[str]) -> int:
                 load_model(part)  # nothing is kept that could not be read again
             written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
     console.remark(written, quiet=options.quiet, stderr=False)
-    return 0
 
 
-def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+def predict(options: argparse.Namespace) -> None:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
@@ -83,15 +73,18 @@ def predict(options: argparse.Namespace, arguments: Sequence[str]) -> int:
             found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T, 1)}
         return found
 
-    return _apply(options, columns)
+    _apply(options, columns)
 
 
-def transform(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+def transform(options: argparse.Namespace) -> None:
     """Map new rows into the learned space."""
-    return _apply(options, _transformed) if options.dask is None else _transform_folder(options)
+    if options.dask is None:
+        _apply(options, _transformed)
+    else:
+        _transform_folder(options)
 
 
-def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+def inspect(options: argparse.Namespace) -> None:
     """Show what a model does to the features."""
     model = load_model(Path(options.model))
     picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
@@ -99,10 +92,9 @@ def inspect(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     with atomic_write(picture) as part:
         pictures.draw_model(model, part)
     console.remark([f"Picture: {picture}"], quiet=options.quiet, stderr=False)
-    return 0
 
 
-def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
+def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> None:
     """Read rows, compute columns from them and write these."""
     output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
     archive = output is not None and output.suffix.lower() == ".npz"
@@ -116,7 +108,6 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     console.print_quietly(lambda: write_columns(columns, output))
     if output is not None:
         console.remark([f"{X.shape[0]} rows {done} by {model.method}: {output}"], quiet=options.quiet)
-    return 0
 
 
 def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
@@ -128,7 +119,7 @@ def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str
     return {"X": Z, "feature_names": np.array(model.names)} if archive else dict(zip(model.names, Z.T, strict=True))
 
 
-def _transform_folder(options: argparse.Namespace) -> int:
+def _transform_folder(options: argparse.Namespace) -> None:
     """Write a file of coordinates for every file of a folder, into a folder that appears when all are written."""
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
@@ -156,4 +147,3 @@ def _transform_folder(options: argparse.Namespace) -> int:
     console.remark(
         [f"{folder.n_rows} rows mapped by {model.method}: {out} ({len(folder.files)} files)"], quiet=options.quiet
     )
-    return 0

@@ -28,7 +28,7 @@ from . import pictures
 from .cluster import KILLED, cluster, for_each_file
 from .encoder import ColumnEncoder
 from .model import Model, new_model, with_voters
-from .one_split import SplitComparison, SplitResult, held_out_rows, n_held_out, ranked
+from .one_split import SplitComparison, SplitResult, held_out_rows, ranked
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .refusals import TableError, find_name
 from .sentences import first_line
@@ -70,7 +70,8 @@ class FolderComparison(ExitStack):
             )
         if options.neighbors > MIN_ROWS // 2:
             raise TableError(f"--neighbors is {options.neighbors}, with --dask at most {MIN_ROWS // 2}: lower it.")
-        self.n_train = n_rows - n_held_out(n_rows)
+        self.held_out = held_out_rows(n_rows, options.seed)
+        self.n_train = n_rows - len(self.held_out)
         searcher(choose_search(self.n_train), self.n_train)  # needs faiss, from 100,000 rows on
 
     def __enter__(self) -> FolderComparison:
@@ -89,7 +90,6 @@ class FolderComparison(ExitStack):
     def _split(self, progress: NamedProgress) -> None:
         """Cut the rows: the held-out ones are read, the scale is learned from the others."""
         client, self.scaler = self.client, None
-        self.held_out = held_out_rows(self.folder.n_rows, self.options.seed)
         self.blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
         read_rows = partial(features_of, names=self.features)
         read_labels = partial(labels_of, target=self.target, classes=self.classes)
@@ -132,7 +132,7 @@ class FolderComparison(ExitStack):
                 break
         if not finished:
             raise KeyboardInterrupt if interrupted else TableError(notes[0])
-        scale = self.scaler is not None
+        scale = not self.options.no_scaling
         return SplitComparison(
             ranked(finished), tuple(notes), self.options.neighbors, self.n_train, scale, self.options.seed, interrupted
         )

@@ -100,11 +100,6 @@ def ranked(finished: Sequence[SplitResult]) -> tuple[SplitResult, ...]:
     return tuple(sorted(results, key=lambda result: -result.score.mean()))
 
 
-def n_held_out(n: int) -> int:
-    """Return how many of n rows are held out: a fifth, at most 20,000."""
-    return min(MOST_HELD_OUT, n // 5)
-
-
 def held_out_rows(n: int, seed: int) -> np.ndarray:
-    """Return the row numbers to hold out, ascending; all sets of so many are equally likely."""
-    return np.sort(np.random.default_rng(seed).choice(n, n_held_out(n), replace=False))
+    """Return the row numbers of a fifth, at most 20,000, ascending; all sets of so many are equally likely."""
+    return np.sort(np.random.default_rng(seed).choice(n, min(MOST_HELD_OUT, n // 5), replace=False))

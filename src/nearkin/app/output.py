@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from .refusals import TableError
 
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
-ATTEMPTS = 20
 
 
 def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
@@ -50,11 +48,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     try:
         yield part
     except BaseException:
-        for _ in range(ATTEMPTS):  # tasks of a cluster may still write into it
-            shutil.rmtree(part, ignore_errors=True)
-            if not part.exists():
-                break
-            time.sleep(0.1)
+        shutil.rmtree(part, ignore_errors=True)
         raise
     with _refused(f"{path}: what was written cannot be moved there", f"it is complete in {part}, rename it"):
         part.rename(path)

@@ -144,9 +144,8 @@ def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np
         task=table.task,
         unlabelled=result.unlabelled[0],
     )
-    shown = np.arange(len(seen.rows))
-    if len(shown) > MAX_POINTS:
-        shown = np.sort(np.random.default_rng(comparison.random_state).choice(len(shown), MAX_POINTS, replace=False))
+    order = np.random.default_rng(comparison.random_state).permutation(len(seen.rows))
+    shown = np.sort(order[:MAX_POINTS])
     Z = seen.embedding[shown]
     return {
         "name": result.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -62,12 +61,10 @@ class TableComparison(nullcontext):
         """Draw the ranking and a map."""
         pictures.draw_comparison(comparison, self.table, path)
 
-    def write_report(
-        self, comparison: Comparison, path: Path, arguments: Sequence[str], progress: console.Progress
-    ) -> None:
+    def write_report(self, comparison: Comparison, path: Path, progress: console.Progress) -> None:
         """Write the interactive page."""
         curves = score_by_dimension(comparison, self.table.X, self.table.y, progress=progress)
-        write_report(path, comparison, curves, self.table, command=["nearkin", *arguments])
+        write_report(path, comparison, curves, self.table, command=["nearkin", *self.options.arguments])
 
     def model(self, comparison: Comparison) -> tuple[Model, str]:
         """Return the winner, and what it was learned from."""
