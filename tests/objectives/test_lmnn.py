@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from nearkin import _parallel
-from nearkin.estimators.lmnn import target_neighbors
+from nearkin.estimators._candidates import target_neighbors
 from nearkin.graphs import laplacian
 from nearkin.objectives import lmnn, stochastic
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares

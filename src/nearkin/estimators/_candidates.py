@@ -1,14 +1,26 @@
-"""Which rows are candidates for NCA's neighbours where not all are: the nearest in an embedding, and some far ones."""
+"""Which rows are candidates for neighbours: targets of the same class, the nearest in an embedding, and some far ones."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from ..neighbors import Searcher, nearest, nearest_same_class
+from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
 from ..objectives.candidates import with_same_class
 
 N_NEAR, N_FAR = 50, 500
+
+
+def target_neighbors(Z: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> np.ndarray:
+    """Return the k nearest rows of the same class of every row, shape (n, k or fewer); its own number for none."""
+    graph = nearest_same_class(Z, codes, k, search)
+    lengths = np.diff(graph.indptr)
+    width = max(1, lengths.max())
+    targets = np.repeat(np.arange(len(codes), dtype=graph.indices.dtype)[:, None], width, axis=1)
+    targets[np.arange(width) < lengths[:, None]] = graph.indices
+    return targets
 
 
 def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher) -> np.ndarray:
@@ -20,11 +32,7 @@ def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher)
     near = nearest(Z, k, search).indices.reshape(len(Z), k)
     if codes is None:
         return near
-    own = np.arange(len(Z), dtype=near.dtype)
-    graph = nearest_same_class(Z, codes, 1, search)
-    same = own.copy()
-    same[np.diff(graph.indptr) > 0] = graph.indices
-    return with_same_class(near, same, own)
+    return with_same_class(near, target_neighbors(Z, codes, 1, search)[:, 0], np.arange(len(Z), dtype=near.dtype))
 
 
 def near_rows_of(anchors: np.ndarray, Z: np.ndarray, k: int, codes: np.ndarray | None) -> np.ndarray:

@@ -14,8 +14,8 @@ from .._callbacks import FitTask, with_callbacks
 from .._labels import check_shared_labels
 from .._validation import check_integer, check_number, validate_labelled_rows
 from ..descent import DescentResult, OnIteration, Status, lbfgs_rounds
-from ..neighbors import nearest_same_class
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
+from ._candidates import target_neighbors
 from .descent_embedding import COMPARED, DescentEmbedding, UnitRows, n_directions
 from .initialization import directions, evenly_by, unit_distance
 
@@ -159,15 +159,6 @@ class LMNN(DescentEmbedding):
         d_targets = target_squares(rows.embedding(init), targets)
         unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0  # their cost
         return self.fit_problem(MarginProblem(self, rows, codes, targets, init, unit), X.dtype, task)
-
-
-def target_neighbors(Z: Any, codes: np.ndarray, k: int) -> np.ndarray:
-    """Return the k nearest rows of the same class of every row, shape (n, k or fewer); its own number for none."""
-    graph = nearest_same_class(Z, codes, k)
-    lengths = np.diff(graph.indptr)
-    targets = np.repeat(np.arange(len(codes), dtype=graph.indices.dtype)[:, None], lengths.max(), axis=1)
-    targets[np.arange(lengths.max()) < lengths[:, None]] = graph.indices
-    return targets
 
 
 @dataclass(frozen=True)
