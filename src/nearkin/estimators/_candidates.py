@@ -1,4 +1,4 @@
-"""Which rows are candidates for neighbours: targets of the same class, the nearest in an embedding, and some far ones."""
+"""Rows that are candidates for neighbours: targets of the same class, the nearest in an embedding, some far ones."""
 
 from __future__ import annotations
 
