@@ -8,21 +8,16 @@
 Nothing is regularized silently.
 """
 
-from .criteria import (
-    generalized_eigh,
-    largest_scatter_first,
-    range_basis,
-    ratio_trace,
-    trace_difference,
-    trace_ratio,
-    unit_within_scatter,
-)
-from .lanczos import ZERO, choose_solver
-from .result import SpectralResult, Status
-from .smallest import smallest_eigenpairs, smallest_of_dense
-
-__all__ = [
-    "ZERO", "SpectralResult", "Status", "choose_solver", "generalized_eigh", "largest_scatter_first", "range_basis",
-    "ratio_trace", "smallest_eigenpairs", "smallest_of_dense", "trace_difference", "trace_ratio",
-    "unit_within_scatter",
-]  # fmt: skip
+from .criteria import generalized_eigh as generalized_eigh
+from .criteria import largest_scatter_first as largest_scatter_first
+from .criteria import range_basis as range_basis
+from .criteria import ratio_trace as ratio_trace
+from .criteria import trace_difference as trace_difference
+from .criteria import trace_ratio as trace_ratio
+from .criteria import unit_within_scatter as unit_within_scatter
+from .lanczos import ZERO as ZERO
+from .lanczos import choose_solver as choose_solver
+from .result import SpectralResult as SpectralResult
+from .result import Status as Status
+from .smallest import smallest_eigenpairs as smallest_eigenpairs
+from .smallest import smallest_of_dense as smallest_of_dense
