@@ -9,6 +9,7 @@ import pytest
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
+collect_ignore = ["src/nearkin/estimators/neural_nca.py"]  # needs torch: test_neural_nca.py runs its example
 FAST = 2.0  # seconds of processor time: a busy machine does not fail a test
 
 

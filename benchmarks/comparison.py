@@ -150,7 +150,7 @@ RULES: dict[str, Callable[[int, int], float]] = {
 RULED: dict[str, Any] = {
     "NMMP": NMMP(),
     "NMMP ratio trace": NMMP(criterion="ratio_trace"),
-    "LPP": LPP(),
+    "LPP": LPP(variance=1),
     "LDE": LDE(),
     "MFA": MFA(),
     "LFDA": LFDA(),

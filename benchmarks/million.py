@@ -1,6 +1,7 @@
 """A million rows on one machine: time, memory and what the map is worth, and what approximate search finds.
 
     python benchmarks/million.py fit DNE NMMP LPP NCA --rows 10000 100000 1000000
+    python benchmarks/million.py fit PairNCA --rows 10000 100000
     python benchmarks/million.py search --rows 100000 1000000
     NEARKIN_DATA=folder python benchmarks/million.py search --rows 0
     NEARKIN_DATA=folder python benchmarks/million.py mnist DNE NMMP NCA --search exact approximate
@@ -28,7 +29,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
-from nearkin import DNE, LPP, NCA, NMMP, ApproximateSearch
+from nearkin import DNE, LPP, NCA, NMMP, ApproximateSearch, PairNCA
 from nearkin.neighbors import nearest, nearest_other_class, nearest_same_class, searcher
 
 FEATURES, CLASSES, MODES, INFORMATIVE, IDLE, NOISE = 384, 100, 5, 8, 12, 0.1
@@ -41,6 +42,7 @@ MODELS: dict[str, Any] = {
     "NMMP": lambda m, search: NMMP(m, n_neighbors_within=10, search=search),
     "LPP": lambda m, search: LPP(m, search=search),
     "NCA": lambda m, search: NCA(m, solver="sgd", search=search, random_state=0),
+    "PairNCA": lambda m, search: PairNCA(m, solver="sgd", search=search, random_state=0),
     "NCA by L-BFGS": lambda m, search: NCA(m, search=search),
 }
 QUESTIONS = {
@@ -69,6 +71,12 @@ def mnist() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     with np.load(Path(os.environ.get("NEARKIN_DATA", "")) / "mnist.npz") as data:
         X, y, test = data["X"].astype(np.float32), data["y"], data["split"] == 1
     return X[~test], y[~test], X[test], y[test]
+
+
+def same_class_pairs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the pairs of every row with its three nearest of the same class: all that PairNCA learns of labels."""
+    graph = nearest_same_class(X, y, 3)
+    return np.column_stack([np.repeat(np.arange(len(y)), np.diff(graph.indptr)), graph.indices])
 
 
 class Peak:
@@ -102,9 +110,10 @@ def fit_one(name: str, n: int, search: str, m: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if name != "raw":
         model = MODELS[name](m, search)
+        given = {"pairs": same_class_pairs(X, y)} if name == "PairNCA" else {}
         with Peak() as peak:
             start = time.perf_counter()
-            model.fit(X, y)
+            model.fit(X, y, **given)
             result = {"seconds": time.perf_counter() - start, "memory": peak.above}
         X, test = (model.transform(Z) for Z in (X, test))
     vote = KNeighborsClassifier(3, algorithm="brute").fit(X, y)

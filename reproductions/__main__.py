@@ -56,9 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             quick=options.quick,
             progress=_ignore if options.quiet or not sys.stderr.isatty() else _overwrite_line,
         )
-        section = _section(EXPERIMENTS[name], run)
-        if document and section:  # after each: what is interrupted loses one
-            document.write_text(renewed(document, {name: section}), encoding="utf-8")
+        section, skipped = _section(EXPERIMENTS[name], run)
+        if document:  # after each: what is interrupted loses one
+            document.write_text(renewed(document, {name: section}, keep_older=skipped), encoding="utf-8")
     return 0
 
 
@@ -119,8 +119,8 @@ def _markdown(text: str) -> Path:
     return path
 
 
-def _section(experiment: Experiment, run: Run) -> str | None:
-    """Run an experiment, print its section as it grows, and return it; None without its data: the old one stays."""
+def _section(experiment: Experiment, run: Run) -> tuple[str, bool]:
+    """Run an experiment, print its section as it grows, and return it, and whether all of it was skipped."""
     command = f"python -m reproductions {experiment.name}"
     command += f" --splits {run.n_splits}" * bool(run.n_splits) + " --quick" * run.quick
     start = time.perf_counter()
@@ -135,12 +135,11 @@ def _section(experiment: Experiment, run: Run) -> str | None:
                 _show(piece)
                 pieces.append(piece)
         except MissingDataError as missing:
-            _show(f"{SKIPPED}: {missing}.")
-    if all(piece.startswith(SKIPPED) for piece in pieces):
-        return None
+            pieces.append(f"{SKIPPED}: {missing}.")
+            _show(pieces[-1])
     end = f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn {sklearn.__version__}."
     _show(end)
-    return "\n\n".join([top, *pieces, end])
+    return "\n\n".join([top, *pieces, end]), all(piece.startswith(SKIPPED) for piece in pieces)
 
 
 def _show(markdown: str) -> None:

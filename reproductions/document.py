@@ -13,9 +13,9 @@ HEAD = """\
 # Reproductions of the papers
 
 Every table and figure of the five papers for which data are available: our figures, with those of the paper in
-brackets. `python -m reproductions` writes this page, section by section. z is the difference in standard deviations of
-the paper's splits. Accuracies are percentages, ± is the standard deviation over random splits. Times were measured on
-two cores with other programs running.
+brackets; what is skipped is listed, with the reason. `python -m reproductions` writes this page, section by section. z
+is the difference in standard deviations of the paper's splits. Accuracies are percentages, ± is the standard deviation
+over random splits. Times were measured on two cores with other programs running.
 """
 
 
@@ -25,10 +25,10 @@ def heading(experiment: Experiment, command: str) -> str:
     return f"## {experiment.title}\n\n    {command}\n\nProtocol, where the paper does not specify it:\n\n{settings}"
 
 
-def renewed(path: Path, sections: Mapping[str, str]) -> str:
-    """Return the document with these sections in the place of older ones, in the order of the papers."""
-    known = _sections(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known |= sections
+def renewed(path: Path, sections: Mapping[str, str], *, keep_older: bool = False) -> str:
+    """Return the document with these sections in the place of older ones, or of none, in the order of the papers."""
+    older = _sections(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known = {**sections, **older} if keep_older else {**older, **sections}
     parts = [f"<!-- {name} -->\n\n{known[name]}" for name in EXPERIMENTS if name in known]
     return "\n\n".join([HEAD.strip(), *parts]) + "\n"
 

@@ -80,8 +80,8 @@ def _fitted(problem: Problem, split: Split) -> tuple[list[float], list[float]]:
     models: dict[str, Any] = {
         "lda": UnitLDA(),
         "lmnn": LMNN(),
-        "nmmp": NMMP(problem.m),
-        "ratio": NMMP(problem.m, criterion="ratio_trace"),
+        "nmmp": NMMP(problem.m, shrinkage=None),
+        "ratio": NMMP(problem.m, criterion="ratio_trace", shrinkage=None),
     }
     accuracy, seconds = {"baseline": split.accuracy(3)}, {}
     for name, model in models.items():
@@ -152,7 +152,7 @@ def sensitivity(run: Run) -> Iterator[str]:
 
 def _mean_score(problem: Problem, splits: list[Split], k_w: int | None, k_b: int) -> tuple[float, int]:
     """Return the mean accuracy, and the fewest directions that a split left."""
-    model = NMMP(problem.m, n_neighbors_within=k_w, n_neighbors_between=k_b)
+    model = NMMP(problem.m, n_neighbors_within=k_w, n_neighbors_between=k_b, shrinkage=None)
     results = [(s.score(model.fit(s.train, s.y_train).transform, 3), model.n_components_) for s in splits]
     accuracies, dimensions = zip(*results, strict=True)
     return float(np.mean(accuracies)), min(dimensions)
@@ -163,7 +163,7 @@ def figure_2(run: Run) -> Iterator[str]:
     X, y = make_concentric_classes(900, random_state=0)
     new, new_y = make_concentric_classes(random_state=1)
     split = Split(X, y, new, new_y)
-    models = {"PCA": PCA(2), "LDA": LinearDiscriminantAnalysis(n_components=2), "NMMP": NMMP(2)}
+    models = {"PCA": PCA(2), "LDA": LinearDiscriminantAnalysis(n_components=2), "NMMP": NMMP(2, shrinkage=None)}
     maps: dict[str, Map] = {"the first two features": lambda Z: Z[:, :2]}
     maps |= {name: model.fit(X, y).transform for name, model in models.items()}
     titles = {

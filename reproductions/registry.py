@@ -2,14 +2,16 @@
 
 from types import ModuleType
 
-from . import discriminative_projections, dne, nca, nmmp, tdl, tdl_mnist
+from . import discriminative_projections, dne, dp_table, nca, neural_nca, nmmp, tdl, tdl_mnist
 from .experiment import Experiment
 
 PAPERS: tuple[ModuleType, ...] = (
     nmmp,
     dne,
     nca,
+    neural_nca,
     discriminative_projections,
+    dp_table,
     tdl,
     tdl_mnist,
 )

@@ -46,7 +46,7 @@ def _of_moons(X: np.ndarray, few: np.ndarray, m: int) -> dict[str, np.ndarray]:
     graph: dict[str, Any] = {"affinity": "full", "bandwidth": 0.25, "laplacian": "normalized"}
     return {
         "Laplacian Eigenmaps": LaplacianEigenmaps(m, **graph).fit(X).embedding_,
-        "TDL": TDL(m, reg=16.0, n_cost_neighbors=3, **graph).fit(X, few).embedding_,
+        "TDL": TDL(m, reg=16.0, reg_unit=1.0, n_cost_neighbors=3, **graph).fit(X, few).embedding_,
     }
 
 
@@ -179,7 +179,7 @@ def _scores(
     for _, rng in run.repeat(problem.name, n_splits):
         few = some_labels(y, 0.1, rng)
         for laplacian, suffix in zip(LAPLACIANS, ("", NORMALIZED), strict=True):
-            tdl = TDL(problem.m, reg=1024.0, laplacian=laplacian).fit(X, few, affinity=W)
+            tdl = TDL(problem.m, reg=1024.0, reg_unit=1.0, laplacian=laplacian).fit(X, few, affinity=W)
             scores[f"TDL{suffix}"].append(accuracy(tdl.embedding_, y, few, 1))
             scores[f"Laplacian Eigenmaps{suffix}"].append(accuracy(eigenmaps[laplacian], y, few, 1))
         scores["SVM"].append(support_vectors(X, y, few))

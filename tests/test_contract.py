@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin
-from nearkin import DNE, LDE, LMNN, LPP, NCA, NMMP, RCA, DiscriminativeProjections, PairNCA
+from nearkin import DNE, LDE, LMNN, LPP, MLKR, NCA, NMMP, RCA, SDA, DiscriminativeProjections, PairNCA
 from nearkin.estimators.base import LinearEmbedding, SpectralEmbedding
 from nearkin.evaluation import Method, compare
 from nearkin.spectral import generalized_eigh, unit_within_scatter
@@ -31,13 +31,26 @@ ESTIMATORS = [
     for _, estimator in inspect.getmembers(nearkin, inspect.isclass)
     if issubclass(estimator, BaseEstimator) and hasattr(estimator, "fit")
 ]
-FEW = {LMNN: {"max_iter": 3}, NCA: {"max_iter": 3}, PairNCA: {"max_iter": 3}}  # invariances hold at every step
-CHEAP = [estimator(**FEW.get(estimator, {})) for estimator in ESTIMATORS]
-PARTLY_LABELLED = (nearkin.DiscriminativeProjectionsClassifier, nearkin.TDLClassifier)
+FEW = {
+    LMNN: {"max_iter": 3},
+    MLKR: {"max_iter": 3},
+    NCA: {"max_iter": 3},
+    PairNCA: {"max_iter": 3},
+    nearkin.LapRLSRegressor: {"kernel": None},
+    nearkin.TDL: {"reg": 1.0},
+    nearkin.TDLClassifier: {"tdl": nearkin.TDL(5, reg=1.0)},
+}  # of descents invariances hold at every step; the classifier takes a kernel; reg="auto" takes 17 fits
+NEEDS_TORCH = {nearkin.NeuralNCA}  # its own tests run these checks
+CHEAP = [estimator(**FEW.get(estimator, {})) for estimator in ESTIMATORS if estimator not in NEEDS_TORCH]
+PARTLY_LABELLED = (nearkin.DiscriminativeProjectionsClassifier, nearkin.LapRLSClassifier, nearkin.TDLClassifier)
 
 
 @parametrize_with_checks(
-    [*CHEAP, DiscriminativeProjections(target="continuous"), NCA(solver="sgd", max_iter=2)],
+    [
+        *CHEAP,
+        DiscriminativeProjections(target="continuous"),
+        NCA(solver="sgd", max_iter=2),
+    ],
     expected_failed_checks=lambda estimator: (
         {"check_classifiers_classes": "trains on labels -1 and 1, and -1 is no label here"}
         if isinstance(estimator, PARTLY_LABELLED)
@@ -52,8 +65,9 @@ LINEAR = [
     *(
         estimator
         for estimator in CHEAP
-        if isinstance(estimator, LinearEmbedding) and not isinstance(estimator, (NCA, PairNCA))
+        if isinstance(estimator, LinearEmbedding) and not isinstance(estimator, (MLKR, NCA, PairNCA))
     ),
+    MLKR(3, max_iter=3),
     NCA(3, max_iter=3),
     PairNCA(3, max_iter=3),
     NCA(3, objective="log_likelihood", alpha=1.0, max_iter=3),
@@ -62,6 +76,8 @@ LINEAR = [
 ]
 SKIPPED = {
     (DiscriminativeProjections, "missing_labels"): "rows without a label are welcome",
+    (SDA, "missing_labels"): "rows without a label are welcome",
+    **dict.fromkeys([(MLKR, name) for name in ("class_names", "missing_labels", "bad_labels")], "learns from numbers"),
     (PairNCA, "row_order"): "consecutive rows are pairs",
 }
 
@@ -150,7 +166,10 @@ def test_equal_distances_stay_equal_when_rotated(estimator):
     np.testing.assert_allclose(Q @ rotated @ Q.T, M, atol=1e-8 * np.abs(M).max())
 
 
-@pytest.mark.parametrize("estimator", [model for model in LINEAR if get_tags(model).target_tags.required], ids=repr)
+LABELLED = [model for model in LINEAR if get_tags(model).target_tags.required and not isinstance(model, MLKR)]
+
+
+@pytest.mark.parametrize("estimator", LABELLED, ids=repr)
 def test_two_rows(estimator):
     model = clone(estimator).set_params(n_components=1)
     if isinstance(model, (LMNN, NCA, RCA)):  # they learn from pairs of one class
@@ -200,3 +219,11 @@ def test_warnings_point_at_the_line_of_the_user(fit):
     with pytest.warns(UserWarning, match="directions exist|No direction separates") as caught:
         fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("unit", [1e20, 1e-20])
+def test_single_precision_whose_squares_are_lost_is_refused(unit):
+    X = (unit * np.random.default_rng(0).normal(size=(20, 3))).astype(np.float32)
+    with pytest.raises(ValueError, match="whose square is lost: scale the features first"):
+        LDE().fit(X, np.arange(20) % 2)
+    LDE().fit(X.astype(np.float64), np.arange(20) % 2)

@@ -119,7 +119,7 @@ def test_kernel_fisher():
 
 def test_kernel_lfda():
     (X, y), (T, _) = circles(), circles(20, seed=1)
-    pipeline = make_pipeline(KernelPCA(**QUADRATIC), LFDA(n_neighbors=4)).fit(X, y)
+    pipeline = make_pipeline(KernelPCA(**QUADRATIC), LFDA(n_neighbors=4, shrinkage=None)).fit(X, y)
     problem = KernelProblem(X, QUADRATIC)
     K, (W_w, W_b) = problem.K, fisher_weights(problem.D2, y, 4)
     values, alpha = problem.solve(K @ laplacian(W_b) @ K, K @ laplacian(W_w) @ K)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ._labels import encode_labels, encode_partial_labels, has_target
 
@@ -78,11 +78,13 @@ def validate_partly_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, 
     return X, classes, np.full(X.shape[0], -1) if codes is None else codes
 
 
-def validate_target_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the real-valued target of every row as float64."""
-    X, y = _validate(estimator, X, y, reset=reset, y_numeric=True)
+def validate_target_rows(
+    estimator: Any, X: Any, y: Any, *, reset: bool = True, multi_output: bool = False
+) -> tuple[Any, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as float64."""
+    X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)
-    if y.min() == y.max():
+    if (y == y[0]).all():
         raise ValueError(f"y does not vary (all {y[0]!s}): at least two different targets are needed.")
     return X, y
 
@@ -116,6 +118,58 @@ def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
     return pairs
 
 
+def validate_labelled_pairs(estimator: Any, pairs: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of rows for fitting, (n_pairs, 2, p), and whether each is similar: y is 1, not -1."""
+    pairs = validate_pairs(pairs)
+    _validate(estimator, pairs.reshape(-1, pairs.shape[2]), reset=True)
+    y = column_or_1d(y)
+    if y.shape != pairs.shape[:1] or not np.isin(y, (-1, 1)).all():
+        raise ValueError(
+            f"y must be 1 (similar) or -1 (dissimilar) for each of {len(pairs)} pairs; got {len(y)} values, among them "
+            f"{', '.join(map(str, np.unique(y)[:3]))}."
+        )
+    if not (y == 1).any():
+        raise ValueError("y marks no pair as similar (1): there is nothing to learn from.")
+    return pairs, y == 1
+
+
+def check_pairs(pairs: Any, n: int) -> np.ndarray:
+    """Return pairs (n_pairs, 2) of the numbers of n rows; None pairs each row with the next one."""
+    if pairs is None:
+        return np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    pairs = np.asarray(pairs)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
+        remedy = "; rows themselves go to fit_pairs" if pairs.ndim == 3 else ""
+        raise ValueError(f"pairs must be integers of shape (n_pairs, 2), got {pairs.dtype} of {pairs.shape}{remedy}.")
+    if pairs.min() < 0 or pairs.max() >= n:
+        raise ValueError(f"pairs must hold numbers of rows, 0 to {n - 1}, got {pairs.min()} to {pairs.max()}.")
+    same = pairs[:, 0] == pairs[:, 1]
+    if same.any():
+        raise ValueError(
+            f"pairs must be of two different rows, pair {same.argmax()} has row {pairs[same][0, 0]} twice."
+        )
+    return pairs
+
+
+def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
+    """Return the weights of pairs, (n_pairs,); None gives each the weight 1."""
+    if weights is None:
+        return np.ones(n_pairs)
+    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
+    if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
+        raise ValueError(
+            f"weights must be {n_pairs} numbers of at least 0, not all 0; got shape {weights.shape} with the minimum "
+            f"{weights.min():g}."
+        )
+    return weights
+
+
+def distinct_rows(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of some pairs, equal ones once, and the numbers of the two rows of each pair."""
+    X, numbers = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0, return_inverse=True)
+    return X, numbers.reshape(-1, 2)
+
+
 def as_rows(X: Any) -> Any:
     """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
     refuse_foreign(X)
@@ -141,13 +195,9 @@ def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: 
     W = canonical(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
     if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
-        raise ValueError(
-            f"{name} must be symmetric: take nearkin.graphs.union({name}), or the mean with its transpose."
-        )
+        raise ValueError(f"{name} must be symmetric: take nearkin.graphs.union({name}), for example.")
     if not signed and W.min() < 0:
-        raise ValueError(
-            f"{name} must not be negative (smallest weight: {W.min():.3g}): weights say how alike rows are."
-        )
+        raise ValueError(f"{name} must not be negative (smallest weight: {W.min():.3g}).")
     return W
 
 
@@ -187,7 +237,8 @@ def check_spread(X: Any) -> None:
         spread = float((X.max(axis=0) - X.min(axis=0)).max())
     if spread == 0:
         raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
-    if not 1e-100 < spread < 1e100:
+    most = 1e18 if X.dtype == np.float32 else 1e100
+    if not 1 / most < spread < most:
         raise ValueError(
             f"X varies by up to {spread:.1e} in a feature, whose square is lost: scale the features first."
         )

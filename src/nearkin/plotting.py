@@ -24,11 +24,12 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#00
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are outlined to be seen.
 SEQUENTIAL = "cividis"
-# Of a ranking by a task: the factor of a score, the title, and the label of the axis.
+# How the score of a task is drawn: its factor, the title, and the label of the axis.
 SCORES = {
     CLASSIFICATION.name: (100, "Accuracy", "held-out rows right (%)"),
     REGRESSION.name: (1, "R²", "R² on held-out rows"),
 }
+STATUS_COLORS = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
 MAX_LEGEND = 24
 MAX_BARS = 30
 
@@ -171,20 +172,11 @@ class EmbeddingDisplay(_Display):
         classes = np.unique(self.labels)
         for number, label in enumerate(classes):
             Z = self.embedding[self.labels == label]
-            jitter = number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
-            ax.scatter(
-                Z[:, 0],
-                Z[:, 1] if Z.shape[1] > 1 else jitter,
-                color=COLORS[number % len(COLORS)],
-                marker=MARKERS[number % len(MARKERS)],
-                s=22,
-                linewidths=0,
-                alpha=0.75,
-                label=_shortened(str(label)),
-            )
+            heights = Z[:, 1] if Z.shape[1] > 1 else number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
+            style = {"color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
+            ax.scatter(Z[:, 0], heights, s=22, linewidths=0, alpha=0.75, label=_shortened(str(label)), **style)
         if len(classes) <= MAX_LEGEND:
-            legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-            for text in legend.get_texts():
+            for text in ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False).get_texts():
                 text.set_parse_math(False)
 
 
@@ -202,16 +194,14 @@ class RankingDisplay(_Display):
     def _draw(self, ax: Any) -> None:
         results = self.comparison.results[::-1]
         factor, title, label = SCORES[self.comparison.task.name]
-        colors = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
         for position, result in enumerate(results):
-            color = colors[result.status]
-            folds = factor * result.score
+            color, folds = STATUS_COLORS[result.status], factor * result.score
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
             ax.scatter(folds, position + jitter, color=color, alpha=0.3, s=14, linewidths=0)
             ax.errorbar(folds.mean(), position, xerr=folds.std(ddof=1), fmt="o", color=color, capsize=3)
         raw = factor * self.comparison[RAW].score.mean()
         ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
-        ax.set_yticks(range(len(results)), [f"{r.name}\n{r.status}" for r in results])
+        ax.set_yticks(range(len(results)), [f"{r.name}, {r.status}" for r in results])
         ax.set_xlabel(f"{label}, {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
         ax.set_title(f"{title} on held-out rows (dashed: the raw features)")
 

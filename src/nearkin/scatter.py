@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.metrics import euclidean_distances
 
 from ._blocks import centre, dense_float64, row_blocks
 from ._parallel import parallel_map, shares
@@ -141,6 +141,16 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
     return _sum_of_squares(X, w, lambda rows: _relative(X, rows, typical) - mean)
 
 
+def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
+    """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is constant is exactly 0."""
+    one = np.zeros(X.shape[0], dtype=int)
+    anchor = None if issparse(X) else _anchors(X, one)
+    X = _sparsely_anchored(X, one) if issparse(X) else X
+    for rows in row_blocks(*X.shape):
+        A = dense_float64(X[rows]) if anchor is None else _relative(X, rows, anchor[rows])
+        yield np.hstack([np.ones((len(A), 1)), A])
+
+
 def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
     """Return `sum_i w_i x_i x_i'`, shape (p, p), float64: about the origin, wherever the mean is."""
     if issparse(X):
@@ -187,23 +197,39 @@ def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None)
     return _sum_of_squares(X, w, lambda rows: _relative(X, rows, anchor[rows]) - means[codes[rows]])
 
 
-def local_fisher_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of two classes; 0 of none.
+
+    No pair is formed: the pairs of a class sum up to n_c times its scatter, all pairs to n times the total scatter, and
+    those of two classes, the difference, to `n S_between + sum_c (n - n_c) S_c`.
+    """
+    n, sizes = len(codes), np.bincount(codes).astype(np.float64)
+    n_same, n_other = sizes @ (sizes - 1) / 2, sizes @ (n - sizes) / 2
+    same = within_scatter(X, codes, sizes)
+    other = n * between_scatter(X, codes) + within_scatter(X, codes, n - sizes)
+    return same / max(n_same, 1), other / max(n_other, 1)
+
+
+def local_fisher_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is negative.
+
+    The third value is tr L and tr L^2 of the graph of S_w.
 
     With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c the local one
     (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
     """
     share_of_others = 1 - np.bincount(codes) / len(codes)
     S_b = between_scatter(X, codes) + within_scatter(X, codes, share_of_others)
-    S_w = np.zeros_like(S_b)
-    for share, S_c in zip(share_of_others, locally_scaled_scatters(X, codes, scales), strict=True):
+    S_w, traces = np.zeros_like(S_b), np.zeros(2)
+    for share, (S_c, of_class) in zip(share_of_others, locally_scaled_scatters(X, codes, scales), strict=True):
         S_w += S_c
         S_b -= share * S_c
-    return S_w, S_b
+        traces += of_class
+    return S_w, S_b, traces
 
 
-def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, float64.
+def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, and its tr L and tr L^2.
 
     a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by blocks of rows. With
     infinite scales the sum over classes is `within_scatter`.
@@ -213,13 +239,11 @@ def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> It
     for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
         X_c = X[members] if anchor is None else _relative(X, members, anchor[members])
         s, n_c = scales[members], len(members)
-        squared_norms = row_norms(X_c, squared=True)
-        S = np.zeros((X.shape[1], X.shape[1]))
+        S, traces = np.zeros((X.shape[1], X.shape[1])), np.zeros(2)
         for rows in row_blocks(n_c, n_c):
-            products = safe_sparse_dot(X_c[rows], X_c.T, dense_output=True)
-            squared = np.maximum(squared_norms[rows, None] - 2 * products + squared_norms, 0)
-            W = scaled_weights(squared, np.outer(s[rows], s))
+            W = scaled_weights(euclidean_distances(X_c[rows], X_c, squared=True), np.outer(s[rows], s))
             L = -W
             L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
             S += X_c[rows].T @ (L @ X_c)
-        yield (S + S.T) / (2 * n_c)
+            traces += np.trace(L, offset=rows.start) / n_c, np.square(L / n_c).sum()
+        yield (S + S.T) / (2 * n_c), traces

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from scipy.linalg.lapack import dormqr
 
 from ._blocks import centre, dense_float64, densified
 from ._memory import require_memory
+from ._warn import warn_user
 
 RANK_TOLERANCE = 1e-10
 
@@ -62,6 +63,43 @@ class RowSpace:
         r, p = self.basis.shape
         start = np.random.default_rng(0).standard_normal((p, m))
         return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
+
+
+def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
+    """Return R of [1 X] = QR for rows [1 X] that come in blocks; also of such factors of the blocks.
+
+    Without its first row and column it is that of X about its mean: neither the mean is needed nor X'X, in which what
+    lies below 1e-8 would be lost.
+    """
+    R = np.empty((0, 0))
+    for block in blocks:
+        R = qr(np.vstack([R, block]) if R.size else block, mode="r", check_finite=False)[0][: block.shape[1]]
+    return R
+
+
+def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis (p, r) of the span of the rows about their mean, from the factor R (., p + 1).
+
+    Directions are dropped whose singular value is below 1e-10 of the largest after every feature is scaled to unit
+    length, so that the units of the features do not decide; with a warning, unless it is the rounding of entries about
+    this mean. The basis is the identity where all p are kept, and exactly 0 in a feature that is constant.
+    """
+    size, R = abs(R[0, 0]), R[1:, 1:]  # size: root of the number of rows
+    unit = np.linalg.norm(R, axis=0)
+    varies = np.flatnonzero(unit)
+    unit = unit[varies]
+    s, Vt = svd(R[:, varies] / unit)[1:]
+    rounding = 10 * np.finfo(float).eps * (1 + np.max(size * np.abs(mean[varies]) / unit))
+    r = int(np.sum(s > max(RANK_TOLERANCE, rounding) * s[0]))
+    n_small = int(np.sum(s[r:] > rounding * s[0]))
+    if n_small:
+        warn_user(
+            f"{n_small} directions were dropped, in which X varies by less than {RANK_TOLERANCE:g} of its features: to "
+            "keep them, replace features that nearly repeat others by the differences."
+        )
+    basis = np.zeros((len(mean), r))
+    basis[varies] = np.eye(r) if r == len(varies) else qr(Vt[r:].T / unit[:, None])[0][:, len(varies) - r :]
+    return basis
 
 
 def row_space(X: Any, *, centred: bool = True) -> RowSpace:

@@ -62,7 +62,7 @@ def test_options(here, capsys):
         (["table.csv", "--target", "kind", "--picture", "no/where.png"], "choose another place with --picture"),
         (
             ["table.csv", "--target", "kind", "--groups", "unit"],
-            "'unit' holds 1 groups: give at least 3",
+            "table: groups holds 1 groups: at least 3 are needed",
         ),
     ],
 )

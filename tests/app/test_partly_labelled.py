@@ -90,12 +90,6 @@ def test_npz(here):
         read_table("iris", unlabelled="0")
 
 
-def test_groups_count_where_there_are_labels(here):
-    FRAME.assign(group=np.where(KNOWN, ARM, np.arange(N))).to_csv("t.csv", index=False)
-    with pytest.raises(TableError, match="'group' holds 2 groups of labelled rows: give at least 3"):
-        read_table("t.csv", "arm", "group")
-
-
 @pytest.mark.slow
 def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     said = (folder / "said.txt").read_text()

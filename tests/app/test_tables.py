@@ -280,11 +280,6 @@ def test_missing_groups(csv):
     refused(csv, "size,place,kind\n1,,a\n", groups="place", says="'place' (1), first on line 2")
 
 
-def test_two_groups(csv):
-    text = "size,place,kind\n1,p,a\n2,q,b\n3,p,a\n4,q,b\n"
-    refused(csv, text, groups="place", says=["'place' holds 2 groups: give at least 3"])
-
-
 def test_too_many_values(csv):
     rows = "".join(f"v{row // 2},w{row % 3},{row % 2}\n" for row in range(2 * MAX_ONE_HOT))
     says = [f"hold {MAX_ONE_HOT + 3} different values, most of them 'word'", "drop it, or merge rare values"]
@@ -404,7 +399,6 @@ def test_broken_npz(npz, case):
 def test_npz_groups(npz):
     refused(npz, groups="place", X=X, y=Y, says=["has no 'place'", "give --groups one of 'X', 'y'"])
     refused(npz, groups="place", X=X, y=Y, place=[1, 2], says="'place' holds 'int64' of the shape (2,)")
-    refused(npz, groups="place", X=X, y=Y, place=[1, 1, 2, 2], says="'place' holds 2 groups")
 
 
 def test_not_an_npz(folder):

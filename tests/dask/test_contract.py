@@ -10,7 +10,9 @@ from sklearn.base import clone
 import nearkin
 from nearkin import ApproximateSearch
 from nearkin.dask import (
+    DaskDMLMJ,
     DaskDNE,
+    DaskGMML,
     DaskLDE,
     DaskLFDA,
     DaskLPP,
@@ -23,7 +25,7 @@ from nearkin.dask import (
 
 from .conftest import blocks, da
 
-SPECTRAL = [DaskDNE(2), DaskLDE(2), DaskLFDA(2), DaskLPP(2), DaskMFA(2), DaskNMMP(2)]
+SPECTRAL = [DaskDMLMJ(2), DaskDNE(2), DaskLDE(2), DaskLFDA(2), DaskLPP(2), DaskMFA(2), DaskNMMP(2), DaskGMML(2)]
 ALL = [*SPECTRAL, DaskNCA(2), DaskStandardScaler(), DaskPCA(2)]
 of_each = pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
 

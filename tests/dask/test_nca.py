@@ -105,6 +105,7 @@ def test_an_unfinished_descent_is_reported(client, data):
         ({"n_components": 3, "init": np.eye(2)}, r"init must be of shape \(3, 10\)"),
         ({"n_components": 7, "init": "lda"}, "init='lda' has 4 directions"),
         ({"n_components": 11}, "n_components must be between 1 and 10"),
+        ({"alpha": "cv"}, "alpha=.cv. is not for Dask arrays"),
     ],
     ids=str,
 )

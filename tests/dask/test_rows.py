@@ -49,6 +49,8 @@ def small():
         ("union_knn", ("other", 3)),
         ("mutual_knn", ("same", np.array([3, 1, 50, 4, 0]))),
         ("mutual_knn", ("other", 7)),
+        ("mutual_knn", ("other", np.array([3, 1, 9, 4, 2]))),
+        ("mean_knn", ("same", 3)),
         ("closest_pairs", (11,)),
     ],
     ids=str,
@@ -60,6 +62,7 @@ def test_graphs(question, arguments, few, small, monkeypatch):
     W, blocks_of_W = (getattr(rows, question)(*arguments) for rows in (here, there))
     np.testing.assert_allclose(np.vstack([part.toarray() for part in blocks_of_W]), W.toarray(), rtol=1e-12)
     np.testing.assert_allclose(np.concatenate(there.degrees(blocks_of_W)), here.degrees(W), rtol=1e-12)
+    assert there.degrees_of_freedom(blocks_of_W) == pytest.approx(here.degrees_of_freedom(W))
     S = there.scatter(blocks_of_W)
     np.testing.assert_allclose(S, here.scatter(W), rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(S, there.scatter_operator(blocks_of_W) @ np.eye(4))
@@ -68,11 +71,27 @@ def test_graphs(question, arguments, few, small, monkeypatch):
 
 def test_scatters(small):
     here, there = TableRows(*small, EXACT), cluster_rows(*small, (60, 90))
-    for name, arguments in [("total_scatter", ()), ("within_scatter", ()), ("local_fisher_scatters", (3,))]:
+    questions = [
+        ("total_scatter", ()),
+        ("within_scatter", ()),
+        ("local_fisher_scatters", (3,)),
+        ("pair_covariances", ()),
+    ]
+    for name, arguments in questions:
         found, expected = (getattr(rows, name)(*arguments) for rows in (there, here))
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+        for mine, local in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, local, rtol=1e-10, atol=1e-10)
     w = np.arange(150.0)
     np.testing.assert_allclose(there.total_scatter([w[:60], w[60:]]), here.total_scatter(w), rtol=1e-10, atol=1e-10)
+
+
+def test_span(small):
+    X = np.column_stack([small[0], small[0][:, :2] @ [1e5, 1.0]])  # the last is a sum, the fourth is constant
+    here, there = TableRows(X, small[1], EXACT), cluster_rows(X, small[1], (60, 0, 1, 89))
+    T, expected = there.span_basis(), here.span_basis()
+    assert T.shape == (5, 3)
+    np.testing.assert_allclose(T @ T.T, expected @ expected.T, atol=1e-10)
+    assert not T[3].any()
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")

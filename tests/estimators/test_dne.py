@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_wine, make_blobs
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
@@ -68,14 +69,47 @@ class TestAgainstThePaper:
 
 
 def test_theta_takes_the_fewest_that_reach_the_share():
-    values = np.array([-6.0, -3.0, -1.0, 0.0, 5.0])
+    values = np.array([-6.0, -3.0, -1.0])
     for theta, t in [(0.1, 1), (0.6, 1), (0.6 + 1e-9, 2), (0.9, 2), (0.91, 3), (1.0, 3)]:
         assert module._n_leading(values, theta) == t
     assert module._n_leading(values, None) == 3
 
 
 def test_rounding_noise_is_not_negative():
-    assert module._n_leading(np.array([-1.0, -1e-11, 0.5]), None) == 1
+    assert module._n_negative(np.diag([-1.0, -1e-11, 0.5]), np.ones(3)) == 1
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_units_of_the_features_change_no_sign(wide):
+    """Sylvester's law of inertia: DAD has as many negative eigenvalues as A, on the same graph."""
+    X, y = wine()
+    if wide:  # the problem is solved in the span of 40 rows
+        X, y = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 40))])[::5], y[::5]
+    distances = csr_array(euclidean_distances(X))
+    d = DNE().fit(X, y, distances=distances).n_components_
+    rng = np.random.default_rng(1)
+    one = np.where(np.arange(X.shape[1]) == 3, 1e6, 1.0)
+    for units in (one, 1 / one, *10.0 ** rng.uniform(-3 if wide else -6, 3 if wide else 6, (5, X.shape[1]))):
+        model = DNE().fit(X * units, y, distances=distances)
+        assert model.n_components_ == d
+        assert (model.eigenvalues_[:d] < 0).all()
+        F = csr_array(adjacency(X, y, 1))
+        assert (negative_parts(model, X * units, F) < 0).all()  # of the components themselves
+
+
+def negative_parts(model, X, F):
+    """Return sum_ij F_ij (z_i - z_j)^2 in every direction: what the map keeps must have a negative one."""
+    i, j = F.nonzero()
+    differences = (X[i] - X[j]) @ model.components_.T
+    return F.data @ differences**2
+
+
+def test_a_duplicated_feature_is_no_further_direction():
+    X, y = wine()
+    d = DNE().fit(X, y).n_components_
+    twice = np.hstack([X, 1e-4 * X[:, :3]])
+    model = DNE().fit(twice, y, distances=csr_array(euclidean_distances(X)))
+    assert model.n_components_ == d
 
 
 def test_figure_1d_keeps_one_direction_and_warns():
@@ -111,13 +145,16 @@ def test_wide_rows_with_more_components_than_negative_eigenvalues():
     assert (np.diff(model.eigenvalues_) >= -1e-9).all()
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e6])
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
-def test_lanczos_agrees_with_the_full_spectrum(container, monkeypatch):
+def test_lanczos_agrees_with_the_full_spectrum(container, unit, monkeypatch):
     X, y = load_breast_cancer(return_X_y=True)
     X = np.where(np.abs(scale(X)) > 0.5, scale(X), 0.0)
-    full = DNE(4).fit(X, y)
+    distances = csr_array(euclidean_distances(X))
+    X[:, 3] *= unit
+    full = DNE(4).fit(X, y, distances=distances)
     monkeypatch.setattr(module, "choose_solver", lambda d, m: "lanczos")
-    lanczos = DNE(4).fit(container(X), y)
+    lanczos = DNE(4).fit(container(X), y, distances=distances)
     np.testing.assert_allclose(lanczos.components_, full.components_, atol=1e-6)
     np.testing.assert_allclose(lanczos.eigenvalues_, full.eigenvalues_[:4])
 

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.linalg import eigh
@@ -9,6 +11,8 @@ from sklearn.preprocessing import scale
 
 from nearkin import LDE, NMMP
 from nearkin.scatter import total_scatter, within_scatter
+
+paper = partial(LDE, shrinkage=None)
 
 
 def wine():
@@ -44,7 +48,7 @@ def wide(n_classes=6, per_class=5, p=60):
 class TestAgainstThePaper:
     def test_optimality(self, k_w, k_b):
         X, y = (table[::2] for table in wine())
-        model = LDE(4, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
+        model = paper(4, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         V, quotient = model.components_.T, model.eigenvalues_ / (1 - model.eigenvalues_)
         np.testing.assert_allclose(V.T @ S_w @ V, np.eye(4), atol=1e-9)
@@ -55,7 +59,7 @@ class TestAgainstThePaper:
     def test_it_is_the_right_end_of_the_spectrum(self, k_w, k_b):
         """In the learned space other-class neighbours are far apart, in units of same-class neighbours."""
         X, y = (table[::2] for table in wine())
-        model = LDE(2, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
+        model = paper(2, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         V = model.components_.T
         rng = np.random.default_rng(0)
@@ -70,21 +74,21 @@ class TestAgainstThePaper:
 def test_with_all_neighbours_at_one_distance_the_scatters_are_those_of_the_classes():
     """Corners of a simplex: every weight is exp(-1)."""
     X, y = np.eye(12), np.repeat([0, 1, 2], [3, 4, 5])
-    model = LDE(n_neighbors_within=11, n_neighbors_between=11).fit(X, y)
+    model = paper(n_neighbors_within=11, n_neighbors_between=11).fit(X, y)
     S_w = np.exp(-1) * within_scatter(X, y, np.bincount(y))  # every pair of a class once
     S_b = np.exp(-1) * (12 * total_scatter(X) - within_scatter(X, y, np.bincount(y)))
     V, share = model.components_.T, model.eigenvalues_
     assert model.rank_ == 11
     np.testing.assert_allclose(np.diag(V.T @ S_w @ V), np.minimum(1, 1e4 * (1 - share)), atol=1e-9)
     np.testing.assert_allclose(S_b @ V * (1 - share), S_w @ V * share, atol=1e-9)
-    same = NMMP(11, n_neighbors_within=11, n_neighbors_between=11, criterion="ratio_trace").fit(X, y)
+    same = NMMP(11, n_neighbors_within=11, n_neighbors_between=11, criterion="ratio_trace", shrinkage=None).fit(X, y)
     np.testing.assert_allclose(share, same.eigenvalues_, atol=1e-12)  # it differs in weights and in edges
 
 
 class TestSingularWithinScatter:
     def test_directions_without_within_scatter_come_first(self):
         X, y = wide()
-        model = LDE().fit(X, y)
+        model = paper().fit(X, y)
         S_w, S_b = scatters(X, y)
         V = model.components_.T
         assert model.rank_ == 29
@@ -96,21 +100,21 @@ class TestSingularWithinScatter:
     def test_of_them_that_of_most_between_scatter_and_no_chance(self):
         X, y = wide()
         _, S_b = scatters(X, y)
-        V = LDE(2).fit(X, y).components_.T
+        V = paper(2).fit(X, y).components_.T
         spread = np.diag(V.T @ S_b @ V) / np.sum(V**2, axis=0)
-        every = LDE(5).fit(X, y).components_.T
+        every = paper(5).fit(X, y).components_.T
         Q = np.linalg.qr(every)[0]
         assert spread[0] == pytest.approx(max(1 / eigh(np.linalg.inv(Q.T @ S_b @ Q), eigvals_only=True)))
         assert spread[0] > spread[1]
         R = np.linalg.qr(np.random.default_rng(1).normal(size=(60, 60)))[0]
-        turned = R @ LDE(2).fit(X @ R, y).components_.T
+        turned = R @ paper(2).fit(X @ R, y).components_.T
         np.testing.assert_allclose(turned @ turned.T, V @ V.T, atol=1e-7 * np.abs(V @ V.T).max())
 
     def test_digits(self):
         """Constant features, and features that a single row has."""
         X, y = load_digits(return_X_y=True)
         X, T, y, t = train_test_split(X[:900], y[:900], random_state=0, stratify=y[:900])
-        model = make_pipeline(LDE(20), KNeighborsClassifier(3)).fit(X, y)
+        model = make_pipeline(paper(20), KNeighborsClassifier(3)).fit(X, y)
         components = model[0].components_
         assert np.isfinite(components).all()
         np.testing.assert_allclose(components[:, np.ptp(X, axis=0) == 0], 0, atol=1e-12)
@@ -120,7 +124,7 @@ class TestSingularWithinScatter:
 def test_strangers_that_do_not_differ_warn():
     X = np.repeat(np.random.default_rng(0).normal(size=(10, 3)), 2, axis=0)
     with pytest.warns(UserWarning, match="objective is 0 in the directions found.*use more neighbours"):
-        model = LDE(2, n_neighbors_between=1).fit(X, np.arange(20) % 2)
+        model = paper(2, n_neighbors_between=1).fit(X, np.arange(20) % 2)
     np.testing.assert_allclose(model.eigenvalues_, 0, atol=1e-12)
     assert np.isfinite(model.components_).all()
 
@@ -128,19 +132,19 @@ def test_strangers_that_do_not_differ_warn():
 def test_graphs_without_any_difference_are_refused():
     X, y = np.repeat([[0.0], [1.0]], 2, axis=0), ["a", "b", "c", "d"]
     with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"):
-        LDE(n_neighbors_between=1).fit(X, y)
-    assert LDE(n_neighbors_between=2).fit(X, y).components_.shape == (1, 1)
+        paper(n_neighbors_between=1).fit(X, y)
+    assert paper(n_neighbors_between=2).fit(X, y).components_.shape == (1, 1)
 
 
 def test_more_components_than_directions_warns():
     X, y = wine()
     with pytest.warns(UserWarning, match="n_components=15 were requested, but only 13 directions"):
-        assert LDE(15).fit(np.hstack([X, X[:, :4]]), y).components_.shape == (13, 17)
+        assert paper(15).fit(np.hstack([X, X[:, :4]]), y).components_.shape == (13, 17)
 
 
 @pytest.mark.parametrize("name", ["n_neighbors_within", "n_neighbors_between"])
 def test_bad_parameters(name):
     with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
-        LDE(**{name: 0}).fit(*wine())
+        paper(**{name: 0}).fit(*wine())
     with pytest.raises(TypeError, match=f"{name} must be an integer, got 2.5"):
-        LDE(**{name: 2.5}).fit(*wine())
+        paper(**{name: 2.5}).fit(*wine())

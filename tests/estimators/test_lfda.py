@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.linalg import eigh, subspace_angles
@@ -10,6 +12,8 @@ from sklearn.preprocessing import scale
 
 from nearkin import LFDA
 from nearkin.scatter import between_scatter, local_fisher_scatters, total_scatter, within_scatter
+
+paper = partial(LFDA, shrinkage=None)
 
 
 def wine():
@@ -49,7 +53,7 @@ def unequal():
 class TestAgainstThePaper:
     def test_optimality(self, data, k):
         X, y = (table[::2] for table in data()) if data is wine else data()
-        model = LFDA(3, n_neighbors=k).fit(X, y)
+        model = paper(3, n_neighbors=k).fit(X, y)
         S_w, S_b = scatters(X, y, k)
         V, quotient = model.components_.T, model.eigenvalues_ / (1 - model.eigenvalues_)
         np.testing.assert_allclose(V.T @ S_w @ V, np.eye(3), atol=1e-8)
@@ -68,7 +72,9 @@ class TestAgainstThePaper:
 
 def test_with_weights_of_one_the_sum_is_the_total_scatter():
     X, y = wine()
-    S_w, S_b = local_fisher_scatters(X, y, np.full(len(X), np.inf))
+    S_w, S_b, (trace, of_square) = local_fisher_scatters(X, y, np.full(len(X), np.inf))
+    assert trace == pytest.approx(175)  # a projection of rank n - c
+    assert of_square == pytest.approx(175)
     np.testing.assert_allclose(S_w, within_scatter(X, y), atol=1e-10)
     np.testing.assert_allclose(S_b, between_scatter(X, y), atol=1e-10)
     np.testing.assert_allclose(S_w + S_b, total_scatter(X), atol=1e-10)
@@ -77,12 +83,12 @@ def test_with_weights_of_one_the_sum_is_the_total_scatter():
 def test_with_infinite_scales_it_is_fishers_discriminant_analysis(monkeypatch):
     X, y = wine()
     monkeypatch.setattr("nearkin.estimators._rows.kth_distance", lambda G, k: np.full(len(X), np.inf))
-    model = LFDA(2).fit(X, y)
+    model = paper(2).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)
     np.testing.assert_allclose(subspace_angles(model.components_.T, lda.scalings_[:, :2]), 0, atol=1e-7)
     quotient = eigh(between_scatter(X, y), within_scatter(X, y), eigvals_only=True)[:-3:-1]
     np.testing.assert_allclose(model.eigenvalues_, quotient / (1 + quotient))
-    np.testing.assert_allclose(LFDA().fit(X, y).eigenvalues_[2:], 0, atol=1e-12)  # no more than classes - 1
+    np.testing.assert_allclose(paper().fit(X, y).eigenvalues_[2:], 0, atol=1e-12)  # no more than classes - 1
 
 
 def test_a_class_in_two_places():
@@ -92,7 +98,7 @@ def test_a_class_in_two_places():
     X = rng.normal(size=(200, 5)) * [0.5, 3, 3, 3, 3]
     X[:, 0] += np.where(y == 0, rng.choice([-4, 4], 200), 0)
     X, T, y, t = X[:100], X[100:], y[:100], y[100:]
-    model = make_pipeline(LFDA(1), KNeighborsClassifier(3)).fit(X, y)
+    model = make_pipeline(paper(1), KNeighborsClassifier(3)).fit(X, y)
     direction = model[0].components_[0] / np.linalg.norm(model[0].components_)
     assert direction[0] > 0.98
     assert model.score(T, t) > 0.97
@@ -103,17 +109,17 @@ def test_a_class_in_two_places():
 def test_row_order_and_class_names_do_not_matter():
     X, y = unequal()
     order = np.random.default_rng(1).permutation(len(X))
-    M = LFDA(3).fit(X, y).get_mahalanobis_matrix()
-    np.testing.assert_allclose(LFDA(3).fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10)
+    M = paper(3).fit(X, y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(paper(3).fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10)
     renamed = np.array(["d", "a", "c", "b"])[y]
-    np.testing.assert_allclose(LFDA(3).fit(X, renamed).get_mahalanobis_matrix(), M, atol=1e-10)
+    np.testing.assert_allclose(paper(3).fit(X, renamed).get_mahalanobis_matrix(), M, atol=1e-10)
 
 
 def test_more_duplicates_than_neighbours():
     """Their scale is 0: they have edges to their duplicates only, which contribute nothing."""
     X, y = wine()
     X, y = np.vstack([X, np.repeat(X[:1], 10, axis=0)]), np.r_[y, np.repeat(y[:1], 10)]
-    model = LFDA().fit(X, y)
+    model = paper().fit(X, y)
     assert np.isfinite(model.components_).all()
     assert model.rank_ == 13
 
@@ -122,7 +128,7 @@ def test_digits():
     """Constant features, and features that a single row has."""
     X, y = load_digits(return_X_y=True)
     X, T, y, t = train_test_split(X[:900], y[:900], random_state=0, stratify=y[:900])
-    model = make_pipeline(LFDA(20), KNeighborsClassifier(3)).fit(X, y)
+    model = make_pipeline(paper(20), KNeighborsClassifier(3)).fit(X, y)
     components = model[0].components_
     assert np.isfinite(components).all()
     np.testing.assert_allclose(components[:, np.ptp(X, axis=0) == 0], 0, atol=1e-12)
@@ -133,7 +139,7 @@ def test_wide_rows_have_directions_without_within_scatter_first():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(6), 5)
     X = rng.normal(size=(6, 60))[y] + rng.normal(size=(30, 60))
-    model = LFDA().fit(X, y)
+    model = paper().fit(X, y)
     S_w, _ = scatters(X, y)
     assert model.rank_ == 29
     np.testing.assert_allclose(model.eigenvalues_[:5], 1, atol=1e-12)
@@ -144,13 +150,13 @@ def test_wide_rows_have_directions_without_within_scatter_first():
 
 def test_classes_of_one_row_each_give_whitening():
     X = np.random.default_rng(0).normal(size=(20, 4))
-    model = LFDA().fit(X, np.arange(20))
+    model = paper().fit(X, np.arange(20))
     np.testing.assert_allclose(model.eigenvalues_, 1, atol=1e-12)
     np.testing.assert_allclose(model.components_ @ total_scatter(X) @ model.components_.T, 1e4 * np.eye(4), atol=1e-6)
 
 
 def test_bad_n_neighbors():
     with pytest.raises(ValueError, match="n_neighbors must be at least 1, got 0"):
-        LFDA(n_neighbors=0).fit(*wine())
+        paper(n_neighbors=0).fit(*wine())
     with pytest.raises(TypeError, match=r"n_neighbors must be an integer, got 2\.5"):
-        LFDA(n_neighbors=2.5).fit(*wine())
+        paper(n_neighbors=2.5).fit(*wine())

@@ -8,17 +8,18 @@ from scipy.sparse import csr_array, hstack, random_array
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine, make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import RepeatedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from nearkin import NCA, SoftNeighborsRegressor
-from nearkin.estimators import descent_embedding, initialization
+from nearkin import NCA, SoftNeighborsClassifier, SoftNeighborsRegressor
+from nearkin.estimators import _alpha_path, descent_embedding, initialization
+from nearkin.estimators._folds import inner_folds
 from nearkin.estimators.nca_problem import NCARows
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
-from nearkin.objectives.pair_weights import SameClass
+from nearkin.objectives.pair_weights import SameClass, target_bandwidth
 
 
 def wine():
@@ -264,6 +265,92 @@ class TestCandidates:
         assert all_rows.objective_ == pytest.approx(exact.objective_, abs=2e-3)
 
 
+class TestAlphaByHeldOutRows:
+    @pytest.mark.parametrize(
+        "parameters", [{"n_components": 2}, {"objective": "log_likelihood", "structure": "diagonal"}]
+    )
+    def test_the_fit_is_that_with_the_chosen_alpha(self, parameters):
+        X, y = wine()
+        chosen = NCA(alpha="cv", **parameters).fit(X, y)
+        assert list(chosen.alpha_scores_) == list(_alpha_path.ALPHAS)
+        fixed = NCA(alpha=chosen.alpha_, **parameters).fit(X, y)
+        assert (fixed.alpha_, fixed.alpha_scores_) == (chosen.alpha_, None)
+        np.testing.assert_array_equal(chosen.components_, fixed.components_)
+        np.testing.assert_array_equal(chosen.loss_curve_, fixed.loss_curve_)
+
+    def test_scores_are_the_accuracy_of_the_soft_vote_on_held_out_rows(self, monkeypatch):
+        """With descents to the end: warm starts then find what fits from the init do."""
+        monkeypatch.setattr(_alpha_path, "TOL", 1e-7)
+        monkeypatch.setattr(_alpha_path, "MAX_ITER", 500)
+        X, y = (part[::2] for part in load_iris(return_X_y=True))
+        scores = NCA(1, alpha="cv").fit(X, y).alpha_scores_
+        right = 0
+        for train, test in inner_folds(X, y, 3):
+            nca = NCA(1, alpha=0.15, tol=1e-7, max_iter=500).fit(X[train], y[train])
+            vote = SoftNeighborsClassifier().fit(nca.transform(X[train]), y[train])
+            right += np.sum(vote.predict(nca.transform(X[test])) == y[test])
+        assert scores[0.15] == pytest.approx(right / len(y), abs=2.5 / len(y))
+
+    def test_many_noisy_features_need_a_penalty_and_the_order_of_the_rows_does_not_matter(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(150, 10)), np.arange(150) % 2
+        X[:, 0] += 1.5 * y
+        plain = NCA(alpha="cv").fit(X, y)
+        assert plain.alpha_ >= 0.15
+        order = rng.permutation(150)
+        other = NCA(alpha="cv", random_state=1).fit(X[order], 1 - y[order])
+        assert other.alpha_ == plain.alpha_
+        assert other.alpha_scores_ == pytest.approx(plain.alpha_scores_, abs=2.5 / 150)
+
+    def test_the_rule_of_one_standard_error(self):
+        best_alpha, low, middle, usual, large = _alpha_path.best_alpha, *np.zeros((4, 100))
+        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.15
+        large[:3] = 1  # 3 of 100 rows: 1.7 standard errors
+        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.5
+        usual[:2] = 1  # one row ahead is no evidence
+        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.15
+        middle[:10] = large[:10] = 1
+        usual[:] = 0
+        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.05  # log(0.15 / 0.05) < log(0.5 / 0.15)
+
+    def test_targets_sparse_rows_and_more_features_than_rows(self):
+        X, y = load_diabetes(return_X_y=True)
+        X, y = X[:60], y[:60]
+        nca = NCA(1, target="continuous", alpha="cv").fit(X, y)
+        errors = nca.alpha_scores_.values()
+        assert max(errors) < 0
+        assert -max(errors) < np.abs(y - y.mean()).mean()
+        assert NCA(1, target="continuous", alpha="cv").fit(X, 1e3 * y).alpha_ == nca.alpha_
+        wide = np.random.default_rng(0).normal(size=(20, 40))
+        assert NCA(alpha="cv").fit(wide, np.arange(20) % 2).components_.shape == (19, 40)
+        sparse = csr_array(np.eye(20)[np.arange(20) % 4] * np.arange(1, 21)[:, None])
+        assert NCA(3, alpha="cv").fit(sparse, np.arange(20) % 2).alpha_ > 0
+
+    def test_stochastic_descent_goes_on_with_the_chosen_alpha(self):
+        with pytest.warns(ConvergenceWarning):
+            model = NCA(2, alpha="cv", solver="sgd", max_iter=1, random_state=0).fit(*wine())
+        assert model.alpha_ in model.alpha_scores_
+        assert model.partial_fit(*wine()).alpha_ in model.alpha_scores_
+
+    def test_labels_of_few_rows(self):
+        X, y = wine()
+        y = np.where(np.arange(len(y)) == 5, 9, y)  # alone in its class
+        assert NCA(2, alpha="cv").fit(X, y).alpha_ > 0
+        assert NCA(alpha="cv").fit(X[:4], [0, 0, 1, 1]).alpha_ == 0.15
+
+    def test_an_interrupt_of_the_path_is_raised(self, monkeypatch):
+        def interrupted(*arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(NCARows, "objective", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            NCA(init="identity", alpha="cv").fit(*wine())
+
+    def test_partial_fit_alone_cannot_choose(self):
+        with pytest.raises(ValueError, match="alpha='cv' needs fit: begin with it"):
+            NCA(alpha="cv", solver="sgd").partial_fit(*wine())
+
+
 class TestContinuousTargets:
     def test_find_the_direction_that_determines_the_target(self):
         rng = np.random.default_rng(0)
@@ -279,12 +366,33 @@ class TestContinuousTargets:
         other = NCA(3, target="continuous").fit(X, 1000 * y - 5)
         np.testing.assert_allclose(other.components_, plain.components_, rtol=1e-3)
 
+    @pytest.mark.parametrize("objective", ["expected_accuracy", "log_likelihood"])
+    def test_an_outlier_changes_little(self, objective):
+        X, y = load_diabetes(return_X_y=True)
+        wrong = y.copy()
+        wrong[3] *= 1e6
+        plain, other = (NCA(1, target="continuous", objective=objective).fit(X, t).components_[0] for t in (y, wrong))
+        assert abs(plain @ other) > 0.98 * np.linalg.norm(plain) * np.linalg.norm(other)
+
+    def test_bandwidth_is_a_quarter_of_the_standard_deviation_of_normal_targets(self):
+        y = np.random.default_rng(0).normal(5.0, 3.0, 100_000)
+        assert target_bandwidth(y) == pytest.approx(0.75, rel=0.01)
+        assert target_bandwidth(1e3 * y - 7) == pytest.approx(750, rel=0.01)
+        X = np.column_stack([y, y])[:50]
+        assert NCA(target="continuous", max_iter=50).fit(X, y[:50]).target_bandwidth_ == target_bandwidth(y[:50])
+
+    def test_bandwidth_where_most_targets_are_equal(self):
+        y = np.zeros(100)
+        y[:20] = np.arange(20)
+        assert target_bandwidth(y) == pytest.approx(9.5 / 1.349 / 4)  # the quartiles of 0, 1, ..., 19
+
     @pytest.mark.slow
     def test_predict_better_than_the_raw_features(self):
         X, y = load_diabetes(return_X_y=True)
-        raw = cross_val_score(make_pipeline(StandardScaler(), SoftNeighborsRegressor(bandwidth="auto")), X, y, cv=3)
+        folds = RepeatedKFold(n_splits=3, n_repeats=3, random_state=0)
+        raw = cross_val_score(make_pipeline(StandardScaler(), SoftNeighborsRegressor(bandwidth="auto")), X, y, cv=folds)
         learned = make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())
-        assert cross_val_score(learned, X, y, cv=3).mean() > raw.mean()
+        assert cross_val_score(learned, X, y, cv=folds).mean() > raw.mean()
 
     @pytest.mark.parametrize(
         ("y", "message"), [(np.ones(6), "y does not vary"), (["a"] * 6, "string|convert"), ([0.0, np.nan] * 3, "NaN")]
@@ -319,7 +427,8 @@ def test_votes_better_than_raw_features_in_two_dimensions_of_digits():
         ({"n_candidates": 0}, ValueError, "n_candidates must be at least 1, got 0"),
         ({"n_candidates": "all"}, ValueError, "n_candidates must be one of auto, got 'all'"),
         ({"alpha": -1.0}, ValueError, "alpha must be a finite number of at least 0, got -1.0"),
-        ({"alpha": "1"}, TypeError, "alpha must be a number, got '1'"),
+        ({"alpha": "1"}, ValueError, "alpha must be one of cv, got '1'"),
+        ({"alpha": None}, TypeError, "alpha must be a number, got None"),
         ({"tol": np.nan}, ValueError, "tol must be a finite number"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1, got 0"),
         ({"max_iter": 2.0}, TypeError, "max_iter must be an integer, got 2.0"),

@@ -1,5 +1,8 @@
+from functools import partial
+
 import numpy as np
 import pytest
+from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, load_wine
 from sklearn.preprocessing import scale
@@ -9,8 +12,11 @@ from nearkin.datasets import make_concentric_classes
 from nearkin.graphs import binary, laplacian, mutual
 from nearkin.neighbors import nearest_other_class, nearest_same_class
 from nearkin.scatter import scatter, total_scatter
+from nearkin.testing import assert_same_subspace
 
 from ..test_spectral import bisection, objective
+
+paper = partial(NMMP, shrinkage=None)
 
 
 def wine():
@@ -42,7 +48,7 @@ def scatters(X, y, k_w=None, k_b=10):
 class TestAgainstThePaper:
     def test_trace_ratio(self, m, k_w, k_b):
         X, y = wine()
-        model = NMMP(m, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
+        model = paper(m, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         W = model.components_.T
         np.testing.assert_allclose(W.T @ W, np.eye(m), atol=1e-10)
@@ -52,7 +58,7 @@ class TestAgainstThePaper:
 
     def test_ratio_trace(self, m, k_w, k_b):
         X, y = wine()
-        model = NMMP(m, n_neighbors_within=k_w, n_neighbors_between=k_b, criterion="ratio_trace").fit(X, y)
+        model = paper(m, n_neighbors_within=k_w, n_neighbors_between=k_b, criterion="ratio_trace").fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         W, share = model.components_.T, model.eigenvalues_
         np.testing.assert_allclose(W.T @ (S_w + S_b) @ W, np.eye(m), atol=1e-9)
@@ -81,7 +87,7 @@ class TestSingularWithinScatter:
     @pytest.mark.parametrize("m", [30, 20])  # 20 = d - r + 1, where the paper's upper bound is enormous
     def test_case_one(self, m):
         X, y = faces_like()
-        model = NMMP(m).fit(X, y)
+        model = paper(m).fit(X, y)
         assert model.rank_ == 99
         assert model.n_iter_ <= 10
         Z = X @ np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:99].T
@@ -91,7 +97,7 @@ class TestSingularWithinScatter:
 
     def test_case_two(self):
         X, y = faces_like()
-        model = NMMP(19).fit(X, y)
+        model = paper(19).fit(X, y)
         assert model.objective_ == np.inf
         S_w, S_b = scatters(X - X.mean(axis=0), y)
         W = model.components_.T
@@ -102,7 +108,7 @@ class TestSingularWithinScatter:
         """Without step 0 they would win: S_b = S_w = 0 there."""
         X, y = wine()
         padded = np.hstack([X, np.ones((len(X), 5)), X[:, :3]])
-        model = NMMP(6).fit(padded, y)
+        model = paper(6).fit(padded, y)
         assert model.rank_ == 13
         np.testing.assert_allclose(model.components_[:, 13:18], 0, atol=1e-10)
 
@@ -114,14 +120,14 @@ def test_a_feature_that_neither_graph_sees():
     rare = np.zeros((len(X), 1))
     rare[0] = 100.0
     X = np.hstack([X, rare])
-    alone = NMMP(1).fit(X, y)
+    alone = paper(1).fit(X, y)
     assert abs(alone.components_[0, 13]) < 1e-8
     assert np.isfinite(alone.objective_)
-    among_five = NMMP(5).fit(X, y)
+    among_five = paper(5).fit(X, y)
     assert among_five.rank_ == 14
     assert np.sum(among_five.components_[:, 13] ** 2) == pytest.approx(1)
-    assert among_five.objective_ == pytest.approx(NMMP(4).fit(X[:, :13], y).objective_, rel=0.05)
-    ratio = NMMP(5, criterion="ratio_trace").fit(X, y)
+    assert among_five.objective_ == pytest.approx(paper(4).fit(X[:, :13], y).objective_, rel=0.05)
+    ratio = paper(5, criterion="ratio_trace").fit(X, y)
     np.testing.assert_allclose(ratio.components_[:, 13], 0, atol=1e-8)
 
 
@@ -131,7 +137,7 @@ class TestDigits:
         self.X, self.y = X[:200] + np.random.default_rng(0).normal(scale=0.01, size=(200, 64)), y[:200]
 
     def test_the_papers_problem_size(self):
-        model = NMMP(60).fit(self.X, self.y)
+        model = paper(60).fit(self.X, self.y)
         S_w, S_b = scatters(self.X, self.y)
         assert model.n_iter_ <= 10
         assert model.objective_ == pytest.approx(bisection(S_b, S_w, 60)[0])
@@ -139,20 +145,20 @@ class TestDigits:
 
 def test_default_number_of_components():
     X, y = wine()
-    assert NMMP().fit(X, y).n_components_ == 7  # half of 13, rounded up
-    assert NMMP().fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
-    assert NMMP(criterion="ratio_trace").fit(X, y).n_components_ == 9  # 3 classes
-    assert NMMP(criterion="ratio_trace").fit(X[:, :5], y).n_components_ == 5
+    assert paper().fit(X, y).n_components_ == 7  # half of 13, rounded up
+    assert paper().fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
+    assert paper(criterion="ratio_trace").fit(X, y).n_components_ == 9  # 3 classes
+    assert paper(criterion="ratio_trace").fit(X[:, :5], y).n_components_ == 5
 
 
 def test_all_components_are_an_isometry():
     X, y = wine()
-    np.testing.assert_allclose(NMMP(13).fit(X, y).get_mahalanobis_matrix(), np.eye(13), atol=1e-10)
+    np.testing.assert_allclose(paper(13).fit(X, y).get_mahalanobis_matrix(), np.eye(13), atol=1e-10)
 
 
 def test_figure_2_finds_the_circles_in_the_noise():
     X, y = make_concentric_classes(random_state=0)
-    model = NMMP(2).fit(X, y)
+    model = paper(2).fit(X, y)
     assert np.sum(model.components_[:, :2] ** 2) > 1.8  # of 2
 
 
@@ -160,7 +166,7 @@ def test_more_components_than_directions_warns():
     X, y = wine()
     for criterion in ("trace_ratio", "ratio_trace"):
         with pytest.warns(UserWarning, match="n_components=15 were requested, but only 13 directions"):
-            model = NMMP(15, criterion=criterion).fit(np.hstack([X, X[:, :4]]), y)
+            model = paper(15, criterion=criterion).fit(np.hstack([X, X[:, :4]]), y)
         assert model.components_.shape == (13, 17)
 
 
@@ -170,7 +176,7 @@ def test_no_mutual_neighbours_of_other_classes_warns(monkeypatch):
         "nearkin.estimators._rows.nearest_other_class", lambda Z, codes, k, search: csr_array((len(codes),) * 2)
     )
     with pytest.warns(UserWarning, match="objective is 0 in the directions found.*use more neighbours"):
-        model = NMMP(2).fit(*wine())
+        model = paper(2).fit(*wine())
     assert model.objective_ == 0
     assert model.components_.shape == (2, 13)
 
@@ -178,8 +184,108 @@ def test_no_mutual_neighbours_of_other_classes_warns(monkeypatch):
 def test_a_graph_that_does_not_fit_is_refused_with_the_remedy(monkeypatch):
     monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**5)
     with pytest.raises(MemoryError, match=r"up to 37 neighbours.*100 kB are free: request fewer, e\.g\. n_n"):
-        NMMP().fit(*wine())
-    NMMP(n_neighbors_within=2).fit(*wine())
+        paper().fit(*wine())
+    paper(n_neighbors_within=2).fit(*wine())
+
+
+class TestUnits:
+    def test_a_feature_in_other_units_hides_no_direction(self):
+        X, y = wine()
+        for unit in (1e-6, 1e5, 1e8):
+            X = wine()[0] * np.where(np.arange(13) == 4, unit, 1.0)
+            model = paper(5).fit(X, y)
+            assert model.rank_ == 13
+            assert model.n_components_ == 5
+            assert np.isfinite(model.objective_)
+
+    def test_what_step_0_drops_is_reported_unless_it_is_rounding(self):
+        X, y = wine()
+        noise = np.random.default_rng(0).normal(size=(178, 1))
+        with pytest.warns(UserWarning, match="1 directions were dropped, in which X varies by less than 1e-10"):
+            model = paper(3).fit(np.hstack([X, X[:, :1] + 1e-11 * noise]), y)
+        assert model.rank_ == 13
+        assert paper(3).fit(np.hstack([X, X[:, :1] + 1e-8 * noise]), y).rank_ == 14
+        assert paper(3).fit(np.hstack([X, X[:, :2].sum(axis=1, keepdims=True)]), y).rank_ == 13
+
+
+def test_the_boundary_of_case_two():
+    """The ratio stays infinite where S_w and S_b vanish together in too many directions to be left out."""
+    found = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(14, 30)), np.repeat([0, 1], 7)
+        X -= X.mean(axis=0)
+        Z = X @ np.linalg.svd(X, full_matrices=False)[2][:13].T
+        S_w, S_b = scatters(Z, y, 3, 3)
+        nullity = 13 - np.linalg.matrix_rank(S_w)
+        if nullity >= 3:
+            nothing = 13 - np.linalg.matrix_rank(S_w + S_b)
+            model = paper(3, n_neighbors_within=3, n_neighbors_between=3).fit(X, y)
+            assert model.objective_ == np.inf
+            found.add(nullity - nothing < 3)
+    assert True in found
+
+
+class TestGivenWeight:
+    """Eq. 6."""
+
+    @pytest.mark.parametrize("weight", [0.0, 0.3, 5.0])
+    def test_no_other_directions_are_better(self, weight):
+        X, y = wine()
+        model = paper(4, weight=weight).fit(X, y)
+        S_w, S_b = scatters(X, y)
+        W, A = model.components_.T, S_b - weight * S_w
+        np.testing.assert_allclose(W.T @ W, np.eye(4), atol=1e-10)
+        assert model.objective_ == pytest.approx(np.trace(W.T @ A @ W))
+        np.testing.assert_allclose(model.eigenvalues_, np.linalg.eigvalsh(A)[:-5:-1])
+
+    def test_the_optimal_ratio_as_weight_gives_the_trace_ratio(self):
+        X, y = wine()
+        for shrinkage in (None, "auto"):
+            ratio = NMMP(4, shrinkage=shrinkage).fit(X, y)
+            difference = NMMP(4, weight=ratio.objective_, shrinkage=shrinkage).fit(X, y)
+            assert difference.objective_ == pytest.approx(0, abs=1e-8 * np.abs(ratio.eigenvalues_).max())
+            assert_same_subspace(difference.components_, ratio.components_)
+
+    def test_the_bound_maximizes_it_over_the_dimension(self):
+        X, y = wine()
+        S_w, S_b = scatters(X, y)
+        for weight in (None, 0.5):
+            m = paper("bound", weight=weight).fit(X, y).n_components_
+            least = weight or np.trace(S_b) / np.trace(S_w)
+            objectives = [paper(k, weight=least).fit(X, y).objective_ for k in (m - 1, m, m + 1)]
+            assert np.argmax(objectives) == 1
+
+    def test_the_bound_counts_the_ratios_that_exceed_that_of_all_directions(self):
+        """By Sylvester's law of inertia; so both criteria take the same number, and with m = rank the ratio is it."""
+        X, y = wine()
+        S_w, S_b = scatters(X, y)
+        count = np.sum(eigh(S_b, S_w, eigvals_only=True) > np.trace(S_b) / np.trace(S_w))
+        assert 1 < count < 13
+        for criterion in ("trace_ratio", "ratio_trace"):
+            assert paper("bound", criterion=criterion).fit(X, y).n_components_ == count
+        assert paper(13).fit(X, y).objective_ == pytest.approx(np.trace(S_b) / np.trace(S_w))
+
+
+class TestNeighborsOfEachClass:
+    def test_definition(self):
+        X, y = wine()
+        k_w, k_b = {"a": 3, "b": 7, "c": 70}, {"a": 9, "b": 2, "c": 5}
+        D = np.linalg.norm(X[:, None] - X, axis=2)
+        graphs = np.zeros((2, 178, 178), bool)
+        for i in range(178):
+            for graph, k, candidates in zip(graphs, (k_w, k_b), (y == y[i], y != y[i]), strict=True):
+                others = np.flatnonzero(candidates & (np.arange(178) != i))
+                graph[i, others[np.argsort(D[i, others])[: k["abc"[y[i]]]]]] = True
+        S_w, S_b = (scatter(X, laplacian(csr_array((G & G.T).astype(float)))) for G in graphs)
+        names = np.array(list("abc"))[y]
+        model = paper(4, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, names)
+        assert model.objective_ == pytest.approx(bisection(S_b, S_w, 4)[0])
+        same = paper(4, n_neighbors_within=list(k_w.values()), n_neighbors_between=(9, 2, 5)).fit(X, y)
+        np.testing.assert_array_equal(same.components_, model.components_)
+        equal = paper(4, n_neighbors_within=[5, 5, 5], n_neighbors_between=[4] * 3).fit(X, y)
+        number = paper(4, n_neighbors_within=5, n_neighbors_between=4).fit(X, y)
+        np.testing.assert_array_equal(equal.components_, number.components_)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +294,13 @@ def test_a_graph_that_does_not_fit_is_refused_with_the_remedy(monkeypatch):
         ({"criterion": "ratio"}, "criterion must be one of trace_ratio, ratio_trace, got 'ratio'"),
         ({"n_neighbors_within": 0}, "n_neighbors_within must be at least 1, got 0"),
         ({"n_neighbors_between": -2}, "n_neighbors_between must be at least 1, got -2"),
+        ({"n_neighbors_within": [3, 3]}, "n_neighbors_within has 2 numbers and y 3 classes: give one for each"),
+        ({"n_neighbors_within": [3, 0, 3]}, "n_neighbors_within must be at least 1, got 0"),
+        ({"n_neighbors_between": {0: 3, 2: 3}}, "n_neighbors_between has no number for class 1: give one for every"),
+        ({"weight": -1}, "weight must be a finite number of at least 0, got -1"),
+        ({"weight": 1, "criterion": "ratio_trace"}, "weight has no meaning for criterion='ratio_trace'"),
     ],
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
-        NMMP(**parameters).fit(*wine())
+        paper(**parameters).fit(*wine())

@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.stats import norm
 from sklearn.preprocessing import scale
 
 from nearkin import PairNCA
+from nearkin.estimators import pair_nca, pair_problem
+from nearkin.estimators._rows_in_place import rows_in_place
+from nearkin.estimators.nca_problem import NCARows
+from nearkin.estimators.pair_problem import PairMinibatches
+from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import pair_cost
+from nearkin.objectives.pair_weights import GivenPairs
+from nearkin.testing import check_gradient
 
 
 def slow_and_noise(n=150, seed=0):
@@ -61,13 +70,18 @@ def test_a_pair_has_no_order_and_a_weight_of_zero_is_none():
 def test_stacked_pairs_are_pairs_of_their_rows():
     X = slow_and_noise(60)
     numbers = np.random.default_rng(0).permutation(60).reshape(30, 2)
-    stacked = PairNCA.from_stacked_pairs(X[numbers], n_components=2)
+    stacked = PairNCA(2).fit_pairs(X[numbers], np.ones(30))
     np.testing.assert_allclose(
         np.abs(stacked.components_), np.abs(PairNCA(2).fit(X, pairs=numbers).components_), rtol=1e-4, atol=1e-6
     )
-    repeated = PairNCA.from_stacked_pairs(X[[[0, 1], [0, 2], [1, 2], [3, 4]]], weights=[1, 2, 1, 1], alpha=1.0)
-    assert repeated.alpha == 1.0
+    repeated = PairNCA(alpha=1.0).fit_pairs(X[[[0, 1], [0, 2], [1, 2], [3, 4]]], np.ones(4), weights=[1, 2, 1, 1])
     assert repeated.n_features_in_ == 4
+    dissimilar = np.vstack([X[numbers], X[[[0, 7]]]])
+    y = np.append(np.ones(30), -1)
+    found = PairNCA(2).fit_pairs(dissimilar, y, weights=y + 2)  # all rows competed already
+    np.testing.assert_allclose(np.abs(found.components_), np.abs(stacked.components_), rtol=1e-4, atol=1e-6)
+    with pytest.raises(ValueError, match=r"y marks no pair as similar \(1\)"):
+        PairNCA().fit_pairs(X[numbers], -np.ones(30))
 
 
 def test_random_starts():
@@ -76,11 +90,105 @@ def test_random_starts():
     assert abs(model.components_[0, 0]) > 3 * np.abs(model.components_[0, 1:]).max()
 
 
+class TestGradedWeights:
+    def test_are_the_density_of_the_noise_over_its_maximum(self):
+        noise = np.random.default_rng(0).normal(size=(20, 2)) * [1.22, 1.5]
+        expected = np.prod(norm(0, [1.22, 1.5]).pdf(noise) / norm(0, [1.22, 1.5]).pdf(0), axis=1)
+        np.testing.assert_allclose(PairNCA.graded_weights(noise, [1.22, 1.5]), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            PairNCA.graded_weights(noise[:, 0], 2.0), np.exp(-(noise[:, 0] ** 2) / 8), rtol=1e-12
+        )
+        np.testing.assert_array_equal(PairNCA.graded_weights([[0.0, 0.0]], 3.0), [1.0])
+
+    def test_the_gradient_of_the_cost_that_they_weight(self):
+        X, rng = slow_and_noise(60), np.random.default_rng(0)
+        pairs = np.arange(60).reshape(30, 2)
+        weights = PairNCA.graded_weights(rng.normal(size=30), 0.5)
+        A = rng.normal(size=(2, 4)) / 2
+        numeric = [
+            (pair_cost(A + e, X, pairs, weights)[0] - pair_cost(A - e, X, pairs, weights)[0]) / 2e-5
+            for e in 1e-5 * np.eye(8).reshape(8, 2, 4)
+        ]
+        np.testing.assert_allclose(pair_cost(A, X, pairs, weights)[1].ravel(), numeric, rtol=1e-6, atol=1e-6)
+
+    def test_bad_differences_are_named(self):
+        with pytest.raises(ValueError, match=r"scale must hold one number, or one per column of differences \(5, 2\)"):
+            PairNCA.graded_weights(np.zeros((5, 2)), [1.0, 1.0, 1.0])
+        with pytest.raises(ValueError, match="scale must be larger than 0, got 0"):
+            PairNCA.graded_weights(np.zeros(5), 0.0)
+
+
+class TestManyRows:
+    """Candidates, and steps that use some rows."""
+
+    @staticmethod
+    def cost(model, X, pairs):
+        return pair_cost(model.components_, X - X.mean(axis=0), pairs, np.full(len(pairs), 1 / len(pairs)))[0]
+
+    def test_candidates_that_are_all_rows_are_exact(self):
+        X = slow_and_noise()
+        exact, all_rows = PairNCA(2).fit(X), PairNCA(2, n_candidates=149).fit(X)
+        assert all_rows.loss_curve_[0] == pytest.approx(exact.loss_curve_[0], rel=1e-10)
+        assert all_rows.objective_ == pytest.approx(exact.objective_, rel=1e-3)
+
+    @pytest.mark.parametrize("parameters", [{"n_candidates": 20}, {"solver": "sgd", "random_state": 0}])
+    def test_come_near_the_exact_fit(self, parameters):
+        X = slow_and_noise(600)
+        pairs = np.column_stack([np.arange(599), np.arange(1, 600)])
+        exact, few = PairNCA(2).fit(X), PairNCA(2, **parameters).fit(X)
+        assert self.cost(few, X, pairs) - exact.objective_ < 0.1 * (np.log(600 * 599) - exact.objective_)
+        assert few.objective_ == pytest.approx(self.cost(few, X, pairs), abs=0.03)
+        assert few.search_ == "exact"
+
+    @pytest.mark.parametrize("in_place", [False, True])
+    def test_an_epoch_has_the_pairs_of_all_rows_and_a_step_a_gradient(self, in_place):
+        X = slow_and_noise(120) + 50.0
+        given = GivenPairs(some_pairs(40) % 120, np.full(40, 1 / 40))
+        rows = NCARows.of(X, within_span=False, pair_weights=given, search=EXACT)
+        if in_place:
+            rows = rows_in_place(X, rows.unit, given, EXACT)
+        model = PairNCA(2, alpha=0.0, n_candidates=7, batch_size=30)
+        batches = PairMinibatches(model, rows, None, 120, np.random.default_rng(0))
+        B = np.random.default_rng(1).normal(size=(2, 4)) / 3
+        near, far = batches.look_up(B)
+        parts = np.arange(120).reshape(4, 30)
+        Z = rows.embedding(B)
+        squares = np.sum((Z[given.pairs[:, 0]] - Z[given.pairs[:, 1]]) ** 2, axis=1)
+        masses = [batches._sum(Z, part, near[part], far) for part in parts]
+        expected = np.mean(squares) + np.mean(np.log(np.multiply(masses, 4)))
+        assert np.mean([batches.loss(B, part, near, far)[0] for part in parts]) == pytest.approx(expected, rel=1e-9)
+        check_gradient(lambda B: batches.loss(B, parts[1], near, far), B)
+
+    @pytest.mark.slow
+    def test_rows_that_stay_where_they_are(self, monkeypatch):
+        X = slow_and_noise(400)
+        copies = PairNCA(2, solver="sgd", random_state=0).fit(X)
+        for module in (pair_nca, pair_problem):
+            monkeypatch.setattr(module, "INIT_ROWS", 300)
+        for here in (X, csr_array(X)):
+            model = PairNCA(2, solver="sgd", random_state=0).fit(here)
+            assert model.objective_ == pytest.approx(copies.objective_, abs=0.1)
+            assert np.abs(model.components_[:, 0]).max() > 5 * np.abs(model.components_[:, 1:]).max()
+
+    @pytest.mark.filterwarnings("ignore:max_iter=3")
+    def test_equal_seeds_make_equal_maps(self):
+        X = slow_and_noise(300)
+        one, other = (PairNCA(2, solver="sgd", max_iter=3, random_state=1).fit(X).components_ for _ in range(2))
+        np.testing.assert_array_equal(one, other)
+
+    @pytest.mark.slow
+    def test_every_row_a_candidate_of_a_step(self):
+        X = slow_and_noise(200)
+        exact, sgd = PairNCA(2).fit(X), PairNCA(2, solver="sgd", n_candidates=None, random_state=0).fit(X)
+        assert sgd.objective_ == pytest.approx(exact.objective_, abs=0.1)
+        assert sgd.objective_error_ == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"pairs": [0, 1]}, r"pairs must be integers of shape \(n_pairs, 2\), got int64 of \(2,\)"),
-        ({"pairs": np.zeros((3, 2, 4))}, "rows themselves go to PairNCA.from_stacked_pairs"),
+        ({"pairs": np.zeros((3, 2, 4))}, "rows themselves go to fit_pairs"),
         ({"pairs": [[0.0, 1.0]]}, "pairs must be integers"),
         ({"pairs": np.empty((0, 2), dtype=int)}, "pairs must be integers"),
         ({"pairs": [[0, 150]]}, "numbers of rows, 0 to 149, got 0 to 150"),
@@ -101,4 +209,9 @@ def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match="init must be one of auto, identity, pca, random, got 'lda'"):
         PairNCA(init="lda").fit(slow_and_noise())
     with pytest.raises(ValueError, match=r"pairs must have the shape \(n_pairs, 2, p\), got \(150, 4\)"):
-        PairNCA.from_stacked_pairs(slow_and_noise())
+        PairNCA().fit_pairs(slow_and_noise(), [])
+
+
+def test_pairs_in_the_place_of_y_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(1, 2\) looks like that of pairs: pass pairs="):
+        PairNCA().fit(np.eye(5), [[0, 3]])

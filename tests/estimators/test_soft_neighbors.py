@@ -147,3 +147,53 @@ def test_approximate_votes_can_be_pickled():
     before = fitted.predict_proba(X)
     assert fitted.search_ == "approximate"
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), before)
+
+
+def effective_number(p):
+    """exp of the entropy, by loops."""
+    return np.exp(-sum(p_j * np.log(p_j) for p_j in p if p_j > 0))
+
+
+class TestLocalK:
+    @pytest.mark.parametrize("n_neighbors", [None, 7, 1])
+    def test_definition(self, n_neighbors):
+        X, y, new = problem()
+        h, k = 0.7, n_neighbors or len(X)
+        classifier = SoftNeighborsClassifier(bandwidth=h, n_neighbors=n_neighbors).fit(X, y)
+
+        def of_nearest(x, rows):
+            nearest = np.argsort(((rows - x) ** 2).sum(axis=1), kind="stable")[:k]
+            return effective_number(votes(x[None], rows[nearest], h)[0])
+
+        np.testing.assert_allclose(classifier.local_k(new), [of_nearest(x, X) for x in new], rtol=1e-8)
+        others = [of_nearest(x, np.delete(X, i, axis=0)) for i, x in enumerate(X)]
+        np.testing.assert_allclose(classifier.local_k(), others, rtol=1e-8)
+        np.testing.assert_allclose(
+            SoftNeighborsRegressor(bandwidth=h, n_neighbors=n_neighbors).fit(X, y).local_k(), others
+        )
+        assert classifier.temperature_ == pytest.approx(h**2)
+
+    def test_limits(self):
+        X, y, new = problem()
+        np.testing.assert_allclose(SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).local_k(new), len(X), rtol=1e-6)
+        np.testing.assert_allclose(SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).local_k(), len(X) - 1, rtol=1e-6)
+        distinct = np.unique(X, axis=0)
+        cold = SoftNeighborsRegressor(bandwidth=1e-4).fit(distinct, distinct[:, 0])
+        np.testing.assert_allclose(cold.local_k(distinct), 1.0)
+
+    def test_duplicates_and_blocks(self, monkeypatch):
+        X = np.repeat(problem()[0][:5], 8, axis=0)
+        few = SoftNeighborsRegressor(n_neighbors=3).fit(X, X[:, 0])
+        np.testing.assert_allclose(few.local_k(), 3.0, rtol=1e-6)
+        whole = SoftNeighborsRegressor().fit(X, X[:, 0]).local_k()
+        monkeypatch.setattr(soft_neighbors, "row_blocks", lambda n, _: [slice(i, i + 7) for i in range(0, n, 7)])
+        np.testing.assert_allclose(SoftNeighborsRegressor().fit(X, X[:, 0]).local_k(), whole, rtol=1e-12)
+
+    def test_mean_of_the_training_rows_is_the_perplexity_of_nca(self):
+        X, y, _ = problem()
+        nca = NCA(alpha=0.1).fit(X, y)  # 75 rows: the 100 nearest are all
+        assert SoftNeighborsClassifier().fit(nca.transform(X), y).local_k().mean() == pytest.approx(nca.perplexity_)
+
+    def test_one_row_has_no_other(self):
+        with pytest.raises(ValueError, match=r"local_k\(\) needs at least two rows that vote"):
+            SoftNeighborsRegressor().fit([[1.0]], [2.0]).local_k()

@@ -11,6 +11,8 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import TDL, LaplacianEigenmaps
+from nearkin.estimators._label_cost import label_costs, relative_unit, solve
+from nearkin.estimators.transductive import GraphPenalty
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
 from nearkin.spectral import smallest
@@ -60,7 +62,7 @@ def test_definition(which, few_are_dense, monkeypatch):
     monkeypatch.setattr(smallest, "DENSE", few_are_dense)
     X, few = problem(200)
     W = union(heat_kernel(nearest(X, 20)))
-    tdl = TDL(5, reg=0.3, laplacian=which).fit(X, few)
+    tdl = TDL(5, reg=0.3, reg_unit=1.0, laplacian=which).fit(X, few)
     d = W.sum(axis=1)
     P = laplacian(W).toarray()
     P = P / np.sqrt(np.outer(d, d)) if which == "normalized" else P
@@ -102,7 +104,7 @@ class TestKernels:
         n = len(X)
         H = np.eye(n) - 1 / n
         kernel = lambda A, B: rbf_kernel(A, B, gamma=1 / 500)  # noqa: E731
-        tdl = TDL(3, reg=0.5, laplacian=M, kernel=kernel).fit(X, few)
+        tdl = TDL(3, reg=0.5, reg_unit=1.0, laplacian=M, kernel=kernel).fit(X, few)
         P = pinv(H @ kernel(X, X) @ H)
         if M is not None:
             W = union(heat_kernel(nearest(X, 20)))
@@ -158,7 +160,7 @@ class TestNewRows:
         X, few = problem()
         W = union(heat_kernel(nearest(X, 20)))
         for which in ("normalized", "unnormalized"):
-            tdl = TDL(2, laplacian=which).fit(X, few, affinity=W)
+            tdl = TDL(2, reg=1024.0, reg_unit=1.0, laplacian=which).fit(X, few, affinity=W)
             hidden = few < 0  # labelled rows also have a cost
             smooth = tdl.eigenvalues_.max() / 1024 < (1.0 if which == "normalized" else W.sum(axis=1)) / 2
             rows = np.flatnonzero(hidden & smooth)
@@ -166,28 +168,176 @@ class TestNewRows:
             np.testing.assert_allclose(tdl.transform(X, affinity=W)[rows], tdl.embedding_[rows], atol=1e-9)
 
 
+class TestReg:
+    @pytest.mark.parametrize("which", ["normalized", "unnormalized"])
+    def test_the_upper_end_is_laplacian_eigenmaps(self, which):
+        X, few = problem()
+        far, end = (TDL(4, reg=reg, laplacian=which).fit(X, few) for reg in (1e7, np.inf))
+        alone = TDL(4, laplacian=which).fit(X)
+        for tdl in (far, end):
+            assert subspace_angles(tdl.embedding_, alone.embedding_).max() < 1e-6
+            assert tdl.label_shift_ < 1e-6
+        np.testing.assert_allclose(end.eigenvalues_, alone.eigenvalues_, atol=1e-12)
+        if which == "unnormalized":
+            theirs = LaplacianEigenmaps(4, n_neighbors=20, laplacian=which).fit(X)
+            assert subspace_angles(far.embedding_, theirs.embedding_).max() < 1e-6
+
+    def test_at_the_lower_end_the_labels_alone_decide(self):
+        """The eigenvectors of C' itself, as far as it has negative eigenvalues."""
+        X, few = problem()
+        values, V = np.linalg.eigh(2 * laplacian(csr_array(cost(X, few))).toarray())
+        m = np.sum(values < -0.1 * np.abs(values).max())
+        tdl = TDL(m, reg=1e-9).fit(X, few)
+        np.testing.assert_allclose(tdl.eigenvalues_, values[:m], rtol=1e-6)
+        assert subspace_angles(tdl.embedding_, V[:, :m]).max() < 1e-6
+        assert tdl.label_shift_ > 0.5
+
+    @pytest.mark.parametrize("reg", ["auto", 0.1])
+    def test_units_of_graph_and_cost_change_nothing(self, reg):
+        X, few = problem()
+        W, C = union(heat_kernel(nearest(X, 20))), cost(X, few)
+        base = TDL(3, reg=reg).fit(X, few, affinity=W)
+        for data in ({"affinity": 1000 * W}, {"affinity": W, "cost": 1000 * C}):
+            if reg == 0.1 or "cost" not in data:
+                other = TDL(3, reg=reg).fit(X, few, **data)
+                assert subspace_angles(other.embedding_, base.embedding_).max() < 1e-6
+                assert other.label_shift_ == pytest.approx(base.label_shift_, abs=1e-9)
+                assert other.reg_ == base.reg_
+
+    def test_the_unit_is_the_ratio_of_the_spectra(self):
+        X, few = problem()
+        tdl = TDL(4, reg=0.5).fit(X, few)
+        s_C = np.abs(np.linalg.eigvalsh(2 * laplacian(csr_array(cost(X, few))).toarray())).max()
+        s_P = LaplacianEigenmaps(4, n_neighbors=20, laplacian="unnormalized").fit(X).eigenvalues_.mean()
+        assert tdl.reg_unit_ == pytest.approx(s_C / s_P)
+        paper = TDL(4, reg=0.5 * tdl.reg_unit_, reg_unit=1.0).fit(X, few)
+        np.testing.assert_allclose(paper.eigenvalues_, tdl.eigenvalues_, atol=1e-9)
+
+    def test_the_shift_is_that_of_canonical_correlations(self):
+        X, few = problem()
+        ours, alone = (TDL(3, reg=0.1).fit(X, y) for y in (few, None))
+        cosines = np.cos(subspace_angles(ours.embedding_, alone.embedding_))
+        assert ours.label_shift_ == pytest.approx(1 - np.mean(cosines**2))
+        assert 0 < ours.label_shift_ < 1
+        assert abs(alone.label_shift_) < 1e-12
+        shifts = [TDL(3, reg=reg).fit(X, few).label_shift_ for reg in (0.01, 1.0, 100.0)]
+        assert shifts == sorted(shifts, reverse=True)
+
+    @pytest.mark.parametrize("settings", [{}, {"kernel": "rbf", "laplacian": None}])
+    def test_roughness(self, settings):
+        """At another reg the penalty is the same: v'Pv from the objectives of both."""
+        X, few = problem()
+        tdl = TDL(3, reg=0.2, **settings).fit(X, few)
+        C_prime = 2 * laplacian(csr_array(cost(X, few))).toarray()
+        V = tdl.embedding_
+        weight = tdl.reg_ * tdl.reg_unit_
+        np.testing.assert_allclose(weight * tdl.roughness_, tdl.eigenvalues_ - np.diag(V.T @ C_prime @ V), atol=1e-9)
+        if not settings:
+            P = laplacian(union(heat_kernel(nearest(X, 20)))).toarray()
+            np.testing.assert_allclose(tdl.roughness_, np.diag(V.T @ P @ V), atol=1e-9)
+
+    @pytest.mark.parametrize("which", ["normalized", "unnormalized"])
+    def test_voters_solve_the_equation_of_unlabelled_rows(self, which):
+        X, few = problem()
+        tdl = TDL(3, reg=0.5, laplacian=which).fit(X, few)
+        W = union(heat_kernel(nearest(X, 20))).toarray()
+        d = W.sum(axis=1)
+        P = np.diag(d) - W
+        P = P / np.sqrt(np.outer(d, d)) if which == "normalized" else P
+        weight, V, Z = tdl.reg_ * tdl.reg_unit_, tdl.embedding_, tdl.voting_embedding_
+        C_prime = 2 * laplacian(csr_array(cost(X, few))).toarray()
+        constant = (C_prime @ V + weight * P @ V).mean(axis=0)
+        for i in range(len(X)):
+            if few[i] < 0:
+                np.testing.assert_array_equal(Z[i], V[i])
+                continue
+            slope = np.maximum(P[i, i] - tdl.eigenvalues_ / weight, P[i, i] / 2)
+            expected = (constant / weight + P[i, i] * V[i] - P[i] @ V) / slope
+            np.testing.assert_allclose(Z[i], expected, atol=1e-9)
+
+
+class TestClipped:
+    """min(c_i, 0) instead of c_i, the cost of row i."""
+
+    def noisy(self):
+        X, y = make_blobs(200, 4, centers=3, cluster_std=2.0, random_state=1)
+        few = np.where(np.arange(200) < 60, y, -1)
+        few[:60:6] = (few[:60:6] + 1) % 3
+        return X, few
+
+    @pytest.mark.parametrize("reg", [0.01, 0.3, 10.0])
+    def test_the_objective_falls_at_every_step_and_ends_at_a_fixed_point(self, reg):
+        X, few = self.noisy()
+        A = label_costs(X, few, 20)
+        np.testing.assert_allclose((A + A.T).toarray() / 2, cost(X, few), atol=1e-15)
+        penalty = GraphPenalty(union(heat_kernel(nearest(X, 20))), normalized=False, graph=None)
+        smoothest = penalty.solve(csr_array(A.shape), 1.0, 4)
+        weight = reg * relative_unit(A, smoothest.values, penalty.size)
+        solution = solve(penalty, A, weight, smoothest, "clipped")
+
+        def objective(V):
+            costs = np.sum(A.toarray() * squareform(pdist(V, "sqeuclidean")), axis=1)
+            return np.minimum(costs, 0).sum() + weight * np.trace(V.T @ penalty.P @ V), costs
+
+        assert len(solution.objectives) > 1
+        assert (np.diff(solution.objectives) < 1e-9).all()
+        assert solution.objectives[0] == pytest.approx(objective(smoothest.vectors)[0])
+        value, costs = objective(solution.result.vectors)
+        assert value == pytest.approx(solution.objectives[-1])
+        np.testing.assert_array_equal(solution.clipped, costs > 0)
+        assert value == pytest.approx(solution.result.objective)
+
+    def test_wrong_labels_are_clipped_and_move_nothing(self):
+        X, few = self.noisy()
+        settings = {"laplacian": "normalized", "reg": 0.3, "loss": "clipped"}
+        tdl = TDL(2, **settings).fit(X, few)
+        assert set(np.arange(0, 60, 6)) <= set(tdl.clipped_)
+        assert len(tdl.clipped_) <= 12
+        A = label_costs(X, few, 20).toarray()
+        A[tdl.clipped_] = 0
+        by_hand = TDL(2, **{**settings, "loss": "squared", "reg": tdl.reg_ * tdl.reg_unit_}, reg_unit=1.0)
+        by_hand.fit(X, few, cost=(A + A.T) / 2)
+        np.testing.assert_allclose(by_hand.eigenvalues_, tdl.eigenvalues_, atol=1e-9)
+
+    def test_without_positive_costs_it_is_the_same(self):
+        X, y = make_blobs(150, 4, centers=[[0] * 4, [20] * 4], random_state=0)
+        few = np.where(np.arange(150) < 40, y, -1)
+        with pytest.warns(UserWarning, match="connected components"):
+            ours, theirs = (TDL(1, reg=0.5, loss=loss).fit(X, few) for loss in ("squared", "clipped"))
+        assert len(theirs.clipped_) == len(ours.clipped_) == 0
+        np.testing.assert_allclose(theirs.eigenvalues_, ours.eigenvalues_, atol=1e-9)
+
+
 class TestAuto:
-    def test_takes_the_weight_that_hidden_labels_prefer(self):
-        X, few = problem(100, labels=45)
-        tdl = TDL(3, reg="auto", random_state=0).fit(X, few)
-        best = max(tdl.reg_scores_.values())
-        assert tdl.reg_scores_[tdl.reg_] == best
-        assert tdl.reg_ == max(reg for reg, score in tdl.reg_scores_.items() if score == best)
-        again = TDL(3, reg=tdl.reg_).fit(X, few)
-        np.testing.assert_allclose(again.eigenvalues_, tdl.eigenvalues_)
-        assert again.reg_scores_ == {}
+    def test_labels_act_where_they_help(self):
+        """On the first coordinate of two moons the labels tell apart what the graph does not."""
+        X, y = moons(2)
+        few = np.where(np.arange(200) % 100 < 40, y, -1)
+        settings = {"affinity": "full", "bandwidth": 0.25, "laplacian": "normalized", "n_cost_neighbors": 3}
+        tdl = TDL(1, **settings).fit(X, few)
+        assert set(tdl.reg_scores_) == {0.01, 0.03, 0.1, 0.3, 1.0, np.inf}
+        assert tdl.reg_scores_[tdl.reg_] == max(tdl.reg_scores_.values())
+        assert tdl.reg_scores_[tdl.reg_] > tdl.reg_scores_[np.inf] + 0.1
+        assert tdl.label_shift_ > 0.1
+        assert TDL(1, reg=tdl.reg_, **settings).fit(X, few).reg_scores_ == {}
 
     def test_labels_at_random_are_not_found(self):
         """The leave-one-out of labels that shaped the embedding would say 100 % here."""
         rng = np.random.default_rng(0)
         X, few = rng.standard_normal((120, 3)), np.full(120, -1)
         few[:90] = rng.integers(0, 2, 90)
-        assert max(TDL(reg="auto", random_state=0).fit(X, few).reg_scores_.values()) < 0.65
+        tdl = TDL().fit(X, few)
+        assert max(tdl.reg_scores_.values()) < 0.65
+        assert tdl.reg_ == 1
 
-    def test_too_few_labels_are_refused(self):
-        X, few = problem(labels=1)
-        with pytest.raises(ValueError, match="reg='auto' hides a third"), pytest.warns(UserWarning, match="one class"):
-            TDL(reg="auto").fit(X, few)
+    @pytest.mark.parametrize("labels", [0, 2, 9])
+    def test_with_too_few_labels_to_hide_reg_is_1(self, labels):
+        X, few = problem(labels=labels)
+        tdl = TDL().fit(X, few)
+        assert (tdl.reg_, tdl.reg_scores_) == (1.0, {})
+        one_of_a_class = np.full(len(X), -1)
+        one_of_a_class[:20] = np.arange(20) == 0
+        assert TDL().fit(X, one_of_a_class).reg_scores_ == {}
 
 
 def test_labels_of_any_kind_and_none():
@@ -247,6 +397,8 @@ def test_invariances():
         ({"kernel": lambda A, B: -linear_kernel(A, B)}, ValueError, "kernel must be positive semi-definite"),
         ({"kernel": lambda A, B: np.ones((len(A), len(B)))}, ValueError, "kernel is the same for all rows"),
         ({"kernel": "rbf", "n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
+        ({"loss": "hinge"}, ValueError, "loss must be"),
+        ({"reg_unit": 0.0}, ValueError, "reg_unit must be larger than 0"),
         ({"n_cost_neighbors": 0}, ValueError, "n_cost_neighbors must be at least 1"),
         ({"n_components": 1.5}, TypeError, "n_components must be an integer"),
     ],
@@ -256,18 +408,23 @@ def test_bad_parameters_are_named(settings, error, message):
         TDL(**settings).fit(*problem())
 
 
+def moons(seed):
+    """Return two moons pushed into one another, and their classes."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.uniform(0, np.pi, (2, 100))
+    X = np.vstack([np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])])
+    return 2 * (X + 0.05 * rng.standard_normal(X.shape)), np.repeat([0, 1], 100)
+
+
 def test_moons():
     """The paper's figure 1: the labels of ten rows a class tell the moons apart, the graph alone does not."""
     ours, alone = [], []
     for seed in range(3):
-        rng = np.random.default_rng(seed)
-        a, b = rng.uniform(0, np.pi, (2, 100))
-        X = np.vstack([np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])])
-        X, y = 2 * (X + 0.05 * rng.standard_normal(X.shape)), np.repeat([0, 1], 100)
+        X, y = moons(seed)
         few = np.where(np.arange(200) % 100 < 10, y, -1)
         settings = {"affinity": "full", "bandwidth": 0.25, "laplacian": "normalized"}
         for model, scores in (
-            (TDL(1, reg=16.0, n_cost_neighbors=3, **settings), ours),
+            (TDL(1, reg=16.0, reg_unit=1.0, n_cost_neighbors=3, **settings), ours),
             (LaplacianEigenmaps(1, **settings), alone),
         ):
             Z = model.fit(X, few).embedding_
@@ -279,8 +436,6 @@ def test_moons():
 def test_contradictions_are_refused():
     X, few = problem()
     W = union(heat_kernel(nearest(X, 5)))
-    with pytest.raises(ValueError, match="reg='auto' hides labels from their cost"):
-        TDL(reg="auto").fit(X, few, cost=cost(X, few, 5))
     with pytest.raises(ValueError, match="laplacian=None leaves the graph out"):
         TDL(kernel="rbf", laplacian=None).fit(X, few, affinity=W)
     with pytest.raises(ValueError, match="leaves no edge"):

@@ -38,6 +38,18 @@ def test_names_of_classes_change_nothing():
     assert np.mean(theirs.predict(NEW) == names[ours.predict(NEW)]) > 0.99
 
 
+def test_the_order_and_the_units_of_rows_change_nothing():
+    """Nor does the choice of reg by hidden labels depend on them."""
+    order = np.random.default_rng(0).permutation(300)
+    untied = X + 1e-3 * np.random.default_rng(1).standard_normal(X.shape)
+    base = TDLClassifier().fit(untied, FEW)
+    assert base.tdl_.reg_scores_
+    for rows, y, back in ((untied[order], FEW[order], np.argsort(order)), (5 * untied, FEW, slice(None))):
+        other = TDLClassifier().fit(rows, y)
+        assert other.tdl_.reg_ == base.tdl_.reg_
+        np.testing.assert_allclose(other.label_distributions_[back], base.label_distributions_, atol=1e-6)
+
+
 def test_a_graph_of_the_user():
     W = union(heat_kernel(nearest(X, 20)))
     tdl = TDLClassifier().fit(X, FEW, affinity=W)

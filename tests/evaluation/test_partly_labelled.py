@@ -26,8 +26,8 @@ KNOWN = RNG.random(N) < 0.5
 Y = np.where(KNOWN, np.array(["a", "b", "c"])[CLASSES], None)
 FEW = {"n_splits": 3, "n_repeats": 1}
 METHODS = default_methods(semi_supervised=True)
-USERS = ["PCA", "LPP", "DP", "TDL"]
-TDL_METHOD = Method("TDL", TDL(20), nested=False, unlabelled=True, max_components=lambda p, n_classes: 20)
+USERS = ["PCA", "LPP", "DP", "SDA", "TDL"]
+TDL_METHOD = Method("TDL", TDL(20, reg=1.0), nested=False, unlabelled=True, max_components=lambda p, n_classes: 20)
 
 
 class Spy(TransformerMixin, BaseEstimator):
@@ -79,7 +79,7 @@ def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
 
 def test_semi_supervised_methods_join():
     added = {method.name for method in METHODS} - {method.name for method in default_methods()}
-    assert added == {"DP", "TDL"}
+    assert added == {"DP", "SDA", "TDL"}
     assert compare(X, Y, n_splits=2, n_repeats=1, time_budget=1e-9).methods == tuple(method.name for method in METHODS)
 
 

@@ -194,7 +194,7 @@ class TestProtocol:
     def test_the_fewest_rows(self):
         X, y = hidden(n=4)
         comparison = compare(X, y, task="regression")
-        assert len(comparison.results) == 3
+        assert len(comparison.results) == 4
         assert np.isfinite(comparison[RAW].r2).all()
 
     def test_few_groups_reduce_the_folds_visibly(self):

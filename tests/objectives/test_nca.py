@@ -280,6 +280,35 @@ class TestPairCost:
         numeric = finite_differences(lambda A: pair_cost(A, X, pairs, weights), A)
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
 
+    @staticmethod
+    def problem():
+        X, rng = rows()
+        return X, rng.integers(0, 40, (30, 2)), rng.random(30), rng.normal(size=(2, 5)) / 2, rng
+
+    def test_candidates_that_are_all_rows_are_exact(self):
+        X, pairs, weights, A, _ = self.problem()
+        exact, gradient = pair_cost(A, X, pairs, weights)
+        others, none = np.array([np.delete(np.arange(40), i) for i in range(40)]), np.empty((40, 0), int)
+        for near, far in ((others, np.arange(3)), (none, np.arange(40)), (others[:, :9], np.arange(40))):
+            value, G = pair_cost(A, X, pairs, weights, Candidates(near, far, 40))
+            assert value == pytest.approx(exact, rel=1e-12)
+            np.testing.assert_allclose(G, gradient, rtol=1e-9, atol=1e-10)
+
+    def test_candidates_that_stand_for_others(self):
+        X, pairs, weights, A, rng = self.problem()
+        near = np.array([rng.permutation(np.delete(np.arange(40), i))[:6] for i in range(40)])
+        candidates = Candidates(near, rng.permutation(40)[:8], 40)
+        total = 0.0
+        for i in range(40):
+            squares = np.sum(((X[i] - X) @ A.T) ** 2, axis=1)
+            far = [j for j in candidates.far if j != i and j not in near[i]]
+            total += np.exp(-squares[near[i]]).sum() + (40 - 1 - 6) * np.exp(-squares[far]).mean()
+        squares = np.sum(((X[pairs[:, 0]] - X[pairs[:, 1]]) @ A.T) ** 2, axis=1)
+        value, gradient = pair_cost(A, X, pairs, weights, candidates)
+        assert value == pytest.approx(weights @ squares + weights.sum() * np.log(total), rel=1e-10)
+        numeric = finite_differences(lambda A: pair_cost(A, X, pairs, weights, candidates), A)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+
 
 def test_memory_is_that_of_a_tile():
     """2,000 rows: all distances would be 32 MB, scikit-learn's four arrays 110."""

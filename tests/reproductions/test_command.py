@@ -60,6 +60,14 @@ def test_what_is_missing_is_skipped_and_the_old_section_stays(here, capsys, name
     assert "older words" in (here / "papers.md").read_text(encoding="utf-8")
 
 
+def test_what_is_skipped_is_listed_with_the_reason(here):
+    (here / "sets").mkdir()
+    assert main(["dne-figure3", "--data", "sets", "--document", "papers.md"]) == 0
+    text = (here / "papers.md").read_text(encoding="utf-8")
+    assert "Skipped: umist_28x23: put umist_28x23.npz into sets" in text
+    assert "Skipped: the paper's images of 56 x 46 pixels" in text
+
+
 def test_a_folder_named_by_the_environment(here, capsys, monkeypatch):
     (here / "sets").mkdir()
     monkeypatch.setenv("NEARKIN_DATA", "sets")

@@ -7,7 +7,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
-from reproductions import nca, tdl, tdl_mnist
+from reproductions import dp_table, nca, tdl, tdl_mnist
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
 
@@ -110,11 +110,20 @@ class TestDiscriminativeProjections:
         assert dp.closest_labels(G, 1).startswith("0-1 0.1")
 
     def test_table_1_counts_what_guessing_beats(self):
-        scores = {name: [50.0, 60.0] for name in dp.TABLE_1} | {"largest class": [66.0, 66.0], "original": [99.0, 99.0]}
-        text = dp._beyond_reach("mushroom", scores, 1)
+        scores = {name: [50.0, 60.0] for name in dp_table.TABLE_1} | {
+            "largest class": [66.0, 66.0],
+            "original": [99.0, 99.0],
+        }
+        text = dp_table._beyond_reach("mushroom", scores, 1)
         assert "the largest class alone has 66.0 %, more than 4 of the paper's 6 figures" in text
         assert "99.0 %, where the paper has 54.67" in text
         assert "ours are between 55.0 and 99.0" in text
+
+    def test_ranked_by_grades(self):
+        y, query = np.array([2, 1, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 2])  # nothing to order in query 2
+        assert dp_table.ranked(-np.arange(6.0), y, query)[1] == 50  # all right in query 0, all wrong in query 1
+        assert dp_table.ranked(y, y, query) == (100, 100)
+        assert dp_table.ranked(np.zeros(6), y, query)[1] == 50
 
     def test_kept_neighbours_of_the_same_rows(self, rng):
         X = rng.normal(size=(40, 3))

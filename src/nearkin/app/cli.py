@@ -25,34 +25,34 @@ TABLE_ONLY = ("task", "unlabelled", "groups", "report", "folds", "repeats", "tim
 TABLE = f"a CSV, Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
 
 
+PARSER = argparse.ArgumentParser(
+    prog="nearkin",
+    description="Learn the space in which nearest neighbours are right.",
+    epilog="nearkin COMMAND --help shows options and examples.",
+)
+PARSER.add_argument("--version", action="version", version=f"nearkin {__version__}")
+COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
+
+
+def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.ArgumentParser:
+    """Make a command of a function that adds its options; its documentation is the help."""
+    name, text = add_options.__name__, cleandoc(add_options.__doc__ or "")
+    summary, layout = text.partition("\n")[0].rstrip("."), argparse.RawDescriptionHelpFormatter
+    parser = COMMANDS.add_parser(name, help=summary, description=text, formatter_class=layout)
+    add_options(parser.add_argument)
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
+    return parser
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    parser = argparse.ArgumentParser(
-        prog="nearkin",
-        description="Learn the space in which nearest neighbours are right.",
-        epilog="nearkin COMMAND --help shows options and examples.",
-    )
-    parser.add_argument("--version", action="version", version=f"nearkin {__version__}")
-    added = parser.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
-    defaults = {}
-    for add_options in (compare, predict, transform, inspect):  # what these document is the help
-        text = cleandoc(add_options.__doc__ or "")
-        command = added.add_parser(
-            add_options.__name__,
-            help=text.partition("\n")[0].rstrip("."),
-            description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        add_options(command.add_argument)
-        command.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
-        defaults[add_options.__name__] = command.get_default
-    options = parser.parse_args(arguments, argparse.Namespace(arguments=arguments))
+    options = PARSER.parse_args(arguments, argparse.Namespace(arguments=arguments))
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
     if options.command == "compare" and options.dask is not None:
-        given = [name for name in TABLE_ONLY if getattr(options, name) != defaults["compare"](name)]
+        given = [name for name in TABLE_ONLY if getattr(options, name) != compare.get_default(name)]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             return _fail(f"without --dask only: {names}. A folder is classified, and ranked by one split.")
@@ -72,6 +72,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+def _add_model_and_tables(add: Callable[..., Any]) -> None:
+    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("table", metavar="TABLE", help=TABLE)
+    text = ".csv, .parquet or .npz (default: CSV to standard output)"
+    add("-o", "--output", metavar="OUT", default="-", help=text)
+
+
+def _add_dask(add: Callable[..., Any]) -> None:
+    text = "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
+    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
+    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
+
+
+def _at_least(minimum: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(text)
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
+        return value
+
+    read.__name__ = "whole number"  # argparse says: invalid whole number value
+    return read
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
+    return value
+
+
+@command
 def compare(add: Callable[..., Any]) -> None:
     """Rank learned metrics by k-NN on held-out rows.
 
@@ -110,6 +142,7 @@ def compare(add: Callable[..., Any]) -> None:
     _add_dask(add)
 
 
+@command
 def predict(add: Callable[..., Any]) -> None:
     """Label new rows, or predict numbers, with a saved model.
 
@@ -126,6 +159,7 @@ def predict(add: Callable[..., Any]) -> None:
     add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
 
 
+@command
 def transform(add: Callable[..., Any]) -> None:
     """Map new rows into the learned space of a saved model.
 
@@ -138,6 +172,7 @@ def transform(add: Callable[..., Any]) -> None:
     _add_dask(add)
 
 
+@command
 def inspect(add: Callable[..., Any]) -> None:
     """Show which features a saved model stretches and which it ignores.
 
@@ -147,37 +182,6 @@ def inspect(add: Callable[..., Any]) -> None:
     """
     add("model", metavar="MODEL", help="a file written by nearkin compare --save")
     add("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
-
-
-def _add_model_and_tables(add: Callable[..., Any]) -> None:
-    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
-    add("table", metavar="TABLE", help=TABLE)
-    text = ".csv, .parquet or .npz (default: CSV to standard output)"
-    add("-o", "--output", metavar="OUT", default="-", help=text)
-
-
-def _add_dask(add: Callable[..., Any]) -> None:
-    text = "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
-    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
-    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
-
-
-def _at_least(minimum: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        value = int(text)
-        if value < minimum:
-            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
-        return value
-
-    read.__name__ = "whole number"  # argparse says: invalid whole number value
-    return read
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
-    return value
 
 
 def _fail(text: str) -> int:

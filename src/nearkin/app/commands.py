@@ -44,7 +44,7 @@ def compare(options: argparse.Namespace) -> None:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
             facts, notes = source.facts(progress)
             console.remark([facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False)
-            comparison = source.compare(progress)
+            comparison = source.rank(progress)
         console.print_quietly(lambda: console.report(summarize(comparison)))
         if comparison.interrupted:
             raise KeyboardInterrupt
@@ -53,7 +53,7 @@ def compare(options: argparse.Namespace) -> None:
         written = [f"Picture: {picture}"]
         if report:
             with console.Progress(source.unit, quiet=options.quiet) as progress, atomic_write(report) as part:
-                source.write_report(comparison, part, progress)
+                source.report(comparison, part, progress)
             written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
         if save:
             model, learned = source.model(comparison)

@@ -69,19 +69,17 @@ def report(summary: Summary) -> None:
     console = _console()
     widths = {name: max(len(name), *(len(row[name]) for row in summary.cells)) for name in summary.cells[0]}
     for name in SPARED:
-        if name in widths and sum(widths.values()) + len(widths) - 1 > console.width:
-            del widths[name]
+        if sum(widths.values()) + len(widths) - 1 > console.width:
+            widths.pop(name, None)
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     for name, size in widths.items():
         grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
     for row in summary.cells:
         grid.add_row(*(row[name] for name in widths), style=STYLES[row["verdict"]])
-    console.print(grid)
-    console.print()
+    console.print(grid, "")
     say(summary.caption)
     say(summary.verdict, style="bold")
-    for note in summary.notes:
-        say(f"  {note}")
+    remark([f"  {note}" for note in summary.notes], quiet=False, stderr=False)
 
 
 def describe(model: Model, path: Path) -> None:

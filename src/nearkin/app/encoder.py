@@ -154,9 +154,8 @@ def _rearranged(X: Any, kept: np.ndarray, n_more: int) -> Any:
     old = new = X
     if X.flags.c_contiguous:
         old, new = (X.reshape(-1)[: n_rows * width].reshape(n_rows, width) for width in (before, after))
-    blocks = row_blocks(n_rows, max(before, after), 2**18)
-    for block in blocks if after <= before else reversed(blocks):  # no row is overwritten before it was read
-        rows = old[block][:, kept]
-        new[block, : len(kept)] = rows
+    # in the order in which no row is overwritten before it was read
+    for block in row_blocks(n_rows, max(before, after), 2**18)[:: 1 if after <= before else -1]:
+        new[block, : len(kept)] = old[block][:, kept]
         new[block, len(kept) :] = 0
     return new[:, :after]

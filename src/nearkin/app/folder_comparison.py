@@ -24,6 +24,7 @@ from scipy.stats import mode
 from ..dask import MAX_BLOCKS, DaskDNE, DaskLPP, DaskNCA, DaskNMMP, DaskPCA, DaskStandardScaler, nearest_labels
 from ..evaluation import CLASSIFICATION, RAW
 from ..neighbors import choose_search, searcher
+from ..plotting import STATUS_COLORS
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
 from .encoder import ColumnEncoder
@@ -64,10 +65,8 @@ class FolderComparison(ExitStack):
         self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
         self.features, self.notes = self.folder.features(self.target)
         if n_rows < MIN_ROWS:
-            raise TableError(
-                f"{self.folder.path} has {n_rows} rows, too few for one split (at least {MIN_ROWS}): write them into "
-                "one file, and leave --dask out."
-            )
+            found = f"{self.folder.path} has {n_rows} rows, too few for one split (at least {MIN_ROWS})"
+            raise TableError(f"{found}: write them into one file, and leave --dask out.")
         if options.neighbors > MIN_ROWS // 2:
             raise TableError(f"--neighbors is {options.neighbors}, with --dask at most {MIN_ROWS // 2}: lower it.")
         self.held_out = held_out_rows(n_rows, options.seed)
@@ -111,7 +110,7 @@ class FolderComparison(ExitStack):
             parts += [da.from_delayed(value, (size, *shape), dtype)] if size else []
         return da.concatenate(parts)
 
-    def compare(self, progress: NamedProgress) -> SplitComparison:
+    def rank(self, progress: NamedProgress) -> SplitComparison:
         """Return the results of the methods, one after the other; after an interruption, of those that are finished.
 
         A method that fails is skipped, but without the raw features there is nothing to compare with.
@@ -167,8 +166,18 @@ class FolderComparison(ExitStack):
         return SplitResult(name, method, m, seconds, mode(near.labels, axis=1).mode == self.truth)
 
     def draw(self, comparison: SplitComparison, path: Path) -> None:
-        """Draw the ranking."""
-        pictures.draw_split(comparison, self.name, path)
+        """Draw accuracies, and beside them the intervals of the differences from the raw features."""
+        figure, ax = pictures.new_figure(f"compare {self.name} --dask", 1)
+        results, raw = comparison.results[::-1], comparison.raw.score
+        for position, result in enumerate(results):
+            interval, color = 100 * result.margin, STATUS_COLORS[result.status]
+            ax.errorbar(100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4)
+        ax.axvline(100 * raw.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
+        ax.set_yticks(range(len(results)), [f"{r.name}, {r.dimension}-D\n{r.status}" for r in results])
+        vote = f"{comparison.n_neighbors}-NN among {comparison.n_train} rows"
+        ax.set_xlabel(f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%")
+        ax.set_title(f"Accuracy on {len(raw)} held-out rows (dashed: the raw features)")
+        figure.savefig(path, dpi=110, format="png")
 
     def model(self, comparison: SplitComparison) -> tuple[Model, str]:
         """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what it learned from."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from ..evaluation import CLASSIFICATION, RAW
+from ..evaluation import CLASSIFICATION, RAW, best_result, status_of
 
 MOST_HELD_OUT = 20_000
 LEVEL = 0.95
@@ -49,12 +49,8 @@ class SplitResult:
 
     @property
     def status(self) -> str:
-        """Return "baseline", "better", "worse", or "unclear" where the interval holds 0."""
-        if self.name == RAW:
-            return "baseline"
-        if abs(self.difference) <= self.margin:
-            return "unclear"
-        return "better" if self.difference > 0 else "worse"
+        """Return "baseline", "better", "worse", or "unclear" where the interval holds 0, that is from p = 0.05 on."""
+        return status_of(self.name, self.difference, self.p_value)
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class SplitComparison:
     @property
     def best(self) -> SplitResult:
         """Return the most accurate result that is shown to be better than the raw features, else that of these."""
-        return next((result for result in self.results if result.status == "better"), self.raw)
+        return best_result(self.results)
 
 
 def ranked(finished: Sequence[SplitResult]) -> tuple[SplitResult, ...]:

@@ -21,7 +21,8 @@ import scipy
 import sklearn
 
 from .. import __version__
-from ..evaluation import CLASSIFICATION, RAW, Comparison, MethodResult, confusion, first_repeat, held_out_map
+from ..evaluation import CLASSIFICATION, RAW, Comparison, MethodResult, confusion, first_repeat
+from .pictures import first_map
 from .sentences import WORDING, leader, rows_of, summarize, summary, target_facts
 from .tables import Table
 
@@ -55,14 +56,8 @@ def write_report(path: Path, comparison: Comparison, curves: Curves, table: Tabl
     if n_held_out > MAX_POINTS:
         sample = f"Shown are {MAX_POINTS:,} of {n_held_out:,} held-out rows, drawn with seed {comparison.random_state}."
     methods = [result.method for result in comparison.results]
-    texts = {
-        "title": f"nearkin compare {table.name}",
-        "verdict": found.verdict,
-        "facts": facts,
-        "sample": sample,
-        "title_of_score": WORDING[table.task].title,
-        "task": table.task,
-    }
+    texts = {"title": f"nearkin compare {table.name}", "verdict": found.verdict, "facts": facts, "sample": sample}
+    texts |= {"title_of_score": WORDING[table.task].title, "task": table.task}
     page = files(__package__) / "page"
     html = {
         "head": _elements("th", found.cells[0]),
@@ -134,18 +129,8 @@ def _data(comparison: Comparison, curves: Curves, table: Table) -> dict[str, Any
 
 def _map(result: MethodResult, comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
     """Return a sample of the held-out rows of the first fold, with the answers of their neighbours."""
-    words = WORDING[table.task]
-    seen = held_out_map(
-        result.mapping(2),
-        table.X,
-        table.y,
-        comparison.folds[0],
-        comparison.n_neighbors,
-        task=table.task,
-        unlabelled=result.unlabelled[0],
-    )
-    order = np.random.default_rng(comparison.random_state).permutation(len(seen.rows))
-    shown = np.sort(order[:MAX_POINTS])
+    words, seen = WORDING[table.task], first_map(comparison, result, table)
+    shown = np.sort(np.random.default_rng(comparison.random_state).permutation(len(seen.rows))[:MAX_POINTS])
     Z = seen.embedding[shown]
     return {
         "name": result.name,
@@ -168,13 +153,8 @@ def _confusion(comparison: Comparison, table: Table, labels: list[str]) -> dict[
     shown = np.sort(np.argsort(-errors, kind="stable")[:MAX_CONFUSION])
     shares = [_digits(100.0 * m[shown][:, shown] / m[shown].sum(axis=1, keepdims=True)) for m in (before, with_map)]
 
-    return {
-        "name": after.name,
-        "labels": [labels[number] for number in shown],
-        "classes": len(labels),
-        "before": shares[0],
-        "after": shares[1],
-    }
+    shown_labels = [labels[number] for number in shown]
+    return {"name": after.name, "labels": shown_labels, "classes": len(labels), "before": shares[0], "after": shares[1]}
 
 
 def _digits(values: Any, digits: int = 4) -> Any:

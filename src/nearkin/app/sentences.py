@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, Method, MethodResult, first_repeat
+from ..plotting import SCORES
 from .one_split import SplitComparison, SplitResult
 from .refusals import TableError
 from .tables import Table
@@ -25,21 +26,23 @@ class Wording:
     ----------
     headings : tuple of str
         Of the columns of the score that ranks and of the one beside it.
-    factor, decimals, unit : int, int, str
-        A score is written times `factor`, with so many decimals, then the unit.
+    factor : int
+        A score is written times `factor`.
+    title, axis : str
+        Of a picture of scores.
+    decimals, unit : int, str
+        Of a written score.
     prefix, points : str
         What stands before a score that nothing else names, and after a difference.
     of_vote, of_rows : str
         "right in {score}", and what follows it before "held-out rows".
-    title, axis : str
-        Of a picture of scores.
     """
 
     headings = ("accuracy %", "balanced %")
-    factor, decimals, unit = 100, 1, "%"
+    factor, title, axis = SCORES[CLASSIFICATION.name]
+    decimals, unit = 1, "%"
     prefix, points = "", " points"
     of_vote, of_rows = "right in {}", "of"
-    title, axis = "Accuracy", "held-out rows right (%)"
 
     def figure(self, score: float) -> str:
         """Return a score, e.g. "95.4%" or "0.954"."""
@@ -58,19 +61,17 @@ class Wording:
         mean, std = (f"{self.factor * value:.{self.decimals}f}" for value in (values.mean(), values.std(ddof=1)))
         return f"{mean} ± {std}"
 
-    def second_mean_std(self, values: np.ndarray) -> str:
-        """Return the same for the score beside."""
-        return self.mean_std(values)
+    second_mean_std = mean_std  # of the score beside
 
 
 class RegressionWording(Wording):
     """How R² is written, and beside it the mean absolute error."""
 
     headings = ("R²", "MAE")
-    factor, decimals, unit = 1, 3, ""
+    factor, title, axis = SCORES[REGRESSION.name]
+    decimals, unit = 3, ""
     prefix, points = "R² ", ""
     of_vote, of_rows = "at R² {}", "on"
-    title, axis = "R²", "R² on held-out rows"
 
     def second_mean_std(self, values: np.ndarray) -> str:
         """Return mean and standard deviation with three digits of the mean, in the unit of the target."""
@@ -136,10 +137,9 @@ def _difference(result: MethodResult | SplitResult) -> str:
     return f"{text} ± {100 * result.margin:.1f}" if isinstance(result, SplitResult) else text
 
 
-def verdict(comparison: Comparison | SplitComparison) -> str:
+def verdict(comparison: Any) -> str:
     """Return the outcome in one sentence."""
-    results: Sequence[Any] = comparison.results
-    raw, *others = sorted(results, key=lambda result: result.name != RAW)
+    raw, *others = sorted(comparison.results, key=lambda result: result.name != RAW)
     n_neighbors, words, best = comparison.n_neighbors, WORDING[raw.task.name], comparison.best
     if not others:
         return f"{n_neighbors}-NN on the raw features is {words.vote(raw.score.mean())}; nothing to compare."

@@ -126,8 +126,8 @@ class ParquetFile(Source):
         """
         if self.n_rows < stop:
             raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
-        places, columns = {self._stored_at[name] for name in names}, list(self._columns.items())
-        stored, spread = zip(*(columns[at] for at in places), strict=True)
+        columns = list(self._columns.items())
+        stored, spread = zip(*(columns[at] for at in {self._stored_at[name] for name in names}), strict=True)
         size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // sum(map(len, spread)))
         ends = np.cumsum([0, *self.group_sizes]).tolist()
         groups = [group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)]

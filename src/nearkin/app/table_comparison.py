@@ -6,15 +6,18 @@ import argparse
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from ..evaluation import Comparison, compare, score_by_dimension
+from .._labels import known_labels
+from ..evaluation import RAW, Comparison, compare, score_by_dimension
+from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
 from .model import Model, learned_model
 from .report import write_report
-from .sentences import one_line, rows_of, target_facts
+from .sentences import leader, one_line, rows_of, target_facts
 from .tables import read_table
 
 
@@ -38,30 +41,29 @@ class TableComparison(nullcontext):
         facts = f"{table.name}: {rows_of(table)}, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}"
         return facts, table.notes
 
-    def compare(self, progress: console.Progress) -> Comparison:
+    def rank(self, progress: console.Progress) -> Comparison:
         """Run the comparison."""
         options, table = self.options, self.table
+        target: dict[str, Any] = {"task": table.task, "groups": table.groups, "scale": not options.no_scaling}
+        folds = {"n_splits": options.folds, "n_repeats": options.repeats, "random_state": options.seed}
+        n_bytes = options.memory_budget and options.memory_budget * 1e9
+        budget = {"time_budget": options.time_budget, "memory_budget": n_bytes, "progress": progress}
         with one_line(table.name):
-            return compare(
-                table.X,
-                table.y,
-                task=table.task,
-                groups=table.groups,
-                n_neighbors=options.neighbors,
-                n_splits=options.folds,
-                n_repeats=options.repeats,
-                scale=not options.no_scaling,
-                time_budget=options.time_budget,
-                memory_budget=options.memory_budget and options.memory_budget * 1e9,
-                random_state=options.seed,
-                progress=progress,
-            )
+            return compare(table.X, table.y, n_neighbors=options.neighbors, **target, **folds, **budget)
 
     def draw(self, comparison: Comparison, path: Path) -> None:
-        """Draw the ranking and a map."""
-        pictures.draw_comparison(comparison, self.table, path)
+        """Draw the ranking and a 2-D map of held-out rows."""
+        table, shown = self.table, leader(comparison)
+        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (shown.name != RAW))
+        RankingDisplay(comparison).plot(ax=axes[0])
+        for ax in axes[1:]:
+            seen = pictures.first_map(comparison, shown, table)
+            labels = known_labels(table.y, seen.rows)
+            k, task = comparison.n_neighbors, table.task
+            EmbeddingDisplay(seen.embedding, labels, seen.score, k, shown.name, task).plot(ax=ax)
+        figure.savefig(path, dpi=110, format="png")
 
-    def write_report(self, comparison: Comparison, path: Path, progress: console.Progress) -> None:
+    def report(self, comparison: Comparison, path: Path, progress: console.Progress) -> None:
         """Write the interactive page."""
         curves = score_by_dimension(comparison, self.table.X, self.table.y, progress=progress)
         write_report(path, comparison, curves, self.table, command=["nearkin", *self.options.arguments])

@@ -25,7 +25,7 @@ from .npz_file import NpzFile
 from .readers import Columns, Names
 from .refusals import Progress, TableError, find_name, ignore, in_row, listed, require_names, shown
 from .sources import CsvFile, ParquetFile
-from .target import check_groups, check_target
+from .target import check_target
 
 FORMATS: dict[str, Callable[..., Any]] = {".csv": CsvFile, ".parquet": ParquetFile, ".npz": NpzFile}
 STANDARD_INPUT = "-"
@@ -118,7 +118,7 @@ def read_table(
             raise TableError(f"{file.path}: --target and --groups both name {shown(target)}: give two columns.")
         columns = file.read(labels=[target, groups] if groups else [target])
         y = check_target(columns, target, task, unlabelled)
-        group = check_groups(columns, groups, y) if groups else None
+        group = columns.labels[groups] if groups else None
         encoder, notes, row_names = learn_encoder(columns)
         X, _ = encoder.encode(columns)
         return Table(X, y, group, file.path.stem, notes, target, encoder, row_names, task)

@@ -80,13 +80,3 @@ def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
     if (y == y[0]).all():
         raise TableError(f"{path}: {shown(target)} holds one class, {shown(y[0].item())}: give rows of others.")
     return y
-
-
-def check_groups(columns: Columns, name: str, y: np.ndarray) -> np.ndarray:
-    """Return the groups; refuse fewer than three of rows with a label."""
-    groups, known = columns.labels[name], ~is_missing(y)
-    count = len(np.unique(groups[known]))
-    if count < 3:
-        counted = "" if known.all() else " of labelled rows"
-        raise TableError(f"{columns.path}: {shown(name)} holds {count} groups{counted}: give at least 3.")
-    return groups

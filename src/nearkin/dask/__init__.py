@@ -26,7 +26,9 @@ from ._votes import nearest_labels as nearest_labels
 from .nca import DaskNCA as DaskNCA
 from .scalers import DaskPCA as DaskPCA
 from .scalers import DaskStandardScaler as DaskStandardScaler
+from .spectral import DaskDMLMJ as DaskDMLMJ
 from .spectral import DaskDNE as DaskDNE
+from .spectral import DaskGMML as DaskGMML
 from .spectral import DaskLDE as DaskLDE
 from .spectral import DaskLFDA as DaskLFDA
 from .spectral import DaskLPP as DaskLPP

@@ -110,13 +110,7 @@ def adjacent(block: Block, probes: np.ndarray, index: SharedIndex, *, relation: 
 
 
 def search_lists(
-    lists: Lists | None,
-    queries: Block,
-    probes: np.ndarray,
-    others: Block,
-    index: SharedIndex,
-    relation: str,
-    k: Any,
+    lists: Lists | None, queries: Block, probes: np.ndarray, others: Block, index: SharedIndex, relation: str, k: Any
 ) -> Lists:
     """Return the lists of some rows after a search in those lists of one block more that were chosen for them."""
     k = per_row(k, queries)

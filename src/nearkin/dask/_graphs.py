@@ -41,6 +41,12 @@ def farthest(G: csr_array) -> np.ndarray:
     return G.max(axis=1).toarray().ravel()
 
 
+def laplacian_traces(W: csr_array) -> np.ndarray:
+    """Return what a block adds to tr L, the sum of the degrees, and to tr L^2, that of d_i^2 and of all w_ij^2."""
+    d = W.sum(axis=1)
+    return np.array([d.sum(), np.square(d).sum() + np.square(W.data).sum()])
+
+
 def adjacent(W: csr_array, *, starts: list[int]) -> np.ndarray:
     """Say for every block whether some edges lead to its rows."""
     return np.isin(np.arange(len(starts) - 1), np.searchsorted(starts, np.unique(W.indices), side="right") - 1)

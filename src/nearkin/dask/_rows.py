@@ -13,9 +13,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._memory import human_bytes
-from ..graphs import binary, heat_kernel
+from ..graphs import binary, degrees_of_freedom, heat_kernel
 from ..neighbors import Searcher
-from ..span import RowSpace
+from ..span import RowSpace, span_basis, triangular_factor
 from . import _graphs, _scatter
 from ._approximate import nearest, searchable
 from ._table import Table
@@ -55,7 +55,7 @@ class ClusterRows:
         return self._work.map(_graphs.as_matrix, nearest(self._work, self._table, relation, k), n=self.shape[0])
 
     def _symmetric(self, W: list[Future], join: str) -> list[Future]:
-        """Join the two directions of a graph by the "maximum" or the "minimum" of the weights."""
+        """Join the two directions of a graph by the "maximum", "minimum" or sum ("__add__") of the weights."""
         graph = []
         for own, (start, stop) in zip(W, pairwise(self._table.starts), strict=True):
             columns = self._work.map(_graphs.columns, W, start=start, stop=stop)
@@ -73,6 +73,12 @@ class ClusterRows:
     def mutual_knn(self, relation: str, k: Any) -> list[Future]:
         """See `Rows`."""
         return self._symmetric(self._work.map(binary, self._knn(relation, k)), "minimum")
+
+    def mean_knn(self, relation: str, k: Any) -> list[Future]:
+        """See `Rows`."""
+        W = self._work.map(binary, self._knn(relation, k))
+        n_pairs = self._work.total(self._work.map(csr_array.count_nonzero, W))
+        return self._work.map(csr_array.__truediv__, self._symmetric(W, "__add__"), [max(n_pairs, 1)] * len(W))
 
     def closest_pairs(self, k: int) -> list[Future]:
         """See `Rows`."""
@@ -104,6 +110,15 @@ class ClusterRows:
         """See `Rows`."""
         return self._work.map(csr_array.sum, graph, axis=1)
 
+    def degrees_of_freedom(self, graph: list[Future]) -> float:
+        """See `Rows`."""
+        return degrees_of_freedom(*self._work.total(self._work.map(_graphs.laplacian_traces, graph)))
+
+    def span_basis(self) -> np.ndarray:
+        """See `Rows`."""
+        factors = self._work.map(_scatter.triangular, self._table.blocks)
+        return span_basis(self._work.total(factors, triangular_factor), self._table.mean)
+
     def total_scatter(self, weights: list[Future] | None = None) -> np.ndarray:
         """See `Rows`."""
         return _scatter.total_scatter(self._work, self._table, weights)
@@ -112,12 +127,17 @@ class ClusterRows:
         """See `Rows`."""
         return _scatter.within_scatter(self._work, self._table)
 
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def between_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        return _scatter.between_scatter(_scatter.class_means(self._work, self._table), self.class_sizes)
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
         """See `Rows`.
 
         With m_c and m the means of class c and of all rows, w_ij = a_ij / n_c the weights of S_w, S_b is the sum of
         n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 - n_c/n)(1/n_c - w_ij) within classes, of which
-        none is negative. O(p sum_c n_c^2) time; n p / 2 numbers travel for every block.
+        none is negative. O(p sum_c n_c^2) time; n p / 2 numbers travel for every block, twice: the second time for the
+        degrees.
         """
         scales = self._work.map(_graphs.farthest, self._knn("same", k))
         n_c, rows = self.class_sizes, [self._table.blocks, scales]
@@ -125,8 +145,9 @@ class ClusterRows:
         every = np.ones((len(scales), len(scales)), dtype=bool)
         S = self._sum_over_pairs(every, _scatter.add_local_pairs, rows, rows, means=means, class_sizes=n_c)
         S_w, S_b = (S + S.swapaxes(1, 2)) / 2
-        M = means - n_c @ means / self.shape[0]
-        return S_w, S_b + (M.T * n_c) @ M
+        *d, of_squares = self._sum_over_pairs(every, _scatter.add_local_degrees, rows, rows, class_sizes=n_c)
+        S_b += _scatter.between_scatter(means, n_c)
+        return S_w, S_b, degrees_of_freedom(np.sum(d), np.square(d).sum() + of_squares)
 
     def _sum_over_pairs(self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any) -> np.ndarray:
         """Return the sum over pairs of adjacent blocks a <= b; `of_a` and `of_b` are what the task needs of each.
@@ -141,6 +162,14 @@ class ClusterRows:
             for a, part in zip(meeting, self._work.map(task, *arguments, **how), strict=True):
                 parts[a] = part
         return self._work.total(parts)
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        n, n_c = self.shape[0], self.class_sizes
+        means = _scatter.class_means(self._work, self._table)
+        S, others = (_scatter.within_scatter(self._work, self._table, w) for w in (n_c, n - n_c))
+        D = others + n * _scatter.between_scatter(means, n_c)
+        return S / max(n_c @ (n_c - 1) / 2, 1), D / max(n_c @ (n - n_c) / 2, 1)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""

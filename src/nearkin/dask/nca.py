@@ -23,7 +23,7 @@ from ..span import RowSpace
 from ..spectral import ratio_trace
 from ._approximate import block_searcher, nearest, searchable
 from ._base import DaskTransformer
-from ._scatter import class_means, first_moments, total_scatter, within_scatter
+from ._scatter import between_scatter, class_means, first_moments, total_scatter, within_scatter
 from ._search import Lists
 from ._table import Block, Table, as_table, taken
 from ._work import Work
@@ -88,6 +88,11 @@ class DaskNCA(DaskTransformer):
                 f"target={self.target!r} with solver={self.solver!r} is not for Dask arrays: fit NCA on a sample of "
                 "the rows, or call NCA(solver='sgd').partial_fit on one block of rows after the other."
             )
+        if self.alpha == "cv":
+            raise ValueError(
+                "alpha='cv' is not for Dask arrays: take the alpha_ of NCA(alpha='cv') on a sample of them."
+            )
+        nca.alpha_, nca.alpha_scores_ = float(self.alpha), None
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
         if self.warm_start and hasattr(self, "components_"):
             nca.components_ = self.components_
@@ -186,8 +191,7 @@ class NCAClusterRows(Scale):
         if name != "lda":
             return initialization.directions(name, table, m, rng)
         means = class_means(work, table)
-        difference = means - table.class_sizes @ means / table.shape[0]
-        S_b = (difference.T * table.class_sizes) @ difference
+        S_b = between_scatter(means, table.class_sizes)
         return ratio_trace(-S_b, within_scatter(work, table)).vectors[:, : min(m, len(means) - 1)].T
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from sklearn.utils import get_tags
 
-from ..estimators import DNE, LDE, LFDA, LPP, MFA, NMMP
+from ..estimators import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP
 from ..neighbors import EXACT
 from ._approximate import block_searcher
 from ._base import DaskTransformer
@@ -62,11 +62,18 @@ class DaskSpectralEmbedding(DaskTransformer):
         """
         twin, X = self._twin(X)
         labelled = get_tags(twin).target_tags.required
-        search = block_searcher(self.search, X.shape[0])
+        search = block_searcher(getattr(self, "search", "exact"), X.shape[0])
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=search is EXACT)
             twin.fit_rows(ClusterRows(work, table, search))
         return self._take_over(twin)
+
+
+class DaskDMLMJ(DaskSpectralEmbedding):
+    """Maximization of the Jeffrey divergence of Dask arrays: see `nearkin.DMLMJ`, and `DaskSpectralEmbedding`."""
+
+    _local_class = DMLMJ
+    __init__ = DMLMJ.__init__
 
 
 class DaskDNE(DaskSpectralEmbedding):
@@ -74,6 +81,13 @@ class DaskDNE(DaskSpectralEmbedding):
 
     _local_class = DNE
     __init__ = DNE.__init__
+
+
+class DaskGMML(DaskSpectralEmbedding):
+    """Geometric Mean Metric Learning of Dask arrays: see `nearkin.GMML`. O(n p^2 + p^3); no neighbours are searched."""
+
+    _local_class = GMML
+    __init__ = GMML.__init__
 
 
 class DaskLDE(DaskSpectralEmbedding):
@@ -86,7 +100,7 @@ class DaskLDE(DaskSpectralEmbedding):
 class DaskLFDA(DaskSpectralEmbedding):
     """Local Fisher Discriminant Analysis of Dask arrays: see `nearkin.LFDA`, and `DaskSpectralEmbedding` for the cost.
 
-    The within-class graph joins all pairs of a class: O(p sum_c n_c^2) time besides, whatever the search; n p / 2
+    The within-class graph joins all pairs of a class: O(p sum_c n_c^2) time besides, whatever the search; n p
     numbers travel for every block.
     """
 

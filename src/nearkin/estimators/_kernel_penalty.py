@@ -54,9 +54,9 @@ class KernelPenalty:
         self.anchors, self.kernel, self.graph = anchors, kernel, graph
         n, q = X.shape[0], anchors.shape[0]
         require_memory(4 * 8 * n * q, f"The kernel of {n} rows and {q} anchors", "take a smaller n_landmarks")
-        s, U = _positive_spectrum(_evaluate(kernel, anchors, anchors))
+        s, U = _positive_spectrum(evaluate(kernel, anchors, anchors))
         whitening = U / np.sqrt(s)
-        K = _evaluate(kernel, X, anchors)
+        K = evaluate(kernel, X, anchors)
         self.mean = K.mean(axis=0)
         K -= self.mean
         Q, roots, Rt = svd(K @ whitening, full_matrices=False, overwrite_a=True)
@@ -64,6 +64,7 @@ class KernelPenalty:
         if not kept.any():
             raise ValueError("kernel is the same for all rows: its functions are constant, and no embedding.")
         self.Q, self.s = Q[:, kept], roots[kept] ** 2
+        self.size = float(1 / self.s.max())  # the smallest eigenvalue of K^+
         self.coefficients = whitening @ (Rt[kept].T / roots[kept])  # of k(x, anchors) - mean, for b
 
     def solve(self, cost: csr_array, reg: float, m: int, *, start: np.ndarray | None = None) -> SpectralResult:
@@ -72,6 +73,10 @@ class KernelPenalty:
         H = self.Q.T @ (M @ self.Q)
         H[np.diag_indices_from(H)] += reg / self.s
         return smallest_of_dense((H + H.T) / 2, m, self.Q)
+
+    def as_unlabelled(self, result: SpectralResult, cost: csr_array, reg: float) -> np.ndarray:
+        """Return V: functions of the row, which labels do not move away from their neighbours."""
+        return result.vectors
 
     def extension(self, result: SpectralResult, cost: csr_array, reg: float) -> KernelExtension:
         """Return the functions whose values on the training rows are the V of `solve`."""
@@ -90,11 +95,11 @@ class KernelExtension:
     def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
         """Return the coordinates of rows X."""
         blocks = row_blocks(X.shape[0], self.anchors.shape[0])
-        kernels = (_evaluate(self.kernel, X[rows], self.anchors) for rows in blocks)
+        kernels = (evaluate(self.kernel, X[rows], self.anchors) for rows in blocks)
         return np.vstack([(K - self.mean) @ self.coefficients for K in kernels])
 
 
-def _evaluate(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
+def evaluate(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
     """Return k(x, anchors) as a float64 array of its own, shape (n, number of anchors)."""
     K = np.array(kernel(X, anchors), dtype=np.float64)
     shape = (X.shape[0], anchors.shape[0])

@@ -1,25 +1,33 @@
-"""TDL's cost of labels (eq. 6), and the weight of its penalty chosen by hidden labels."""
+"""TDL's cost of labels (eq. 6), the solution with it, the weight chosen by hidden labels, and the vote."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import eigsh
 from sklearn.dummy import DummyClassifier
 
 from ..graphs import laplacian, mean_weights
 from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class
+from ..span import RANK_TOLERANCE
+from ..spectral import SpectralResult
 from ._kernel_penalty import KernelPenalty
 from .soft_neighbors import SoftNeighborsClassifier
 from .transductive import GraphPenalty
 
-REGS = tuple(8.0**power for power in range(6))
+Penalty = GraphPenalty | KernelPenalty
+
+REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)  # from labels alone to Laplacian Eigenmaps, by preference
+LABELS_PER_CLASS = 5  # mean number from which on some are hidden
 FOLDS = 3
+FLAT = 0.01  # of the mean roughness is added to all: coordinates that only separate components have none
 
 
-def label_cost(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
-    """Return C of eq. 6, symmetric, shape (n, n): tr(CD) is the sum of the labelled rows' costs.
+def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
+    """Return the coefficients A of eq. 6, shape (n, n): sum_j a_ij d_ij is the cost of row i.
 
     The cost of a labelled row i is the mean of d_ij over its k nearest labelled rows of the same class, minus that over
     its k nearest labelled rows of other classes, of those that exist; 0 if it lacks either. Code -1 is no label.
@@ -30,42 +38,131 @@ def label_cost(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> c
     X, codes = X[labelled], codes[labelled]
     N_in, N_out = nearest_same_class(X, codes, k, search), nearest_other_class(X, codes, k, search)
     has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
-    C = (diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))).tocoo()
-    C = csr_array((C.data / 2, (labelled[C.row], labelled[C.col])), shape=(n, n))
-    return csr_array(C + C.T)
+    A = (diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))).tocoo()
+    return csr_array((A.data, (labelled[A.row], labelled[A.col])), shape=(n, n))
 
 
-def score_regs(
-    penalty: GraphPenalty | KernelPenalty, X: Any, codes: np.ndarray, m: int, k: int, rng: np.random.RandomState
-) -> dict[float, float]:
-    """Return, for every weight, the share of hidden labels that the votes of the others predict.
+def total_cost(A: csr_array) -> csr_array:
+    """Return C' with tr V'C'V the sum of the rows' costs: C is A made symmetric, C' that of Proposition 3."""
+    return csr_array(laplacian(csr_array(A + A.T)))
 
-    Each fold hides a third of the labels from the cost: labels that shaped an embedding say nothing about it.
+
+def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
+    """Return the cost of every row, sum_j a_ij ||v_i - v_j||^2."""
+    A = A.tocoo()
+    return np.bincount(A.row, A.data * np.sum((V[A.row] - V[A.col]) ** 2, axis=1), minlength=len(V))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The V that minimizes tr V'(C' + weight P)V.
+
+    Attributes
+    ----------
+    result : SpectralResult
+    cost : csr_array of shape (n, n)
+        C', without the costs that are clipped.
+    weight : float
+    clipped : array of shape (n,) of bool
+        Rows whose cost is.
+    objectives : list of float
+        Where costs may be: at the beginning, and after every eigenproblem.
+    """
+
+    result: SpectralResult
+    cost: csr_array
+    weight: float
+    clipped: np.ndarray
+    objectives: list[float]
+
+    @property
+    def roughness(self) -> np.ndarray:
+        """V'Pv of every eigenvector v, shape (m,)."""
+        V = self.result.vectors
+        return np.maximum(self.result.values - np.sum(V * (self.cost @ V), axis=0), 0.0) / self.weight
+
+
+def solve(penalty: Penalty, A: csr_array, weight: float, smoothest: SpectralResult, loss: str) -> Solution:
+    """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if they are clipped, plus weight tr V'PV.
+
+    min(c, 0) is concave: it lies below the line through 0 and c where c < 0, elsewhere below 0, and touches it at c. So
+    the eigenvectors without the costs that are positive at the last V have no larger objective (majorization), from
+    `smoothest`, the V without any cost, until the same costs are positive again. Infinite weight: `smoothest`.
+    """
+    result, m, clipped = smoothest, smoothest.requested, np.zeros(A.shape[0], dtype=bool)
+    if not np.isfinite(weight) or A.nnz == 0:
+        return Solution(smoothest, csr_array(A.shape), 1.0, clipped, [])
+    if loss == "squared":
+        cost = total_cost(A)
+        return Solution(penalty.solve(cost, weight, m), cost, weight, clipped, [])
+    costs = row_costs(A, smoothest.vectors)
+    objectives = [float(np.minimum(costs, 0.0).sum() + weight * smoothest.objective)]
+    while True:
+        clipped = costs > 0
+        cost = total_cost(csr_array(diags_array((~clipped).astype(np.float64)) @ A))
+        result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
+        costs = row_costs(A, result.vectors)
+        without = result.objective - costs[~clipped].sum()  # the penalty alone
+        objectives.append(float(np.minimum(costs, 0.0).sum() + without))
+        if objectives[-1] >= objectives[-2] - 1e-12 * abs(objectives[-2]) or np.array_equal(costs > 0, clipped):
+            return Solution(result, cost, weight, clipped, objectives)
+
+
+def relative_unit(A: csr_array, smallest: np.ndarray, size: float) -> float:
+    """Return s_C / s_P, the weight of P at which penalty and cost are equally large, whatever their units.
+
+    s_C is the largest modulus of an eigenvalue of C', s_P the mean of the `smallest` eigenvalues of P, zeros (relative
+    to `size`) apart. Without either any weight will do: 1.
+    """
+    smallest = smallest[smallest > RANK_TOLERANCE * size]
+    if A.nnz == 0 or len(smallest) == 0:
+        return 1.0
+    start = np.random.default_rng(0).standard_normal(A.shape[0])
+    s_C = abs(float(eigsh(total_cost(A), 1, v0=start, return_eigenvectors=False)[0]))
+    return s_C / float(smallest.mean())
+
+
+def choose_reg(
+    penalty: Penalty, smoothest: SpectralResult, X: Any, codes: np.ndarray, k: int, unit: float | None, loss: str
+) -> tuple[float, dict[float, float]]:
+    """Return a weight, and for every one the share of hidden labels that the votes of the others predict.
+
+    Each fold hides a third of the labels from the cost: labels that shaped an embedding say nothing about it. The
+    best weight is taken if it is right on more labels than 1 by two standard errors of the difference; else 1, as where
+    labels are too few to hide any. `smoothest` is the solution without labels, `unit` as in `TDL`.
     """
     labelled = np.flatnonzero(codes >= 0)
-    shuffled = rng.permutation(labelled)
-    shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]  # each fold has its share of every class
-    correct = dict.fromkeys(REGS, 0)
+    counts = np.bincount(codes[labelled])
+    if len(labelled) < LABELS_PER_CLASS * len(counts) or np.sum(counts > 1) < 2:
+        return 1.0, {}
+    lengths = np.linalg.norm(smoothest.vectors[labelled], axis=1)
+    labelled = labelled[np.lexsort((lengths, codes[labelled]))]  # a third of every class, in whatever order rows come
+    correct = {reg: np.zeros(len(labelled), dtype=bool) for reg in REGS}
     for fold in range(FOLDS):
-        hidden = shuffled[fold::FOLDS]
-        visible = np.setdiff1d(labelled, hidden)
-        if len(hidden) == 0 or len(np.unique(codes[visible])) < 2:
-            raise ValueError(
-                f"reg='auto' hides a third of the labels; the {len(labelled)} of y are too few for that: give a number."
-            )
-        few = codes.copy()
+        hidden, few = labelled[fold::FOLDS], codes.copy()
         few[hidden] = -1
-        cost = csr_array(2 * laplacian(label_cost(X, few, k)))
-        start = None
+        A = label_costs(X, few, k)
+        own_unit = relative_unit(A, smoothest.values, penalty.size) if unit is None else unit
         for reg in REGS:
-            V = penalty.solve(cost, reg, m, start=start).vectors
-            correct[reg] += int(np.sum(voters(V, visible, codes).predict(V[hidden]) == codes[hidden]))
-            start = V.sum(axis=1)  # the next problem is a similar one
-    return {reg: count / len(labelled) for reg, count in correct.items()}
+            solution = solve(penalty, A, reg * own_unit, smoothest, loss)
+            V = penalty.as_unlabelled(solution.result, solution.cost, solution.weight)
+            Z = commute_coordinates(V, solution.roughness)
+            correct[reg][fold::FOLDS] = voters(Z, few >= 0, codes).predict(Z[hidden]) == codes[hidden]
+    best = max(REGS, key=lambda reg: correct[reg].sum())
+    gains = correct[best].astype(int) - correct[1.0]
+    reg = best if gains.sum() > 2 * np.linalg.norm(gains) else 1.0
+    return reg, {reg: float(np.mean(right)) for reg, right in correct.items()}
 
 
-def voters(V: np.ndarray, rows: np.ndarray, codes: np.ndarray) -> Any:
+def commute_coordinates(V: np.ndarray, rough: np.ndarray) -> np.ndarray:
+    """Return rows of unit length, along V with column j divided by the root of its roughness v'Pv."""
+    Z = V / np.sqrt(rough + (FLAT * rough.mean() or 1.0))
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    return Z / np.where(lengths > 0, lengths, 1.0)
+
+
+def voters(Z: np.ndarray, rows: np.ndarray, codes: np.ndarray) -> Any:
     """Return the classifier in which the rows vote with their labels; where they coincide, by class frequency."""
-    coincide = np.ptp(V[rows], axis=0).max() <= 1e-10 * np.ptp(V, axis=0).max()
+    coincide = np.ptp(Z[rows], axis=0).max() <= 1e-10 * np.ptp(Z, axis=0).max()
     vote = DummyClassifier(strategy="prior") if coincide else SoftNeighborsClassifier(bandwidth="auto")
-    return vote.fit(V[rows], codes[rows])
+    return vote.fit(Z[rows], codes[rows])

@@ -9,10 +9,19 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from ..graphs import binary, heat_kernel, kth_distance, laplacian, mutual, union
+from ..graphs import binary, degrees_of_freedom, heat_kernel, kth_distance, laplacian, laplacian_traces, mutual, union
 from ..neighbors import Searcher, closest_pairs, nearest, nearest_other_class, nearest_same_class
-from ..scatter import local_fisher_scatters, scatter, scatter_operator, total_scatter, within_scatter
-from ..span import RowSpace, row_space
+from ..scatter import (
+    between_scatter,
+    local_fisher_scatters,
+    pair_covariances,
+    rows_with_ones,
+    scatter,
+    scatter_operator,
+    total_scatter,
+    within_scatter,
+)
+from ..span import RowSpace, row_space, span_basis, triangular_factor
 
 WEIGHTS = {"binary": binary, "heat": heat_kernel}
 
@@ -54,6 +63,12 @@ class Rows(Protocol):
     def mutual_knn(self, relation: str, k: Any) -> Any:
         """Return the graph of i and j where each is among the k nearest of the other, with weights 1."""
 
+    def mean_knn(self, relation: str, k: Any) -> Any:
+        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over all rows i and their k nearest j.
+
+        A pair of which each is among the k nearest of the other counts twice.
+        """
+
     def closest_pairs(self, k: int) -> Any:
         """Return the graph of the k closest pairs of a row in c and one outside, for every class c, with weights 1."""
 
@@ -66,14 +81,32 @@ class Rows(Protocol):
     def degrees(self, graph: Any) -> Any:
         """Return D 1, the sum of the weights of the edges of every row."""
 
+    def degrees_of_freedom(self, graph: Any) -> float:
+        """Return nu = tr(L)^2 / tr(L^2) of X'LX, 0 without edges: see `nearkin.spectral.shrinkage_by_discrepancy`."""
+
+    def span_basis(self) -> np.ndarray:
+        """Return an orthonormal basis (d, r) of the span of the rows about their mean, in coordinates of the scatters.
+
+        Its rank is decided after every feature is scaled to unit length (1e-10, on singular values).
+        """
+
     def total_scatter(self, weights: Any = None) -> np.ndarray:
         """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
 
     def within_scatter(self) -> np.ndarray:
         """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without the rows that have no label."""
 
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as local scale."""
+    def between_scatter(self) -> np.ndarray:
+        """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as local scale.
+
+        The third value is the degrees of freedom of S_w.
+        """
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of two; 0 of none."""
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """Return directions, columns in the coordinates of the scatters, as rows of features (m, p).
@@ -132,6 +165,11 @@ class TableRows:
         """See `Rows`."""
         return mutual(binary(self._knn(relation, k)))
 
+    def mean_knn(self, relation: str, k: Any) -> csr_array:
+        """See `Rows`."""
+        W = binary(self._knn(relation, k))
+        return csr_array(W + W.T) / max(W.nnz, 1)
+
     def closest_pairs(self, k: int) -> csr_array:
         """See `Rows`."""
         return union(binary(closest_pairs(self.X, self.codes, k, self.search)))
@@ -148,6 +186,17 @@ class TableRows:
         """See `Rows`."""
         return graph.sum(axis=1)
 
+    def degrees_of_freedom(self, graph: csr_array) -> float:
+        """See `Rows`."""
+        return degrees_of_freedom(*laplacian_traces(laplacian(graph)))
+
+    def span_basis(self) -> np.ndarray:
+        """See `Rows`."""
+        if self._space.to_features is not None:
+            return np.eye(self.X.shape[1])
+        mean = np.asarray(self.X.mean(axis=0, dtype=np.float64))
+        return span_basis(triangular_factor(rows_with_ones(self.X)), mean)
+
     def total_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
         """See `Rows`."""
         return total_scatter(self.X, weights)
@@ -159,9 +208,19 @@ class TableRows:
             return np.zeros(2 * self.X.shape[1:])
         return within_scatter(self.X[labelled], self.codes[labelled])
 
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def between_scatter(self) -> np.ndarray:
         """See `Rows`."""
-        return local_fisher_scatters(self.X, self.codes, kth_distance(self._knn("same", k), k))
+        labelled = self.codes >= 0
+        return between_scatter(self.X[labelled], self.codes[labelled])
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """See `Rows`."""
+        S_w, S_b, L = local_fisher_scatters(self.X, self.codes, kth_distance(self._knn("same", k), k))
+        return S_w, S_b, degrees_of_freedom(*L)
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        return pair_covariances(self.X, self.codes)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""

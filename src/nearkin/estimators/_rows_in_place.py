@@ -13,7 +13,7 @@ from .._blocks import row_blocks
 from .._parallel import parallel_map
 from ..neighbors import Searcher
 from ..objectives.linear_map import embed
-from ..objectives.pair_weights import PairWeights
+from ..objectives.pair_weights import GivenPairs, PairWeights
 from ..span import RowSpace
 from .descent_embedding import FLOAT64_ROWS, cap_penalty
 from .initialization import unit_distance
@@ -60,7 +60,7 @@ class RowsInPlace(NCARows):
         return Z
 
 
-def rows_in_place(X: Any, unit: float, pair_weights: PairWeights, search: Searcher) -> RowsInPlace:
+def rows_in_place(X: Any, unit: float, pair_weights: PairWeights | GivenPairs, search: Searcher) -> RowsInPlace:
     """Return rows whose typical distance is known."""
     mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
     return RowsInPlace(unit, RowSpace(X, None), X, pair_weights, search, mean)

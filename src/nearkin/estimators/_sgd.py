@@ -163,21 +163,26 @@ class Minibatches:
         2,000 far ones. The anchors of all maps are the same. The error is that of the means of 20 groups of anchors,
         and is 0 where all rows are anchors.
         """
-        n, rng = len(self.rows), np.random.default_rng(0)
-        Z = self.rows.embedding(B)
+        n, Z, rng = len(self.rows), self.rows.embedding(B), np.random.default_rng(0)
         anchors = rng.permutation(n)[:EVALUATION_ROWS]
         near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
         if self.n_near is not None:
             far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
             near = near_rows_of(anchors, Z, min(max(self.n_near, N_NEAR), n - 1), self.codes)
-        means, same_map = [], np.ones(Z.shape[1])
         groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
-        for group in groups:
-            value = self._objective(same_map, Z.__getitem__, anchors[group], near[group], far)[0]
-            means.append(value / len(group))
-        value = -float(np.average(means, weights=[len(group) for group in groups]))
+        sums = [self._sum(Z, anchors[group], near[group], far) for group in groups]
+        means = np.divide(sums, [len(group) for group in groups])
         error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
+        value, error = self._cost(Z, float(np.sum(sums)) / len(anchors), error)
         return penalized(value, B, B, self.nca.alpha, self.n_counted)[0], error
+
+    def _sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+        """Return what some anchors, with their near rows, add to f or g at the embedding Z of all rows."""
+        return self._objective(np.ones(Z.shape[1]), Z.__getitem__, anchors, near, far)[0]
+
+    def _cost(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
+        """Return the loss without its penalty, and its standard error, by the mean over anchors and its error."""
+        return -mean, error
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,22 +198,18 @@ class SGDState:
         The typical distance, that of the first rows.
     n_counted : int
         Rows so far.
-    bandwidth : float
-        Of targets, that of the first rows; 0 for classes.
     """
 
     B: np.ndarray
     memory: Momentum | None
     unit: float
     n_counted: int
-    bandwidth: float
 
     @classmethod
     def of(cls, B: np.ndarray, memory: Momentum | None, rows: NCARows, n_counted: int) -> SGDState:
         """Return where a descent is, in the features."""
-        bandwidth = getattr(rows.pair_weights, "bandwidth", 0.0)
         to_features = rows.space.to_features
         if to_features is not None:
             B = to_features(B.T).T
             memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
-        return cls(B, memory, rows.unit, n_counted, bandwidth)
+        return cls(B, memory, rows.unit, n_counted)

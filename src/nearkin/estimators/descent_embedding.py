@@ -171,7 +171,6 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
             )
         elif best.n_iter == 0 and best.status is not Status.STOPPED and not self.warm_start:
             warn_user(
-                "The descent has not moved from its init: no direction lowers the loss there. Take another init, or a "
-                "larger alpha.",
+                "The descent has not moved from its init, which no step improves: take another, or a larger alpha.",
                 ConvergenceWarning,
             )

@@ -15,7 +15,7 @@ from .._blocks import relative_to
 from .._labels import has_target
 from .._memory import require_memory
 from .._validation import validate_partial_target_rows, validate_partly_labelled_rows, validate_rows
-from ..spectral import ZERO
+from ._label_space import nearest_values
 from .base import SparseRowsMixin
 from .discriminative_projections import DiscriminativeProjections
 
@@ -29,7 +29,7 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
     Parameters
     ----------
     projections : DiscriminativeProjections or None, default=None
-        The maps; they are cloned. None takes `DiscriminativeProjections(n_components=None)`.
+        The maps; they are cloned. None takes `DiscriminativeProjections()`.
 
     Attributes
     ----------
@@ -101,8 +101,7 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEs
     Parameters
     ----------
     projections : DiscriminativeProjections or None, default=None
-        The maps, with `target="continuous"`; they are cloned. None takes
-        `DiscriminativeProjections(n_components=None, target="continuous")`.
+        The maps, with `target="continuous"`; they are cloned. None takes the default ones.
     fit_intercept : bool, default=True
         Whether to learn relative to the means of the labelled rows and of their targets. False is the paper's method,
         whose maps are linear without an intercept. Centring makes sparse X dense.
@@ -174,20 +173,14 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEs
 
 def _cloned(projections: DiscriminativeProjections | None, target: str) -> DiscriminativeProjections:
     if projections is None:
-        return DiscriminativeProjections(n_components=None, target=target)
+        return DiscriminativeProjections(target=target)
     if projections.target != target:
         raise ValueError(f"projections must have target={target!r} here, got {projections.target!r}.")
     return clone(projections)
 
 
 def _nearest_values(projections: DiscriminativeProjections, X: Any) -> np.ndarray:
-    """Return for every row the y (q,) whose label is nearest, each direction in units of its cost.
-
-    A cost of 0 is taken for 1e-10 of the largest; of several y the shortest is returned.
-    """
-    cost = projections.eigenvalues_
-    unit = np.sqrt(np.maximum(cost, max(ZERO * cost.max(), np.finfo(float).tiny)))
-    return (projections.transform(X) / unit) @ np.linalg.pinv(projections.label_components_ / unit[:, None]).T
+    return nearest_values(projections.transform(X), projections.label_components_.T, projections.eigenvalues_)
 
 
 def _centred(X: Any, mean: np.ndarray) -> Any:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import block_diag, svd
-from scipy.sparse import issparse
 
-from .._blocks import centre, dense_float64
 from .._labels import has_target, require_two_classes
 from .._memory import require_memory
 from .._validation import (
@@ -21,13 +18,15 @@ from .._validation import (
 )
 from ..graphs import heat_kernel, laplacian, union
 from ..neighbors import nearest, searcher
-from ..scatter import group_means, scatter, second_moment, total_scatter
-from ..span import RANK_TOLERANCE, row_space
+from ..scatter import scatter
+from ..span import row_space
 from ..spectral import ratio_trace
+from ._label_space import class_pencil, number_pencil
+from ._mu_path import Solution, mu_path
 from .base import LinearEmbedding
 
-SEEN = 1e-8  # singular values below are what rounding leaves of a mean that cancels, also far from the origin
 SHARE = {"classes": 1.0, "continuous": 0.1}  # the paper's mu, in units of l / s
+FIRST = {"classes": 3.0, "continuous": 0.1}  # where the path of mu="auto" begins
 
 
 class DiscriminativeProjections(LinearEmbedding):
@@ -50,15 +49,18 @@ class DiscriminativeProjections(LinearEmbedding):
 
     Parameters
     ----------
-    n_components : int or None, default=2
+    n_components : int or None, default=None
         m, at most p. None takes c - 1 for classes and q for numbers.
     target : {"classes", "continuous"}, default="classes"
         The type of y.
-    mu : float or None, default=None
+    mu : float, "auto" or None, default=None
         Weight of the graph, 0 or more. None is the paper's rule, l / s for classes and 0.1 l / s for numbers, s the sum
-        of W. Larger preserves neighbours, smaller separates classes. For mu -> infinity numbers give the directions of
-        LPP (after those in which X f vanishes), classes do not: on a connected graph, the first c directions then map
-        all rows to one point.
+        of W. "auto" hides a fifth of the labels at a time, tries 3 l / s (numbers: 0.1 l / s) and 1/30 to 30 times
+        that, and takes, of those with which the hidden labels are predicted best by the nearest label, within one
+        standard error, the nearest to 3 l / s; and 3 l / s where no class has two labelled rows. Larger preserves
+        neighbours, smaller separates classes. For mu -> infinity numbers give the directions of LPP (after those in
+        which X f vanishes), classes do not: on a connected graph, the first c directions then map all rows to one
+        point.
     n_neighbors : int, default=10
         k of the graph.
     search
@@ -81,6 +83,9 @@ class DiscriminativeProjections(LinearEmbedding):
         many labelled rows, at least 1/c (f = 0, g = 1).
     mu_ : float
         The weight in use.
+    mu_scores_ : dict of float to ndarray, or None
+        `mu="auto"`: for every mu, the accuracy (numbers: R^2) on the hidden labels of every fold; None where there were
+        too few labels to hide some.
     n_components_ : int
         m.
     objective_ : float
@@ -136,10 +141,10 @@ class DiscriminativeProjections(LinearEmbedding):
 
     def __init__(
         self,
-        n_components: int | None = 2,
+        n_components: int | None = None,
         *,
         target: str = "classes",
-        mu: float | None = None,
+        mu: float | str | None = None,
         n_neighbors: int = 10,
         search: Any = "exact",
     ) -> None:
@@ -180,7 +185,7 @@ class DiscriminativeProjections(LinearEmbedding):
         m = min(n_labels - discrete, p) if self.n_components is None else self.n_components
         m = check_integer(m, "n_components", 1, p)
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
-        mu = None if self.mu is None else check_number(self.mu, "mu", 0)
+        mu: Any = self.mu if self.mu in (None, "auto") else check_number(self.mu, "mu", 0)
 
         search = searcher(self.search, n)
         rows = row_space(X, centred=discrete)
@@ -188,25 +193,34 @@ class DiscriminativeProjections(LinearEmbedding):
         r, what = Z.shape[1], f"The eigenproblem of {Z.shape[1]} directions and {n_labels} labels"
         require_memory(8 * 8 * (r + n_labels) ** 2, what, "reduce the features or the classes")
         W = union(heat_kernel(nearest(Z, k, search))) if affinity is None else validate_affinity(affinity, n)
-        if mu is None:
+        S_graph, D = scatter(Z, laplacian(W)), W.sum(axis=1)
+
+        def solve(y: np.ndarray, mu: float) -> Solution:
+            pencil = class_pencil(Z, mu * S_graph, y) if discrete else number_pencil(Z, mu * S_graph, y, D)
+            A_plus_C, B_plus_C, H, constant = pencil
+            result = ratio_trace(A_plus_C, B_plus_C, m)
+            f, h = np.split(result.vectors, [r])
+            return result, f, H @ h, constant
+
+        scores = None
+        if mu in (None, "auto"):
             if W.nnz == 0:
                 raise ValueError("affinity has no edge, so mu cannot be chosen: set mu=0 to learn from labels alone.")
-            mu = SHARE[self.target] * labelled.sum() / float(W.sum())
-        C = mu * scatter(Z, laplacian(W))
-        D = W.sum(axis=1)
-        A_plus_C, B_plus_C, H, constant = _class_pencil(Z, y, C) if discrete else _number_pencil(Z, y, labelled, D, C)
-        result = ratio_trace(A_plus_C, B_plus_C, m)
+            unit = labelled.sum() / float(W.sum())
+            mu = SHARE[self.target] * unit
+            if self.mu == "auto":
+                mu, scores = mu_path(solve, Z, y, FIRST[self.target] * unit)
+        result, f, g, constant = solve(y, mu)
         result.warn()
 
-        f, h = np.split(result.vectors, [r])
-        components, g = rows.back_project_pairs(f, H @ h)
+        components, g = rows.back_project_pairs(f, g)
         if discrete:  # so far relative to the mean of the labelled rows
             g += components @ np.asarray(X[labelled].mean(axis=0, dtype=np.float64))[:, None]
             self.classes_, self.label_prototypes_ = classes, g.T.astype(X.dtype, copy=False)
         self.components_ = components.astype(X.dtype, copy=False)
         self.label_components_ = g.astype(X.dtype, copy=False)
         self.eigenvalues_, self.constant_eigenvalues_ = result.values, constant
-        self.mu_ = float(mu)
+        self.mu_, self.mu_scores_ = float(mu), scores
         self.n_components_ = self.components_.shape[0]
         self.objective_ = result.objective
         self.rank_ = result.rank
@@ -217,71 +231,3 @@ class DiscriminativeProjections(LinearEmbedding):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.target == "continuous"
         return tags
-
-
-# A pencil over v = (f; h): A + C, B + C, the basis H of the label maps g = H h, and the eigenvalues of those left out.
-
-
-def _class_pencil(X: Any, codes: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the matrices of sec. 2.4, X relative to the mean of its labelled rows.
-
-    g absorbs the origin, and at this one B separates: sum_ik (f'x_i - g_k)^2 = c sum_i (f'x_i)^2 + l sum_k g_k^2.
-    """
-    labelled = codes >= 0
-    counts = np.bincount(codes[labelled]).astype(np.float64)
-    c, n_labelled = len(counts), counts.sum()
-    T = total_scatter(X, labelled.astype(np.float64))
-    near_zero = X.astype(np.float64) if issparse(X) else centre(X)
-    means = dense_float64(group_means(near_zero[labelled], codes[labelled]))
-    means -= counts @ means / n_labelled
-    H, constant = _informative_labels(means / _nonzero(np.sqrt(np.diag(T) / n_labelled)), counts)
-    Q = -(means.T * counts) @ H
-    A_plus_C = np.block([[T + C, Q], [Q.T, (H.T * counts) @ H]])
-    return A_plus_C, block_diag(c * T + C, n_labelled * np.eye(H.shape[1])), H, constant / n_labelled
-
-
-def _informative_labels(means: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a basis (c, r) of the label maps g that depend on the rows, and l lambda for each of the c - r others.
-
-    The others solve the problem with f = 0. That takes classes with equally many labelled rows, l lambda of them,
-    whose means (c, p; in units of the features, about the mean of all) weighted by g cancel: g = 1 when the classes are
-    balanced. Solutions are orthogonal in B + C, so that all others have g in the complement.
-    """
-    kept, constant = [], []
-    for count in np.unique(counts):
-        peers = np.flatnonzero(counts == count)
-        seen, unseen = _split(means[peers])
-        kept.append(np.eye(len(counts))[:, peers] @ seen)
-        constant += [count] * unseen.shape[1]
-    return np.hstack(kept), np.array(constant)
-
-
-def _number_pencil(X: Any, Y: np.ndarray, labelled: np.ndarray, D: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the matrices of sec. 3.3, Z L^ Z' and Z D^ Z': nothing is centred.
-
-    Labels are written in an orthonormal basis of the columns of Y. Of these, directions orthogonal to every feature
-    solve the problem with f = 0 and lambda = 1; they are left out, and what remains is orthogonal to them.
-    """
-    Y = Y[labelled]
-    unit = _nonzero(np.linalg.norm(Y, axis=0))
-    U, s, Vt = svd(Y / unit, full_matrices=False)
-    r = int(np.sum(s > RANK_TOLERANCE * s[0]))
-    G = second_moment(X, labelled.astype(np.float64))
-    K = X[labelled].T @ U[:, :r]
-    seen, unseen = _split((K / _nonzero(np.sqrt(np.diag(G)))[:, None]).T)
-    one, Q = np.eye(seen.shape[1]), -K @ seen
-    A_plus_C = np.block([[G + C, Q], [Q.T, one]])
-    B_plus_C = block_diag(second_moment(X, D), one)
-    return A_plus_C, B_plus_C, (Vt[:r].T / s[:r] / unit[:, None]) @ seen, np.ones(unseen.shape[1])
-
-
-def _split(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return orthonormal bases of the g with K'g other than 0 and of those with K'g = 0; K has entries of about 1."""
-    U, s, _ = svd(K, full_matrices=K.shape[0] > K.shape[1])
-    rank = int(np.sum(s > SEEN))
-    return U[:, :rank], U[:, rank:]
-
-
-def _nonzero(unit: np.ndarray) -> np.ndarray:
-    """Return units to divide by: 1 for what does not vary."""
-    return np.where(unit > 0, unit, 1.0)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from .._validation import check_integer
 from .._warn import warn_user
@@ -24,7 +25,11 @@ class DNE(SpectralEmbedding):
 
     by the eigenvectors of the smallest eigenvalues of X'(S - F)X, the scatter of the same-class graph minus that of the
     other-class graph. A direction with a negative eigenvalue separates neighbours of different classes more than it
-    spreads those of one, so the number of negative eigenvalues sets the dimension (eq. 10).
+    spreads those of one, so the number d of negative eigenvalues sets the dimension (eq. 10).
+
+    For a given graph, d does not depend on the units of the features: it is counted on DX'(S - F)XD, which has as many
+    negative eigenvalues by Sylvester's law of inertia, with D^-2 the diagonal of the sum of the two scatters. There an
+    eigenvalue below 1e-10 of the largest is zero.
 
     Parameters
     ----------
@@ -32,8 +37,12 @@ class DNE(SpectralEmbedding):
         None keeps all directions of negative eigenvalue. A float theta in (0, 1] keeps the fewest whose eigenvalues
         make up the share theta of the negative sum (eq. 14; the paper uses 0.96). An integer keeps that many, at most
         p, and may exceed the negative ones: with p the distances are those of the raw features again.
-    n_neighbors : int, default=1
-        k of the graph (not of a later vote).
+    n_neighbors : int or "auto", default=1
+        k of the graph (not of a later vote). The paper gives no rule for it. "auto" takes the smallest among 1, 3, 5,
+        7, 10 and 15 whose accuracy, of 1-NN in the learned space, is within one standard error of the best on five
+        folds of the training rows. The folds are not drawn, so there is no seed: rows are dealt by class and distance
+        from the mean. Of more than 2,000 rows the folds are made of about 2,000, of each class at least ten. This takes
+        30 fits of 1,600 rows or fewer.
     search
         See `LDE`.
 
@@ -48,6 +57,10 @@ class DNE(SpectralEmbedding):
         Phi(P), twice the sum of the kept eigenvalues (eq. 13).
     rank_ : int
         Dimension in which the problem was solved.
+    n_neighbors_ : int
+        The number of neighbours used.
+    n_neighbors_scores_ : dict of int to ndarray, or None
+        For every number that "auto" tried, the accuracy in every fold.
     n_components_, search_, search_recall_
         See `LDE`.
 
@@ -83,24 +96,32 @@ class DNE(SpectralEmbedding):
 
     compared_as: ClassVar[dict] = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}
 
-    def __init__(self, n_components: Any = None, *, n_neighbors: int = 1, search: Any = "exact") -> None:
+    _neighbor_counts = ("n_neighbors",)
+
+    def __init__(self, n_components: Any = None, *, n_neighbors: int | str = 1, search: Any = "exact") -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        same = rows.union_knn("same", self.n_neighbors)
-        other = rows.union_knn("other", self.n_neighbors)
+        same = rows.union_knn("same", self.n_neighbors_)
+        other = rows.union_knn("other", self.n_neighbors_)
         if self._uses_lanczos(*rows.shape):  # L(F) = L(same) - L(other)
-            result = trace_difference(rows.scatter_operator(same) - rows.scatter_operator(other), self.n_components)
+            operator = rows.scatter_operator(same) - rows.scatter_operator(other)
+            result, m = trace_difference(operator, self.n_components), self.n_components
         else:
-            result = trace_difference(rows.scatter(same) - rows.scatter(other))
-        m = self.n_components if _is_integer(self.n_components) else _n_leading(result.values, self.n_components)
-        result = _with_complement(result, rows.n_complement, m)
+            S_w, S_b = rows.scatter(same), rows.scatter(other)
+            result = trace_difference(S_w - S_b)
+            d = _n_negative(S_w - S_b, np.diag(S_w + S_b))
+            m = (
+                self.n_components
+                if _is_integer(self.n_components)
+                else _n_leading(result.values[:d], self.n_components)
+            )
+            result = _with_complement(result, d, min(m - d, rows.n_complement))
         return replace(result, vectors=result.vectors[:, :m], objective=2 * float(result.values[:m].sum()))
 
     def _check_parameters(self, n_features: int) -> None:
-        check_integer(self.n_neighbors, "n_neighbors", 1)
         if isinstance(self.n_components, (float, np.floating)):
             if not 0 < self.n_components <= 1:
                 raise ValueError(
@@ -120,13 +141,16 @@ def _is_integer(n_components: Any) -> bool:
     return isinstance(n_components, (int, np.integer))
 
 
-def _n_negative(eigenvalues: np.ndarray) -> int:
+def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:
+    """Return the number of negative eigenvalues of A, the difference of two scatters, in units of `scatter` = 1."""
+    unit = np.sqrt(np.where(scatter > 0, scatter, 1.0))
+    eigenvalues = eigvalsh(A / unit / unit[:, None])
     return int(np.sum(eigenvalues < -ZERO * np.abs(eigenvalues).max()))
 
 
-def _n_leading(eigenvalues: np.ndarray, theta: float | None) -> int:
+def _n_leading(negative: np.ndarray, theta: float | None) -> int:
     """Return d (eq. 10), or the smallest t whose eigenvalues make up the share theta of the negative sum (eq. 14)."""
-    d = _n_negative(eigenvalues)
+    d = len(negative)
     if d == 0:
         warn_user(
             "No direction separates neighbours of different classes more than it spreads those of one (no negative "
@@ -136,20 +160,18 @@ def _n_leading(eigenvalues: np.ndarray, theta: float | None) -> int:
         return 1
     if theta is None:
         return d
-    share = np.cumsum(-eigenvalues[:d])
+    share = np.cumsum(-negative)
     return int(np.searchsorted(share, theta * share[-1])) + 1
 
 
-def _with_complement(result: SpectralResult, n_complement: int, m: int) -> SpectralResult:
-    """Insert directions outside the span of the rows, of eigenvalue 0, behind the negative ones, as far as m reaches.
+def _with_complement(result: SpectralResult, d: int, n_more: int) -> SpectralResult:
+    """Insert n_more directions outside the span of the rows, of eigenvalue 0, behind the d negative ones.
 
     They are unit vectors in the coordinates of the complement, see `Rows.back_project`.
     """
-    V, d = result.vectors, _n_negative(result.values)
-    n_more = min(m - d, n_complement)
     if n_more <= 0:
         return result
-    V = np.vstack([V, np.zeros((n_more, V.shape[1]))])
+    V = np.vstack([result.vectors, np.zeros((n_more, result.vectors.shape[1]))])
     unit_vectors = np.eye(len(V))[:, -n_more:]
     vectors = np.hstack([V[:, :d], unit_vectors, V[:, d:]])
     return replace(result, vectors=vectors, values=np.insert(result.values, [d] * n_more, 0.0))

@@ -45,11 +45,16 @@ def perplexity_bandwidth(squares: np.ndarray) -> float:
 
 
 def perplexity(squares: np.ndarray) -> float:
-    """Return the mean of exp(entropy) of the softmax of every row of minus these squared distances, ascending."""
-    excess = squares - squares[:, :1]
+    """Return the mean of `perplexities`."""
+    return float(np.mean(perplexities(squares)))
+
+
+def perplexities(squares: np.ndarray) -> np.ndarray:
+    """Return exp(entropy) of the softmax of every row of minus these squared distances, in any order."""
+    excess = squares - squares.min(axis=1, keepdims=True)
     E = np.exp(-excess)
     total = E.sum(axis=1)
-    return float(np.mean(total * np.exp((E * excess).sum(axis=1) / total)))
+    return total * np.exp((E * excess).sum(axis=1) / total)
 
 
 def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:

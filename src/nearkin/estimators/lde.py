@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from .base import SpectralEmbedding
+from ._shrinkage import ShrinkageEmbedding
 
 
-class LDE(SpectralEmbedding):
+class LDE(ShrinkageEmbedding):
     """Local Discriminant Embedding: attract same-class neighbours, repel others, with heat-kernel weights.
 
     In W, i and j of one class are adjacent if either is among the other's k_w nearest of that class; in W', i and j of
@@ -18,18 +18,25 @@ class LDE(SpectralEmbedding):
 
         S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)',    S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
 
-    LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w v. Directions without
-    within-class scatter come first, of them the one with the most between-class scatter for its length; those in which
-    both scatters vanish are left out.
+    LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w v. By default S_w is
+    shrunk first, see `shrinkage`. Without that, directions without within-class scatter come first, of them the one
+    with the most between-class scatter for its length; those in which both scatters vanish are left out.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p; None takes the rank of S_w + S_b.
-    n_neighbors_within : int, default=5
-        k_w.
-    n_neighbors_between : int, default=5
+    n_neighbors_within : int or "auto", default=5
+        k_w. "auto": see `DNE`; both have the same value if both are "auto".
+    n_neighbors_between : int or "auto", default=5
         k_b.
+    shrinkage : float in [0, 1], "auto" or None, default=0.5
+        s: with r the dimension of the span of the rows and P the projection onto it,
+        `(1 - s) S_w + s (tr S_w / r) P` takes the place of S_w. With 0.5 no direction counts more than twice as much as
+        one of mean scatter, however little the rows of a class vary along it. None is the paper's method, s = 0; with 1
+        the directions are those of most between-class scatter. "auto" takes the largest s <= 1/2 for which the two
+        differ no more than S_w does from the truth by chance, which depends on its spectrum and on the degrees of
+        freedom of its graph (`nearkin.spectral.shrinkage_by_discrepancy` derives it); of more rows it is smaller.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
         How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
         KNeighborsTransformer, which is cloned.
@@ -43,10 +50,16 @@ class LDE(SpectralEmbedding):
         Descending: the share v'S_b v / v'(S_w + S_b)v = lambda / (1 + lambda) of each direction, in [0, 1].
     n_components_ : int
         m.
+    n_neighbors_within_, n_neighbors_between_ : int
+        The numbers of neighbours used.
+    n_neighbors_scores_
+        See `DNE`.
     objective_ : float
         Sum of the shares.
     rank_ : int
         Rank of S_w + S_b.
+    shrinkage_ : float
+        s.
     search_ : str
         How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
     search_recall_ : dict of str to float, or None
@@ -62,8 +75,8 @@ class LDE(SpectralEmbedding):
     Notes
     -----
     The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the
-    graphs, the criterion does not depend on the units (p <= n). With few rows for the features it overfits: reduce the
-    features first, e.g. with PCA, as the paper does.
+    graphs, the criterion does not depend on the units if nothing is shrunk (p <= n); then, with few rows for the
+    features, it overfits: reduce the features first, e.g. with PCA, as the paper does.
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For p > n the problem
     is solved in the span of the rows, O(n^2 p), without a p x p matrix.
@@ -84,22 +97,25 @@ class LDE(SpectralEmbedding):
 
     compared_as: ClassVar[dict] = {"LDE": {}}
 
-    _positive_integers = ("n_neighbors_within", "n_neighbors_between")
+    _neighbor_counts = ("n_neighbors_within", "n_neighbors_between")
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        n_neighbors_within: int = 5,
-        n_neighbors_between: int = 5,
+        n_neighbors_within: int | str = 5,
+        n_neighbors_between: int | str = 5,
+        shrinkage: Any = 0.5,
         search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors_within = n_neighbors_within
         self.n_neighbors_between = n_neighbors_between
+        self.shrinkage = shrinkage
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w = rows.scatter(rows.union_knn("same", self.n_neighbors_within, weights="heat"))
-        S_b = rows.scatter(rows.union_knn("other", self.n_neighbors_between, weights="heat"))
+        W = rows.union_knn("same", self.n_neighbors_within_, weights="heat")
+        S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
+        S_b = rows.scatter(rows.union_knn("other", self.n_neighbors_between_, weights="heat"))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from .base import SpectralEmbedding
+from ._shrinkage import ShrinkageEmbedding
 
 
-class LFDA(SpectralEmbedding):
+class LFDA(ShrinkageEmbedding):
     """Local Fisher Discriminant Analysis: LDA with local scaling within classes, which may consist of several clusters.
 
     With s_i the distance from row i to the k-th nearest of the n_c rows of its class c, `a_ij = exp(-d_ij^2/(s_i s_j))`
@@ -28,21 +28,23 @@ class LFDA(SpectralEmbedding):
 
     the largest eigenvalues of S_b v = lambda S_w v. With all a_ij = 1 it is Fisher's discriminant analysis; smaller
     ones give less weight to distant pairs of a class, and there may be more than classes - 1 directions of lambda > 0.
-    Directions without within-class scatter come first, as in `LDE`.
+    S_w is shrunk first, see `LDE`; without that, directions without within-class scatter come first.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p; None takes the rank of S_w + S_b, which is that of the centred rows.
-    n_neighbors : int, default=7
-        k of the local scale s_i; in a class of fewer rows, the farthest.
-    search
+    n_neighbors : int or "auto", default=7
+        k of the local scale s_i; in a class of fewer rows, the farthest. "auto": see `DNE`.
+    shrinkage, search
         See `LDE`.
 
     Attributes
     ----------
-    components_, eigenvalues_, n_components_, objective_, rank_, search_, search_recall_
+    components_, eigenvalues_, n_components_, objective_, rank_, shrinkage_, search_, search_recall_
         See `LDE`.
+    n_neighbors_, n_neighbors_scores_
+        See `DNE`.
 
     Warns
     -----
@@ -73,13 +75,22 @@ class LFDA(SpectralEmbedding):
 
     compared_as: ClassVar[dict] = {"LFDA": {}}
 
-    _positive_integers = ("n_neighbors",)
+    _neighbor_counts = ("n_neighbors",)
 
-    def __init__(self, n_components: int | None = None, *, n_neighbors: int = 7, search: Any = "exact") -> None:
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | str = 7,
+        shrinkage: Any = 0.5,
+        search: Any = "exact",
+    ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
+        self.shrinkage = shrinkage
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w, S_b = rows.local_fisher_scatters(self.n_neighbors)
+        S_w, S_b, degrees_of_freedom = rows.local_fisher_scatters(self.n_neighbors_)
+        S_w = self._shrink(rows, S_w, degrees_of_freedom)
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from .base import SpectralEmbedding
+from ._shrinkage import ShrinkageEmbedding
 
 
-class MFA(SpectralEmbedding):
+class MFA(ShrinkageEmbedding):
     """Marginal Fisher Analysis: attract same-class neighbours, repel the closest rows of other classes.
 
     In the intrinsic graph i and j of one class are adjacent if either is among the other's k_1 nearest of that class.
@@ -19,25 +19,27 @@ class MFA(SpectralEmbedding):
 
         S_w = sum_{i, j adjacent in the intrinsic graph} (x_i - x_j)(x_i - x_j)',   S_b the same of the penalty graph,
 
-    every pair once, MFA maximizes tr((V'S_w V)^-1 V'S_b V): the largest eigenvalues of S_b v = lambda S_w v. Directions
-    without within-class scatter come first, as in `LDE`.
+    every pair once, MFA maximizes tr((V'S_w V)^-1 V'S_b V): the largest eigenvalues of S_b v = lambda S_w v. S_w is
+    shrunk first, see `LDE`; without that, directions without within-class scatter come first.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p; None takes the rank of S_w + S_b.
-    n_neighbors : int, default=5
-        k_1 of the intrinsic graph.
+    n_neighbors : int or "auto", default=5
+        k_1 of the intrinsic graph. "auto": see `DNE`.
     n_pairs : int, default=100
         k_2, pairs of the penalty graph for every class. No more directions than there are pairs separate the classes.
         Which of equally close pairs is taken is unspecified, but the same for the same input.
-    search
+    shrinkage, search
         See `LDE`.
 
     Attributes
     ----------
-    components_, eigenvalues_, n_components_, objective_, rank_, search_, search_recall_
+    components_, eigenvalues_, n_components_, objective_, rank_, shrinkage_, search_, search_recall_
         See `LDE`.
+    n_neighbors_, n_neighbors_scores_
+        See `DNE`.
 
     Warns
     -----
@@ -73,17 +75,26 @@ class MFA(SpectralEmbedding):
         }
     }
 
-    _positive_integers = ("n_neighbors", "n_pairs")
+    _positive_integers = ("n_pairs",)
+    _neighbor_counts = ("n_neighbors",)
 
     def __init__(
-        self, n_components: int | None = None, *, n_neighbors: int = 5, n_pairs: int = 100, search: Any = "exact"
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | str = 5,
+        n_pairs: int = 100,
+        shrinkage: Any = 0.5,
+        search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.n_pairs = n_pairs
+        self.shrinkage = shrinkage
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w = rows.scatter(rows.union_knn("same", self.n_neighbors))
+        W = rows.union_knn("same", self.n_neighbors_)
+        S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
         S_b = rows.scatter(rows.closest_pairs(self.n_pairs))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

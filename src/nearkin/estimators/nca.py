@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,8 @@ from .._labels import check_shared_labels
 from .._memory import require_memory
 from .._validation import validate_labelled_rows, validate_target_rows
 from ..neighbors import searcher
-from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel
+from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel, target_bandwidth
+from ._alpha_path import choose_alpha
 from ._rows_in_place import rows_and_init, rows_in_place
 from ._sgd import Minibatches, SGDState
 from .descent_embedding import COMPARED, DescentEmbedding, n_directions
@@ -41,7 +43,8 @@ class NCA(DescentEmbedding):
 
     minus the penalty `alpha / sqrt(n) ||A||^2 u^2`. u is the typical distance of neighbours, so that alpha means the
     same for any scale of the features. For real-valued targets the sum over C_i becomes one over all rows, with weights
-    `w_ij = exp(-(y_i - y_j)^2 / (2 h^2))`, h a quarter of the targets' standard deviation (section 5).
+    `w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` (section 5). h is a quarter of the targets' standard deviation, estimated by
+    their interquartile range, IQR / 1.349 (of the distinct ones where that is 0), which outliers do not change.
 
     Parameters
     ----------
@@ -61,12 +64,16 @@ class NCA(DescentEmbedding):
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
         How candidates are searched. "auto" is approximate from 100,000 rows on; a transformer is one like
         scikit-learn's KNeighborsTransformer, which is cloned.
-    alpha : float, default=0.15
-        Weight of the penalty; 0 for none, as in the paper: it then overfits where rows are few.
+    alpha : float or "cv", default=0.15
+        Weight of the penalty; 0 for none, as in the paper: it then overfits where rows are few. "cv" compares 0.015,
+        0.05, 0.15 and 0.5 by the soft vote (`SoftNeighborsClassifier`) on held-out rows, in 3 folds of at most about
+        2,000 rows: its accuracy, or for real-valued targets its mean absolute error. It takes the one nearest to 0.15
+        of those at most one standard error of the difference behind the best. The map is that of a fit with this
+        alpha; the choice costs as much as one to four fits.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
         Where the descent begins. "auto" takes the identity if all dimensions are kept, and otherwise PCA or, for fewer
-        dimensions than classes and dense X, LDA, whichever has the lower loss. Directions are scaled until the mean
-        perplexity of the p_ij is 10 (half the rows, for fewer than 20), larger where the penalty would exceed 1: no
+        dimensions than classes and dense X, LDA, whichever has the lower loss. Directions are scaled to a mean
+        perplexity of the p_ij of 10 (half the rows, for fewer than 20), larger where the penalty would exceed 1: no
         init is flat. An array is taken as it is; for a diagonal map, of shape (p,).
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
@@ -93,21 +100,26 @@ class NCA(DescentEmbedding):
     components_ : ndarray of shape (m, p)
         A. It has a scale: p_ij is what eq. 1 says of `transform(X)`.
     n_components_ : int
-        m.
+    alpha_ : float
+        The weight of the penalty in use.
+    alpha_scores_ : dict of float to float, or None
+        For alpha="cv", the held-out accuracy of every alpha; of real-valued targets minus the mean absolute error.
+    target_bandwidth_ : float
+        h, for target="continuous".
     objective_ : float
         f or g at A, a mean over the rows: exact, or the estimate from the candidates at A. With solver="sgd" it is
-        always an estimate, from at most 5,000 rows, drawn at random, each with its 50 nearest (at least) and 2,000
-        rows that stand for all others.
+        always an estimate, from at most 5,000 rows, each with its 50 nearest (at least) and 2,000 that stand for all.
     objective_error_ : float
         Standard error of `objective_` from taking some rows only; 0 where all are used.
     perplexity_ : float
-        Mean of exp(entropy) of the p_ij of a row, the learned k. From at most 1,000 rows and their 100 nearest.
+        Mean of exp(entropy) of the p_ij of a row, the learned k, from at most 1,000 rows and their 100 nearest;
+        `SoftNeighborsClassifier.local_k` has that of every row.
     n_iter_ : int
         Iterations of the descent that was kept, or epochs.
     loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
-        What is minimized, -f or -g plus the penalty, before and after every iteration. With candidates it may jump
-        where they are searched again. With solver="sgd", estimates: that of the first step, then the mean of those of
-        every epoch, each made at the map of its step.
+        What is minimized, before and after every iteration. With candidates it may jump where they are searched again.
+        With solver="sgd", estimates: that of the first step, then the mean of those of every epoch, each made at the
+        map of its step.
     search_ : str
         How candidates were searched: "exact", "approximate" or the name of the transformer.
     search_recall_ : dict of str to float, or None
@@ -122,21 +134,20 @@ class NCA(DescentEmbedding):
 
     Notes
     -----
-    The scale of the features decides where the descent begins and what the penalty costs: standardize first unless
-    the units are comparable.
+    The scale of the features decides where the descent begins and what the penalty costs: standardize them.
 
     Cost: an iteration takes O(n^2 m + n p m), with candidates O(n k m + n p m) and a search among n^2 pairs every 15
     iterations; memory is O(n (p + m + k)), never n x n. Up to 2,000 rows everything is computed in float64, beyond in
     float32 with float64 sums. Sparse X stays sparse if n_components is given; a diagonal map needs n x p dense numbers.
 
-    Stochastic gradient: f and g are means over rows, so a step estimates their gradient from b rows, without bias, and
-    an epoch uses every row once. The step is against the mean of the last gradients (Adam with one scale for all
-    entries); its length falls evenly from 0.1 of the norm of a map that keeps distances to 0. Candidates are searched
-    at the init and after a fifth of the steps. A step costs O(b k m p), whatever n is; memory beyond X is O(n (m + k)),
-    and X may be a numpy.memmap. The init is found on at most 10,000 rows.
+    Stochastic gradient: f and g are means over rows, so a step estimates their gradient from b rows, without bias. It
+    is against the mean of the last gradients (Adam with one scale for all entries); its length falls evenly from 0.1 of
+    the norm of a map that keeps distances to 0. Candidates are searched at the init and after a fifth of the steps. A
+    step costs O(b k m p), whatever n is; memory beyond X is O(n (m + k)), and X may be a numpy.memmap. The init is
+    found on at most 10,000 rows.
 
-    KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept: the estimator can
-    be used. So it can when a callback requests to stop.
+    KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept (there is none while alpha is
+    chosen), and the interrupt is raised again.
 
     References
     ----------
@@ -173,7 +184,7 @@ class NCA(DescentEmbedding):
         target: str = "classes",
         n_candidates: int | str | None = "auto",
         search: Any = "exact",
-        alpha: float = 0.15,
+        alpha: float | str = 0.15,
         init: Any = "auto",
         n_init: int = 1,
         solver: str = "lbfgs",
@@ -220,13 +231,17 @@ class NCA(DescentEmbedding):
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         search = searcher(self.search, X.shape[0])
         within_span = self.structure == "full" and not (issparse(X) and m < X.shape[1])
+        nca, self.alpha_scores_ = copy(self), None
+        if self.alpha == "cv":
+            nca.alpha, self.alpha_scores_ = choose_alpha(self, X, pair_weights, m, within_span=within_span)
+        self.alpha_ = float(nca.alpha)
         problem: NCAProblem | Minibatches
         if self.solver == "lbfgs":
             rows = NCARows.of(X, within_span=within_span, pair_weights=pair_weights, search=search)
-            problem = NCAProblem(self, rows, m, rng)
+            problem = NCAProblem(nca, rows, m, rng)
         else:
-            rows, init = rows_and_init(self, X, pair_weights, search, m, rng, within_span=within_span)
-            problem = Minibatches(self, rows, init, X.shape[0], np.random.default_rng(rng.randint(2**31)))
+            rows, init = rows_and_init(nca, X, pair_weights, search, m, rng, within_span=within_span)
+            problem = Minibatches(nca, rows, init, X.shape[0], np.random.default_rng(rng.randint(2**31)))
         return self.fit_problem(problem, X.dtype, task)
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
@@ -236,8 +251,8 @@ class NCA(DescentEmbedding):
 
         One epoch of solver="sgd": each of the rows is an anchor once, and draws its neighbour among the rows of this
         call; labels matter within a call only. Steps shrink with 1 / sqrt(t), t counting those of all calls, and the
-        penalty counts the rows of all calls. The first call sets the unit u (and the bandwidth h). Pass rows in random
-        order, some thousands at a time: among fewer, neighbours are too far apart.
+        penalty counts all rows. The first call sets the unit u (and the bandwidth h). Pass rows in random order, some
+        thousands at a time: among fewer, neighbours are too far apart.
 
         Parameters
         ----------
@@ -254,18 +269,19 @@ class NCA(DescentEmbedding):
         check_parameters(self)
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
+        if first and self.alpha == "cv":
+            raise ValueError("alpha='cv' needs fit: begin with it, on the first rows, or take a number, such as 0.15.")
         X, pair_weights = self._validate(X, y, reset=first)
-        n, state, rng = X.shape[0], self._sgd_state, check_random_state(self.random_state)
+        nca, n, state, rng = copy(self), X.shape[0], self._sgd_state, check_random_state(self.random_state)
+        nca.alpha = self.alpha_ = self.alpha_ if self.alpha == "cv" else float(self.alpha)
         search = searcher(self.search, n)
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
-            rows, init = rows_and_init(self, X, pair_weights, search, m, rng, within_span=False)
-            B = next(inits(self, rows, init)) if first else coordinates_of(self, self.components_, "components_", rows)
+            rows, init = rows_and_init(nca, X, pair_weights, search, m, rng, within_span=False)
+            B = next(inits(nca, rows, init)) if first else coordinates_of(nca, self.components_, "components_", rows)
             state = SGDState.of(B, None, rows, 0)
-        if isinstance(pair_weights, TargetKernel):
-            pair_weights = TargetKernel(pair_weights.targets, state.bandwidth)
         rows = rows_in_place(X, state.unit, pair_weights, search)
-        batches = Minibatches(self, rows, None, state.n_counted + n, np.random.default_rng(rng.randint(2**31)), state)
+        batches = Minibatches(nca, rows, None, state.n_counted + n, np.random.default_rng(rng.randint(2**31)), state)
         return self.fit_problem(batches, X.dtype, task)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
@@ -276,7 +292,9 @@ class NCA(DescentEmbedding):
             pair_weights = SameClass(codes)
         else:
             X, targets = validate_target_rows(self, X, y, reset=reset)
-            pair_weights = TargetKernel(targets, bandwidth=targets.std() / 4)
+            if reset:
+                self.target_bandwidth_ = target_bandwidth(targets)
+            pair_weights = TargetKernel(targets - np.median(targets), self.target_bandwidth_)
         if self.structure == "diagonal" and issparse(X):
             require_memory(4 * 8 * X.shape[0] * X.shape[1], "A diagonal map of sparse X", "take structure='full'")
         return X, pair_weights

@@ -18,7 +18,6 @@ from ..descent import DescentResult, OnIteration, lbfgs, lbfgs_rounds
 from ..neighbors import Searcher
 from ..objectives.candidates import Candidates
 from ..objectives.nca import nca_objective
-from ..objectives.pair_weights import PairWeights
 from ..objectives.stochastic import TERMS, Value
 from ._candidates import N_FAR, N_NEAR, near_rows
 from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
@@ -82,21 +81,20 @@ class NCAProblem:
 
     def init(self, name: str) -> np.ndarray:
         """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the lowest loss."""
-        rows, full = self.rows, self.nca.structure == "full"
-        (n, p), m = rows.shape, min(self.m, rows.shape[1])
+        rows, (n, p), m = self.rows, self.rows.shape, min(self.m, self.rows.shape[1])
+        names = [name]
         if name == "auto":
-            name = "identity" if m == p else "pca"
-            if m < min(p, rows.n_classes) and len(rows.directions("lda", m, self.rng)) == m:
-                return min(self.init("pca"), self.init("lda"), key=lambda B: self.loss(B, self.look_up(B))[0])
-        if full:
-            B = rows.directions(name, m, self.rng)
+            names = ["identity"] if m == p else ["pca", "lda"] if m < min(p, rows.n_classes) else ["pca"]
+        if self.nca.structure == "full":
+            found = [rows.directions(each, m, self.rng) for each in names]
         else:
-            B = np.abs(self.rng.standard_normal(p)) if name == "random" else np.ones(p)
-        if full and len(B) < m:
-            raise ValueError(
-                f"init='lda' has {len(B)} directions here, n_components is {m}: take init='pca' or 'auto'."
-            )
-        return cap_penalty(B / perplexity_bandwidth(rows.nearest_squares(B)), self.nca.alpha, n)
+            found = [np.abs(self.rng.standard_normal(p)) if name == "random" else np.ones(p)]
+        complete = [B for B in found if len(B) in (m, p)]
+        if not complete:
+            few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
+            raise ValueError(f"{few}: take init='pca' or 'auto'.")
+        scaled = [cap_penalty(B / perplexity_bandwidth(rows.nearest_squares(B)), self.nca.alpha, n) for B in complete]
+        return scaled[0] if len(scaled) == 1 else min(scaled, key=lambda B: self.loss(B, self.look_up(B))[0])
 
     def attributes(self, best: DescentResult) -> dict[str, Any]:
         """Return what NCA sets beside the map."""
@@ -109,11 +107,11 @@ class NCARows(UnitRows):
 
     Attributes
     ----------
-    pair_weights : PairWeights
+    pair_weights : PairWeights or GivenPairs
     search : Searcher
     """
 
-    pair_weights: PairWeights
+    pair_weights: Any
     search: Searcher
 
     def __len__(self) -> int:
@@ -190,21 +188,29 @@ def check_parameters(nca: Any) -> int | None:
     check_choice(nca.objective, "objective", TERMS)
     check_choice(nca.structure, "structure", ("full", "diagonal"))
     check_choice(nca.target, "target", ("classes", "continuous"))
-    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
     if isinstance(nca.init, str):
         check_choice(nca.init, "init", INITS if nca.structure == "full" else ("auto", "identity", "random"))
+    if isinstance(nca.alpha, str):
+        check_choice(nca.alpha, "alpha", ("cv",))
+    else:
+        check_number(nca.alpha, "alpha", 0)
+    if nca.structure == "diagonal" and nca.n_components is not None:
+        raise ValueError(f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}.")
+    if not isinstance(nca.warm_start, (bool, np.bool_)):
+        raise TypeError(f"warm_start must be True or False, got {nca.warm_start!r}.")
+    return check_descent(nca)
+
+
+def check_descent(nca: Any) -> int | None:
+    """Raise an error that names a bad parameter of the descent; return the number of iterations allowed."""
+    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
     for name in ("n_candidates", "batch_size", "max_iter"):
         value = getattr(nca, name)
         if isinstance(value, str):
             check_choice(value, name, ("auto",))
         elif value is not None or name != "n_candidates":
             check_integer(value, name, 1)
-    if nca.structure == "diagonal" and nca.n_components is not None:
-        raise ValueError(f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}.")
-    check_number(nca.alpha, "alpha", 0)
     check_number(nca.tol, "tol", 0)
-    if not isinstance(nca.warm_start, (bool, np.bool_)):
-        raise TypeError(f"warm_start must be True or False, got {nca.warm_start!r}.")
     n_init = check_integer(nca.n_init, "n_init", 1)
     if nca.max_iter == "auto":
         return n_init * MAX_ITER if nca.solver == "lbfgs" else None

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import check_choice, check_integer
+from .._validation import check_choice, check_integer, check_number
 from ..neighbors import BYTES_PER_NEIGHBOR
-from ..spectral import SpectralResult, Status, generalized_eigh, range_basis, trace_ratio
+from ..spectral import (
+    ZERO,
+    SpectralResult,
+    Status,
+    generalized_eigh,
+    range_basis,
+    trace_difference,
+    trace_ratio,
+)
 from ._rows import Rows
-from .base import SpectralEmbedding
+from ._shrinkage import ShrinkageEmbedding
 
 
 def _default_edges_bytes(class_sizes: np.ndarray) -> float:
     return BYTES_PER_NEIGHBOR * float(np.sum(class_sizes * (class_sizes / 2 + 2)))
 
 
-class NMMP(SpectralEmbedding):
+class NMMP(ShrinkageEmbedding):
     """Neighborhood MinMax Projections: attract mutual same-class neighbours, repel mutual other-class neighbours.
 
     S_w is the scatter of the pairs of one class that are mutually among each other's k_w nearest of that class
@@ -27,28 +36,36 @@ class NMMP(SpectralEmbedding):
 
         tr(W'S_b W) / tr(W'S_w W)   subject to W'W = I     (eq. 8)
 
-    to its global optimum, in the range of the total scatter (the paper's step 0, which is part of the problem). Where
-    m directions without within-class scatter exist, the ratio is infinite and S_b alone is maximized among them (the
-    paper's case 2); then directions in which S_b vanishes as well, in which the paper's choice is arbitrary, are left
-    out first, unless fewer than m remain.
+    to its global optimum, in the range of the total scatter (the paper's step 0, which is part of the problem). By
+    default S_w is shrunk first, see `LDE`. Without that, where m directions without within-class scatter exist, the
+    ratio is infinite and S_b alone is maximized among them (the paper's case 2); then directions in which S_b vanishes
+    as well, in which the paper's choice is arbitrary, are left out first, if the ratio stays infinite without them.
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        m, at most p; None takes half of the rank of X, with `criterion="ratio_trace"` 3 times the number of classes: of
-        the rules tried on many sets these lost least. With few components the trace ratio is weak: on digits 9 of them
-        classify worse than 9 of the ratio trace, 30 equally well. The paper takes 60 for images and text. m = rank
-        changes no distance. Choose it by cross-validation where you can.
-    n_neighbors_within : int or None, default=None
-        k_w; None is the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That graph has O(sum n_c^2)
-        edges**: a class of 10,000 rows takes 2 GB. Choose a number, e.g. 10, for large classes.
-    n_neighbors_between : int, default=10
-        k_b.
+    n_components : int, "bound" or None, default=None
+        m, at most p. "bound" takes the number of directions that separate the classes better than all directions
+        together do: that of the positive eigenvalues of S_b - lambda_1 S_w for lambda_1 = tr S_b / tr S_w, the lower
+        bound of the ratio (section 3), or for `weight`; it maximizes eq. 6 over m. None takes half of the rank of X,
+        with `criterion="ratio_trace"` 3 times the number of classes: of the rules tried on many sets these lost least.
+        With few components the trace ratio is weak: on digits 9 of them classify worse than 9 of the ratio trace, 30
+        equally well. The paper takes 60 for images and text. m = rank changes no distance. Choose it by
+        cross-validation where you can.
+    n_neighbors_within : int, sequence, dict or None, default=None
+        k_w, for all classes, or k_w(i) for each: in the order of the sorted labels or, in memory, by label. None is
+        the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That graph has O(sum n_c^2) edges**: a
+        class of 10,000 rows takes 2 GB. Choose a number, e.g. 10, for large classes.
+    n_neighbors_between : int, sequence or dict, default=10
+        k_b, or k_b(i).
     criterion : {"trace_ratio", "ratio_trace"}, default="trace_ratio"
         "ratio_trace" maximizes tr((W'(S_w + S_b)W)^-1 W'S_b W) instead, by one generalized eigenproblem: directions
-        are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and the criterion no longer depends on the
-        units of the features. Strong where rows outnumber features by far; with as many features as rows it overfits.
-    search
+        are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and if nothing is shrunk the criterion no
+        longer depends on the units of the features. Strong where rows outnumber features by far; with as many features
+        as rows it overfits.
+    weight : float or None, default=None
+        lambda of eq. 6: tr(W'(S_b - lambda S_w)W) is maximized for it instead of the ratio, whose optimum is the lambda
+        for which that maximum is 0. Its unit is that of S_b over S_w: numbers near `objective_` of a fit without it.
+    shrinkage, search
         See `LDE`.
 
     Attributes
@@ -56,15 +73,15 @@ class NMMP(SpectralEmbedding):
     components_ : ndarray of shape (m, p)
         Rows w_i, best first; orthonormal for the trace ratio.
     eigenvalues_ : ndarray of shape (m,)
-        Descending. Trace ratio: eigenvalues of S_b - rho S_w, which sum to 0 over m at the optimum. Ratio trace: the
-        share w'S_b w / w'(S_w + S_b)w of each direction, in [0, 1].
+        Descending. Trace ratio: eigenvalues of S_b - rho S_w, which sum to 0 over m at the optimum; with `weight`, of
+        S_b - lambda S_w. Ratio trace: the share w'S_b w / w'(S_w + S_b)w of each direction, in [0, 1].
     objective_ : float
-        The trace ratio rho (infinite where S_w vanishes, the paper's case 2), or the sum of the shares.
+        The trace ratio rho (infinite where S_w vanishes, the paper's case 2), or the sum of the shares, or eq. 6.
     rank_ : int
         Dimension in which the problem was solved.
     n_iter_ : int
         Eigen-decompositions.
-    n_components_, search_, search_recall_
+    n_components_, shrinkage_, search_, search_recall_
         See `LDE`.
 
     Warns
@@ -110,48 +127,85 @@ class NMMP(SpectralEmbedding):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
-        n_neighbors_within: int | None = None,
-        n_neighbors_between: int = 10,
+        n_neighbors_within: Any = None,
+        n_neighbors_between: Any = 10,
         criterion: str = "trace_ratio",
+        weight: float | None = None,
+        shrinkage: Any = 0.5,
         search: Any = "exact",
     ) -> None:
         self.n_components = n_components
         self.n_neighbors_within = n_neighbors_within
         self.n_neighbors_between = n_neighbors_between
         self.criterion = criterion
+        self.weight = weight
+        self.shrinkage = shrinkage
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
         n_c = rows.class_sizes
-        k_w = n_c // 2 + 2 if self.n_neighbors_within is None else np.full(len(n_c), self.n_neighbors_within)
-        S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
-        S_b = rows.scatter(rows.mutual_knn("other", self.n_neighbors_between))
+        k_w = n_c // 2 + 2 if self.n_neighbors_within is None else self._of_classes("n_neighbors_within", len(n_c))
+        W = rows.mutual_knn("same", np.minimum(k_w, n_c - 1))
+        S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
+        S_b = rows.scatter(rows.mutual_knn("other", self._of_classes("n_neighbors_between", len(n_c))))
+        T = rows.span_basis()  # step 0
+        m = self._dimension(T.T @ S_b @ T, T.T @ S_w @ T, len(n_c))
         if self.criterion == "ratio_trace":
-            result = generalized_eigh(S_b, S_w, self.n_components)
-            m = self.n_components or 3 * len(n_c)
+            result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
             objective = float(result.values[:m].sum())
             result = replace(result, vectors=result.vectors[:, :m], values=result.values[:m], objective=objective)
+        elif self.weight is not None:
+            result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))  # eq. 6
+            result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
-            T = range_basis(rows.total_scatter())  # step 0
-            m = self.n_components or -(-T.shape[1] // 2)
-            result = _trace_ratio_in(T, S_b, S_w, m)
+            result = _in_range(T, trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m))
             if result.status in (Status.UNBOUNDED, Status.FLAT):  # case 2
                 T = range_basis(S_w + S_b)
-                result = _trace_ratio_in(T, S_b, S_w, m) if T.shape[1] >= m else result
+                without = _in_range(T, trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m)) if T.shape[1] >= m else result
+                result = without if result.status in (Status.FLAT, without.status) else result
         self.n_iter_ = result.n_iter
         return result
 
+    def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
+        """Return m, for scatters in the range of the total scatter."""
+        if self.n_components == "bound":
+            total = np.trace(S_w)
+            least = self.weight if self.weight is not None else np.trace(S_b) / total if total > 0 else 0.0
+            values = np.linalg.eigvalsh(S_b - least * S_w)
+            return max(1, int(np.sum(values > ZERO * np.abs(values).max())))
+        return self.n_components or (3 * n_classes if self.criterion == "ratio_trace" else -(-len(S_b) // 2))
+
+    def _of_classes(self, name: str, n_classes: int) -> Any:
+        """Return k, a number or one for each class in the order of their labels."""
+        k = getattr(self, name)
+        if isinstance(k, Mapping):
+            classes = getattr(self, "_classes", np.arange(n_classes))
+            unknown = [label for label in classes if label not in k]
+            if unknown:
+                raise ValueError(f"{name} has no number for class {unknown[0]!s}: give one for every class.")
+            k = [k[label] for label in classes]
+        if np.ndim(k) == 0:
+            return check_integer(k, name, 1)
+        if len(k) != n_classes:
+            raise ValueError(f"{name} has {len(k)} numbers and y {n_classes} classes: give one for each.")
+        return np.array([check_integer(number, name, 1) for number in k])
+
+    def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        self._classes, codes = super()._encode_labels(y)
+        return self._classes, codes
+
     def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        if self.n_neighbors_within is not None:
-            check_integer(self.n_neighbors_within, "n_neighbors_within", 1)
-        check_integer(self.n_neighbors_between, "n_neighbors_between", 1)
         check_choice(self.criterion, "criterion", ("trace_ratio", "ratio_trace"))
+        if self.weight is not None:
+            check_number(self.weight, "weight", 0)
+            if self.criterion == "ratio_trace":
+                raise ValueError("weight has no meaning for criterion='ratio_trace': leave one of them out.")
+        if self.n_components != "bound":
+            super()._check_parameters(n_features)
 
 
-def _trace_ratio_in(T: np.ndarray, S_b: np.ndarray, S_w: np.ndarray, m: int) -> SpectralResult:
-    """Return the optimum among the directions in the range of T, which has orthonormal columns."""
-    result = trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m)
+def _in_range(T: np.ndarray, result: SpectralResult) -> SpectralResult:
+    """Return a result in coordinates of T, which has orthonormal columns, as one of all features."""
     return replace(result, vectors=T @ result.vectors, rank=T.shape[1])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +10,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from .._callbacks import FitTask, with_callbacks
-from .._validation import check_choice, check_integer, check_number, validate_pairs, validate_rows
-from ..descent import DescentResult, OnIteration, lbfgs
-from ..objectives.nca import pair_cost
-from ..spectral import ratio_trace
-from .descent_embedding import DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
-from .initialization import directions, perplexity_bandwidth
+from .._validation import (
+    check_choice,
+    check_number,
+    check_pair_weights,
+    check_pairs,
+    check_positive,
+    distinct_rows,
+    validate_labelled_pairs,
+    validate_rows,
+)
+from ..neighbors import searcher
+from ..objectives.pair_weights import GivenPairs
+from ._rows_in_place import INIT_ROWS, UNIT_ROWS, rows_in_place
+from .descent_embedding import DescentEmbedding, n_directions
+from .initialization import unit_distance
+from .nca_problem import NCARows, check_descent
+from .pair_problem import PairMinibatches, PairProblem
 
 
 class PairNCA(DescentEmbedding):
@@ -34,19 +43,25 @@ class PairNCA(DescentEmbedding):
     ----------
     n_components : int or None, default=None
         m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+    n_candidates : "auto", int or None, default="auto"
+        None sums over all ordered pairs of rows, O(n^2) an iteration. An integer k sums, for every row, over its k
+        nearest in the current embedding, searched again every 15 iterations, and 500 rows, evenly drawn, that stand
+        for all others. "auto" is exact up to 8,000 rows, then k = 50; with solver="sgd" it is always k = 15.
+    search
+        See `NCA`.
     alpha : float, default=0.15
         Weight of the penalty; 0 for none.
     init : {"auto", "identity", "pca", "random"}, default="auto"
-        Where the descent begins: "auto" takes the identity if all dimensions are kept, else the directions in which
-        pairs differ least relative to all rows (PCA for sparse X); scaled as for `NCA`.
+        Where the descent begins: "auto" takes the identity if all dimensions are kept, else PCA or, for dense X, the
+        directions in which pairs differ least relative to all rows, whichever has the lower loss. Directions are
+        scaled as for `NCA`, or smaller, to a mean squared distance of the pairs of m / 2.
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
-    max_iter : int, default=200
-        Iterations allowed to a descent.
-    tol : float, default=1e-5
-        A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1).
+    solver, batch_size, max_iter, tol
+        See `NCA`. With solver="sgd", for many rows, a step takes some rows, their candidates, and the given pairs of
+        which they are the first.
     random_state : int, RandomState or None, default=None
-        Seed of the random directions.
+        Seed of the random directions; with solver="sgd", of all that is drawn.
 
     Attributes
     ----------
@@ -56,17 +71,21 @@ class PairNCA(DescentEmbedding):
         m.
     objective_ : float
         Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are as close as any.
-    n_iter_ : int
-        Iterations of the descent that was kept.
-    loss_curve_ : ndarray of shape (n_iter_ + 1,)
-        Cost plus penalty before and after every iteration.
+    objective_error_, perplexity_, n_iter_, search_, search_recall_
+        See `NCA`.
+    loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
+        Cost plus penalty before and after every iteration; see `NCA`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    The scale of the features, warnings, precision and interrupts are as for `NCA`. Cost: an iteration takes
-    O(n^2 m + n p m) time and O(n (p + m)) memory, never n x n.
+    The scale of the features, warnings, precision and interrupts are as for `NCA`. The logarithm of a sum over some of
+    the rows is in the mean a little less than that over all: a step of solver="sgd" is biased, the more the fewer its
+    rows.
+
+    Cost: as for `NCA`, an iteration takes O(n^2 m + n p m), with k candidates O(n k m + n p m) and a search every 15
+    iterations; memory is O(n (p + m + k)), never n x n.
 
     References
     ----------
@@ -85,46 +104,83 @@ class PairNCA(DescentEmbedding):
     True
     """
 
+    objective, structure = "pairs", "full"  # not parameters: eq. 8, and any map
+
     def __init__(
         self,
         n_components: int | None = None,
         *,
+        n_candidates: int | str | None = "auto",
+        search: Any = "exact",
         alpha: float = 0.15,
         init: str = "auto",
         n_init: int = 1,
-        max_iter: int = 200,
+        solver: str = "lbfgs",
+        batch_size: int | str = "auto",
+        max_iter: int | str = "auto",
         tol: float = 1e-5,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.n_candidates = n_candidates
+        self.search = search
         self.alpha = alpha
         self.init = init
         self.n_init = n_init
+        self.solver = solver
+        self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
 
-    @classmethod
-    def from_stacked_pairs(cls, pairs: Any, weights: Any = None, **parameters: Any) -> PairNCA:
-        """Return an estimator fitted to pairs that are given as rows, as metric-learn's are.
+    @staticmethod
+    def graded_weights(differences: Any, scale: Any) -> np.ndarray:
+        """Return the weights of pairs that match more or less: 1 for no difference (section 5).
+
+            w_ab = exp(-1/2 sum_q (difference_q / scale_q)^2)
+
+        It is the density of normal noise between the rows of a pair, over its largest value. The paper's pairs of faces
+        differ in the angle by noise of 1.22 degrees, in the size by noise of 1.5 pixels.
+
+        Parameters
+        ----------
+        differences : array of shape (n_pairs,) or (n_pairs, q)
+            In what a pair should agree.
+        scale : float or array of shape (q,)
+            Standard deviation of each difference, larger than 0.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            For `fit`.
+        """
+        differences = check_array(differences, ensure_2d=False, dtype=np.float64, input_name="differences")
+        scale = np.array([check_positive(one, "scale") for one in np.ravel(scale)])
+        if differences.ndim > 2 or len(scale) not in (1, *differences.shape[1:]):
+            raise ValueError(f"scale must hold one number, or one per column of differences {differences.shape}.")
+        relative = differences.reshape(len(differences), -1) / scale
+        return np.exp(-0.5 * np.sum(relative**2, axis=1))
+
+    def fit_pairs(self, pairs: Any, y: Any, *, weights: Any = None) -> PairNCA:
+        """Learn the map from pairs that are given as rows.
 
         Parameters
         ----------
         pairs : array of shape (n_pairs, 2, p)
-            The two rows of each similar pair. Rows that are equal count as one.
+            The two rows of each pair. Rows that are equal count as one.
+        y : array of shape (n_pairs,)
+            1 for similar pairs, -1 for others: of these only the rows count, as competitors.
         weights : array of shape (n_pairs,), default=None
             As for `fit`.
-        **parameters
-            Of the constructor.
 
         Returns
         -------
-        PairNCA
-            Fitted; the competing pairs are those of all rows that occur.
+        self
         """
-        pairs = validate_pairs(pairs)
-        X, numbers = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0, return_inverse=True)
-        return cls(**parameters).fit(X, pairs=numbers.reshape(-1, 2), weights=weights)
+        pairs, similar = validate_labelled_pairs(self, pairs, y)
+        X, numbers = distinct_rows(pairs)
+        weights = check_pair_weights(weights, len(pairs))[similar]
+        return self.fit(X, pairs=numbers[similar], weights=weights)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, pairs: Any = None, weights: Any = None) -> PairNCA:
@@ -139,7 +195,7 @@ class PairNCA(DescentEmbedding):
             Numbers of two rows each, counted from 0, that are similar. None pairs each row with the next one: rows in
             the order of time.
         weights : array of shape (n_pairs,), default=None
-            How much each pair counts, at least 0; None for 1 each.
+            How much each pair counts, at least 0; None for 1 each. `graded_weights` has the paper's.
 
         Returns
         -------
@@ -147,93 +203,22 @@ class PairNCA(DescentEmbedding):
         """
         check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
         check_number(self.alpha, "alpha", 0)
-        check_number(self.tol, "tol", 0)
-        n_iterations = check_integer(self.n_init, "n_init", 1) * check_integer(self.max_iter, "max_iter", 1)
-        task = FitTask(self, X, y, n_iterations)
+        task = FitTask(self, X, y, n_iterations=check_descent(self))
         X = validate_rows(self, X, reset=True)
-        pairs = _check_pairs(pairs, X.shape[0])
-        weights = np.ones(len(pairs)) if weights is None else _check_weights(weights, len(pairs))
-        m = n_directions(self, X.shape[1])
-        rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
-        return self.fit_problem(PairProblem(self, rows, pairs, weights, min(m, rows.shape[1])), X.dtype, task)
-
-
-@dataclass(frozen=True)
-class PairProblem:
-    """The cost of weighted pairs plus the penalty, a function of maps B of rows in units of the typical distance.
-
-    Attributes
-    ----------
-    parameters : PairNCA
-    rows : UnitRows
-    pairs : ndarray of shape (n_pairs, 2)
-    weights : ndarray of shape (n_pairs,)
-    m : int
-        Dimensions of the map.
-    """
-
-    parameters: PairNCA
-    rows: UnitRows
-    pairs: np.ndarray
-    weights: np.ndarray
-    m: int
-
-    def loss(self, B: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss and its gradient."""
-        cost, gradient = pair_cost(B, self.rows.X, self.pairs, self.weights / self.weights.sum())
-        return penalized(cost, gradient, B, self.parameters.alpha, self.rows.shape[0])
-
-    def inits(self) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps to begin with: `init`, then random ones."""
-        X, m, rng = self.rows.X, self.m, check_random_state(self.parameters.random_state)
-        name = self.parameters.init
-        if name == "auto":
-            name = "identity" if m == X.shape[1] else "pca" if issparse(X) else "pairs"
-        for each in [name] + ["random"] * (self.parameters.n_init - 1):
-            B = self.least_different(m) if each == "pairs" else directions(each, X, m, rng)
-            B = B / perplexity_bandwidth(self.rows.nearest_squares(B))
-            yield cap_penalty(B, self.parameters.alpha, X.shape[0])
-
-    def least_different(self, m: int) -> np.ndarray:
-        """Return the directions (m, p) in which pairs differ least, relative to all rows."""
-        X, (a, b) = self.rows.X, self.pairs.T
-        difference = X[a] - X[b]
-        V = ratio_trace((difference.T * self.weights) @ difference, X.T @ X, m).vectors.T
-        return V if len(V) == m else directions("pca", X, m)
-
-    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
-        """Minimize the loss by L-BFGS."""
-        how = self.parameters
-        return lbfgs(self.loss, init, max_iter=how.max_iter, tol=how.tol, on_iteration=on_iteration)
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return what PairNCA sets beside the map."""
-        alpha, n = self.parameters.alpha, self.rows.shape[0]
-        return {"objective_": -penalized(-best.value, best.x, best.x, alpha, n)[0]}
-
-
-def _check_pairs(pairs: Any, n: int) -> np.ndarray:
-    if pairs is None:
-        return np.column_stack([np.arange(n - 1), np.arange(1, n)])
-    pairs = np.asarray(pairs)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
-        remedy = "; rows themselves go to PairNCA.from_stacked_pairs" if pairs.ndim == 3 else ""
-        raise ValueError(f"pairs must be integers of shape (n_pairs, 2), got {pairs.dtype} of {pairs.shape}{remedy}.")
-    if pairs.min() < 0 or pairs.max() >= n:
-        raise ValueError(f"pairs must hold numbers of rows, 0 to {n - 1}, got {pairs.min()} to {pairs.max()}.")
-    same = pairs[:, 0] == pairs[:, 1]
-    if same.any():
-        raise ValueError(
-            f"pairs must be of two different rows, pair {same.argmax()} has row {pairs[same][0, 0]} twice."
-        )
-    return pairs
-
-
-def _check_weights(weights: Any, n_pairs: int) -> np.ndarray:
-    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
-    if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
-        raise ValueError(
-            f"weights must be {n_pairs} numbers of at least 0, not all 0; got shape {weights.shape} with the minimum "
-            f"{weights.min():g}."
-        )
-    return weights
+        shape = np.asarray(y).shape
+        if pairs is None and len(shape) == 2:
+            raise ValueError(f"y is ignored, and its shape {shape} looks like that of pairs: pass pairs=...")
+        pairs = check_pairs(pairs, X.shape[0])
+        weights = check_pair_weights(weights, len(pairs))
+        given = GivenPairs(pairs[weights > 0], weights[weights > 0] / weights.sum())
+        search = searcher(self.search, X.shape[0])
+        m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        if self.solver == "sgd" and X.shape[0] > INIT_ROWS:
+            rows: NCARows = rows_in_place(X, unit_distance(X, UNIT_ROWS), given, search)
+        else:
+            within_span = not (issparse(X) and m < X.shape[1])
+            rows = NCARows.of(X, within_span=within_span, pair_weights=given, search=search)
+        problem: PairProblem | PairMinibatches = PairProblem(self, rows, m, rng)
+        if self.solver == "sgd":
+            problem = PairMinibatches(self, rows, problem.init, len(rows), np.random.default_rng(rng.randint(2**31)))
+        return self.fit_problem(problem, X.dtype, task)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .._labels import encode_labels, encode_partial_labels
-from .._validation import check_choice
+from .._validation import check_choice, distinct_rows, validate_labelled_pairs
+from .._warn import warn_user
+from ..graphs import connected_components
+from ..neighbors import EXACT
 from ..span import RANK_TOLERANCE
-from ..spectral import SpectralResult, Status, largest_scatter_first, ratio_trace
-from ._rows import Rows
-from .base import SpectralEmbedding
+from ..spectral import LEAST_WITHIN, ZERO, SpectralResult, Status, largest_scatter_first, ratio_trace
+from ._rows import Rows, TableRows
+from ._shrinkage import ShrinkageEmbedding
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
 
-class RCA(SpectralEmbedding):
+class RCA(ShrinkageEmbedding):
     """Relevant Component Analysis: whitening by the covariance within chunklets, sets of rows that belong together.
 
     Rows are known to belong together because they share a class label, or by any other knowledge. With m_c the means
@@ -25,8 +29,8 @@ class RCA(SpectralEmbedding):
 
         S_w = sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)',    S_t = sum_i (x_i - m)(x_i - m)',
 
-    RCA learns the metric n S_w^-1. With fewer components it is taken after the constrained Fisher discriminant, and
-    both at once are
+    RCA learns the metric n S_w^-1, with S_w shrunk by default. With fewer components it is taken after the constrained
+    Fisher discriminant, and both at once are
 
         max tr((V'S_w V)^-1 V'S_t V)   subject to   V'S_w V = n I:
 
@@ -37,40 +41,47 @@ class RCA(SpectralEmbedding):
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p; None takes the rank of S_w: the whole metric.
+        m, at most p; None takes the rank of S_t: the whole metric.
     target : {"classes", "chunklets"}, default="classes"
         What y holds. "classes": every row has a label. "chunklets": rows of one label belong together, and those of -1
         (None or NaN, too) are in no chunklet. Rows of two chunklets may belong together as well.
+    shrinkage : float in [0, 1], "auto" or None, default=0.5
+        See `LDE`; S_w has n - c degrees of freedom for c chunklets of two rows or more. 1 leaves the metric Euclidean.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i: in these coordinates the covariance within chunklets is the identity.
+        Rows v_i: in these coordinates the (shrunk) covariance within chunklets is the identity.
     eigenvalues_ : ndarray of shape (m,)
-        Descending: the scatter of all rows in units of the scatter within chunklets, 1 and more.
+        Descending: the scatter of all rows in units of the (shrunk) scatter within chunklets, 1 and more without
+        shrinkage; at most 10^4 times the smallest.
     n_components_ : int
         m.
     objective_ : float
         Sum of the eigenvalues.
     rank_ : int
-        Rank of S_w.
+        Rank of S_t.
+    shrinkage_ : float
+        s.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     UserWarning
-        If rows of one chunklet vary in fewer directions than requested.
+        If rows vary in fewer directions than requested, or rows of one chunklet not at all in some in which others
+        differ (without shrinkage).
 
     Notes
     -----
-    No metric is finite in a direction in which rows of one chunklet do not vary at all, so the null space of S_w is
-    left out; the metric is n times the pseudo-inverse of S_w. What separates the rows in that null space is lost.
-    `rank_` is at most n - c for n rows in c chunklets: where it is less than the rank of X, reduce the features first,
-    e.g. with PCA.
+    No metric is finite in a direction in which rows of one chunklet do not vary at all, though it may separate the
+    chunklets perfectly. Without shrinkage such directions come first, as in `LDE`, and with a warning: a share
+    v'S_w v / v'S_t v of less than 1e-4 of the largest counts as that. Shrinkage makes S_w regular
+    on the span of all rows.
 
-    A chunklet of one row contributes nothing and does not count for n. The metric does not depend on the units of the
-    features, nor on any other invertible linear change of them (but the order of equal eigenvalues does).
+    A chunklet of one row contributes nothing and does not count for n. Without shrinkage the metric does not depend
+    on the units of the features, nor on any other invertible linear change of them (but the order of equal eigenvalues
+    does); with it, standardize first unless the units are comparable.
 
     Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p),
     without a p x p matrix.
@@ -91,27 +102,55 @@ class RCA(SpectralEmbedding):
 
     compared_as: ClassVar[dict] = {"RCA": {"growth": 1}}
 
-    def __init__(self, n_components: int | None = None, *, target: str = "classes") -> None:
+    def __init__(self, n_components: int | None = None, *, target: str = "classes", shrinkage: Any = 0.5) -> None:
         self.n_components = n_components
         self.target = target
+        self.shrinkage = shrinkage
+
+    def fit_pairs(self, pairs: Any, y: Any) -> Self:
+        """Learn the map from pairs of rows, whatever `target` is.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, p)
+            The two rows of each pair. Rows that are equal count as one.
+        y : array of shape (n_pairs,)
+            1 for pairs that belong together: chunklets are the connected components of their graph. -1 for others,
+            of which only the rows count, in S_t.
+
+        Returns
+        -------
+        self
+        """
+        pairs, similar = validate_labelled_pairs(self, pairs, y)
+        X, numbers = distinct_rows(pairs)
+        edges = csr_array((np.ones(similar.sum()), numbers[similar].T), shape=(len(X), len(X)))
+        return self.fit_rows(TableRows(X, connected_components(edges), EXACT))
 
     def _solve(self, rows: Rows) -> SpectralResult:
         S_t, S_w = rows.total_scatter(), rows.within_scatter()
-        # A coordinate whose deviation within chunklets is 1e-10 of that of all rows is the rounding of what differs
-        # only between chunklets; the whitening would divide by it.
-        varies = np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)
-        if not varies.any():
+        n_c = rows.class_sizes[rows.class_sizes > 1]
+        # Deviations within chunklets of 1e-10 of those of all rows are the rounding of what differs between chunklets.
+        if not (np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)).any():
             raise ValueError(
                 "No two rows of one label differ, so there is no scatter to whiten: give rows that belong together the "
                 "same label in y."
             )
-        result = ratio_trace(-S_t, S_w * np.outer(varies, varies))
+        S_w = self._shrink(rows, S_w, n_c.sum() - len(n_c))
+        result = ratio_trace(S_w, S_t)
+        share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))
+        n_limited = int(np.sum(result.values <= ZERO))
+        if n_limited:
+            warn_user(
+                f"Rows of one label do not vary at all in {n_limited} directions in which others differ: these count "
+                f"as if they varied by {LEAST_WITHIN:g} of the most; set shrinkage='auto', or reduce the features."
+            )
         m = min(self.n_components or result.rank, result.rank)
-        n = rows.class_sizes[rows.class_sizes > 1].sum()
-        V, values = largest_scatter_first(result.vectors, -result.values)[:, :m], -result.values[:m]
+        V = largest_scatter_first(result.vectors, result.values) * np.sqrt(n_c.sum() / share)
+        values = 1 / share[:m]
         return replace(
             result,
-            vectors=np.sqrt(n) * V,
+            vectors=V[:, :m],
             values=values,
             objective=float(values.sum()),
             requested=self.n_components or m,

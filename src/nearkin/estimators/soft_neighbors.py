@@ -15,7 +15,7 @@ from .._labels import encode_labels
 from .._validation import as_rows, check_integer, check_positive, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
-from .initialization import unit_distance
+from .initialization import perplexities, unit_distance
 
 VOTES = 100  # counted by default where the search is not exact
 
@@ -36,6 +36,7 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
         self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else check_positive(self.bandwidth, "bandwidth")
+        self.temperature_ = self.bandwidth_ * self.bandwidth_
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         self._rows, self._values = self._in_bandwidths(X), values
         self._index: Index | None = None
@@ -47,9 +48,10 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
 
     def _in_bandwidths(self, X: Any) -> Any:
         """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""
-        if self._origin is not None:
-            X = (X.toarray() if issparse(X) else X) - self._origin
-        return X / self.bandwidth_
+        with np.errstate(over="ignore"):
+            if self._origin is not None:
+                X = (X.toarray() if issparse(X) else X) - self._origin
+            return X / self.bandwidth_
 
     def _mean_vote(self, X: Any) -> np.ndarray:
         """Return `sum_j p_j v_j` for every row of X."""
@@ -57,28 +59,60 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
         X = validate_rows(self, X, reset=False)
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._n_votes):
-            with np.errstate(over="ignore", invalid="ignore"):
-                squares, voters = self._squares(self._in_bandwidths(X[rows]))
-                logits = -squares.astype(np.float64)
-            if not np.isfinite(logits).all():
-                raise ValueError(
-                    f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote that their distance "
-                    "is lost: scale its features as those of the training rows."
-                )
-            logits -= logits.max(axis=1, keepdims=True)  # for a row far from all, the nearest decides
-            P = np.exp(logits, out=logits)
+            squares, voters = self._squares(self._in_bandwidths(X[rows]), self._n_votes)
+            squares -= squares.min(axis=1, keepdims=True)  # for a row far from all, the nearest decides
+            P = np.exp(-squares)
             P /= P.sum(axis=1, keepdims=True)
             votes[rows] = P @ self._values if voters is None else np.einsum("bk,bkc->bc", P, self._values[voters])
         return votes
 
-    def _squares(self, Q: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return squared distances to the rows that vote, and their numbers; None where all do."""
-        if self._n_votes == self._rows.shape[0]:
-            return euclidean_distances(Q, self._rows, squared=True), None
-        if self._index is None:
-            self._index = searcher(self.search, self._rows.shape[0]).index(self._rows, self._n_votes)
-        distances, voters = self._index(Q, self._n_votes)
-        return distances**2, voters
+    def _squares(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return squared distances to the nearest of the rows that vote, and their numbers; None where all do."""
+        n, voters = self._rows.shape[0], None
+        with np.errstate(over="ignore", invalid="ignore"):
+            if n_votes == n:
+                squares = euclidean_distances(Q, self._rows, squared=True)
+            else:
+                if self._index is None:
+                    self._index = searcher(self.search, n).index(self._rows, min(self._n_votes + 1, n))
+                distances, voters = self._index(Q, n_votes)
+                squares = distances**2
+        if not np.isfinite(squares).all():
+            raise ValueError(
+                f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote that their distance "
+                "is lost: scale its features as those of the training rows."
+            )
+        return squares.astype(np.float64), voters
+
+    def local_k(self, X: Any = None) -> np.ndarray:
+        """Return the local K of rows: how many neighbours vote for each, by the entropy of their weights (section 6).
+
+            K_i = exp(H_i),    H_i = -sum_j p_ij log p_ij
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p), default=None
+            None for the rows that vote themselves: a row's own vote is left out, as in eq. 1.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Between 1 and the number of votes that are counted. The cost is that of a prediction.
+        """
+        check_is_fitted(self, "bandwidth_")
+        n, own = self._rows.shape[0], X is None
+        if own and n == 1:
+            raise ValueError("local_k() needs at least two rows that vote, there is one: pass X.")
+        Q = self._rows if own else self._in_bandwidths(validate_rows(self, X, reset=False))
+        found, n_votes = np.empty(Q.shape[0]), min(self._n_votes + own, n)
+        for rows in row_blocks(Q.shape[0], n_votes):
+            squares, voters = self._squares(Q[rows], n_votes)
+            if own:
+                mine = np.arange(n)[rows, None] == (np.arange(n) if voters is None else voters)
+                mine[~mine.any(axis=1), -1] = True  # of many duplicates the row itself may not be found
+                squares = squares[~mine].reshape(len(squares), -1)
+            found[rows] = perplexities(squares)
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | ({"_index": None} if hasattr(self, "_index") else {})  # made again on demand
@@ -106,6 +140,9 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     classes_ : ndarray of shape (n_classes,)
     bandwidth_ : float
         The h in use.
+    temperature_ : float
+        T = h^2, of the votes as a softmax of -||x - x_j||^2 / T: of a low one the nearest rows decide, of a high one
+        all. NCA learns it with the map, where it is 1.
     search_ : str
         How neighbours are found: "exact", "approximate" or the name of the transformer.
     n_features_in_, feature_names_in_
@@ -170,7 +207,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
 
     Attributes
     ----------
-    bandwidth_, search_
+    bandwidth_, temperature_, search_
         See `SoftNeighborsClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.

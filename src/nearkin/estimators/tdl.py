@@ -8,12 +8,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
-from .._validation import check_integer, check_positive, validate_affinity, validate_partly_labelled_rows
+from .._validation import check_choice, check_integer, check_positive, validate_affinity, validate_partly_labelled_rows
 from .._warn import warn_user
-from ..graphs import laplacian
 from ..neighbors import Searcher, searcher
 from ._kernel_penalty import KernelPenalty, kernel_function
-from ._label_cost import label_cost, score_regs
+from ._label_cost import choose_reg, label_costs, relative_unit, solve
 from .transductive import GraphPenalty, TransductiveEmbedding
 
 
@@ -22,9 +21,9 @@ class TDL(TransductiveEmbedding):
 
     With d_ij = ||v_i - v_j||^2, the embedding V (n, m) minimizes
 
-        tr(CD) + reg tr V'PV = tr V'(C' + reg P)V   subject to   V'V = I, V'e = 0:
+        tr(CD) + lambda tr V'PV = tr V'(C' + lambda P)V   subject to   V'V = I, V'e = 0:
 
-    the eigenvectors of the smallest eigenvalues of C' + reg P, which may be negative. The cost C adds up, for every
+    the eigenvectors of the smallest eigenvalues of C' + lambda P, which may be negative. The cost C adds up, for every
     labelled row, the mean d_ij to its k nearest labelled rows of the same class (weights 1/k), minus the mean d_ij to
     its k nearest labelled rows of other classes (weights -1/k), of those that exist; a row that lacks either has no
     cost. C is made symmetric, and C' = 2 (diag(Ce) - C). The penalty P is the Laplacian of a graph of all rows. Without
@@ -35,10 +34,20 @@ class TDL(TransductiveEmbedding):
     ----------
     n_components : int, default=2
         m, at most n - 1.
-    reg : float or "auto", default=1024.0
-        Weight of the penalty, larger than 0. "auto" hides a third of the labels at a time and takes, of the powers of 8
-        from 1 to 32,768, the one with which `SoftNeighborsClassifier(bandwidth="auto")` predicts them best (the largest
-        of equals).
+    reg : float or "auto", default="auto"
+        Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, s_C the largest modulus of an eigenvalue of
+        C', s_P the mean of the m smallest of P, zeros apart. So it has no unit: weights of the graph times 10 change
+        nothing. As reg goes to 0 the labels alone decide; np.inf is Laplacian Eigenmaps. "auto" hides a third of the
+        labels at a time and lets `TDLClassifier`'s vote predict them with 0.01, 0.03, 0.1, 0.3, 1 and np.inf; the best
+        is taken if it is right on more of them than 1 by two standard errors of the difference. Otherwise reg is 1, as
+        with fewer than 5 labels per class on average, only one class of 2 labels or more, or a `cost` of yours.
+    reg_unit : float or None, default=None
+        lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, as the paper's 16, 128 and 1024.
+    loss : {"squared", "clipped"}, default="squared"
+        The paper's cost, or a robust one: that of a labelled row counts only where it is negative, min(c_i, 0). A row
+        that lies nearer to the labelled rows of other classes than to those of its own, as one with a wrong label may,
+        then moves nothing. From Laplacian Eigenmaps, every step is an eigenproblem that lowers the objective
+        (majorization), until the same rows are clipped: a local minimum.
     n_cost_neighbors : int, default=20
         k of the cost.
     n_neighbors : int, default=20
@@ -54,7 +63,7 @@ class TDL(TransductiveEmbedding):
     n_landmarks : int or None, default=None
         With a kernel: the number of rows, drawn at random, that span the functions. None takes all, O(n^3).
     random_state : int, RandomState instance or None, default=None
-        Draws the landmarks, and the labels that `reg="auto"` hides.
+        Draws the landmarks.
     search
         See `LDE`.
 
@@ -69,11 +78,20 @@ class TDL(TransductiveEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        Sum of the eigenvalues: tr(CD) + reg tr V'PV.
-    reg_ : float
-        The weight in use.
+        Sum of the eigenvalues: tr(CD) + lambda tr V'PV, with lambda = reg_ reg_unit_; tr V'PV if reg_ is infinite.
+    reg_, reg_unit_ : float
+        The weight in use, and lambda at weight 1.
     reg_scores_ : dict of float to float
-        `reg="auto"`: accuracy for the hidden labels, for every weight. Otherwise empty.
+        Where `reg="auto"` has hidden labels: accuracy for these, for every weight. Otherwise empty.
+    clipped_ : ndarray of int
+        Numbers of the labelled rows whose cost is clipped.
+    label_shift_ : float
+        How far the labels have moved the embedding from Laplacian Eigenmaps: 1 minus the mean squared canonical
+        correlation of their coordinates, from 0 (the same subspace) to 1 (orthogonal ones).
+    roughness_ : ndarray of shape (m,)
+        v'Pv of every coordinate v.
+    voting_embedding_ : ndarray of shape (n, m)
+        `embedding_`, with labelled rows where unlabelled rows of the same edges would be, see Notes.
     residual_ : float
         Largest `||M v - lambda v||` with M the matrix of the eigenproblem, relative to its norm.
     extension_ : callable
@@ -106,15 +124,19 @@ class TDL(TransductiveEmbedding):
 
     `fit_transform` returns `transform(X)`, so that training and new rows are treated alike. The cost moves labelled
     rows away from unlabelled ones, the more so the smaller reg: leave-one-out on the labels that shaped the embedding
-    says nothing about it. A vote should take the labelled rows' coordinates from `embedding_`, as `TDLClassifier` does.
+    says nothing about it. It even moves them to the wrong side of all coordinates but the first: these are orthogonal
+    to the first, where labelled rows are large. So a vote should take the labelled rows' coordinates from
+    `voting_embedding_`, as `TDLClassifier` does: those that the eigen-equation without cost assigns to them, given
+    their neighbours' (with a kernel, `embedding_`).
 
     The scale of the features decides which rows are near: standardize first unless the units are comparable. Where the
     graph is not connected, for example because of outliers, coordinates are spent on separating its components: use
     more neighbours.
 
-    Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization, O(n (k + m)) a
-    step and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3). With a kernel O(n q^2) for q
-    landmarks (or rows), and O(n q) memory. The full graph needs O(n^2) memory.
+    Cost: n^2 pairs of distances for the graph; then two eigenproblems (17 where labels are hidden), each a Lanczos
+    iteration without any factorization, O(n (k + m)) a step and O(n (k + m)) memory. Up to 2,000 rows they are solved
+    densely, O(n^3). With a kernel O(n q^2) for q landmarks (or rows), and O(n q) memory. The full graph needs O(n^2)
+    memory.
 
     References
     ----------
@@ -135,7 +157,9 @@ class TDL(TransductiveEmbedding):
 
     compared_as: ClassVar[dict] = {
         "TDL": {
-            "params": {"n_components": 20},  # of a graph, not of the features: there may be more than these
+            "params": {"reg": 1.0},
+            "settings": lambda p: [{"n_components": m} for m in (2, 5, 10, 20)],  # there may be more than features
+            "nested": False,  # the unit of reg depends on n_components
             "max_components": lambda p, n_classes: 20,
             "growth": 1,  # from the 1,000 rows of a pilot, which are solved densely, to the Lanczos iteration of many
             "unlabelled": True,
@@ -147,7 +171,9 @@ class TDL(TransductiveEmbedding):
         self,
         n_components: int = 2,
         *,
-        reg: float | str = 1024.0,
+        reg: float | str = "auto",
+        reg_unit: float | None = None,
+        loss: str = "squared",
         n_cost_neighbors: int = 20,
         n_neighbors: int = 20,
         affinity: str = "knn",
@@ -160,6 +186,8 @@ class TDL(TransductiveEmbedding):
     ) -> None:
         self.n_components = n_components
         self.reg = reg
+        self.reg_unit = reg_unit
+        self.loss = loss
         self.n_cost_neighbors = n_cost_neighbors
         self.n_neighbors = n_neighbors
         self.affinity = affinity
@@ -194,27 +222,32 @@ class TDL(TransductiveEmbedding):
             warn_user(f"y holds one class ({classes[0]!r}), so that the labels have no cost: add labels of another.")
         m = check_integer(self.n_components, "n_components", 1)
         k = check_integer(self.n_cost_neighbors, "n_cost_neighbors", 1)
-        if self.reg == "auto" and cost is not None:
-            raise ValueError("reg='auto' hides labels from their cost, and knows no other cost: give a number.")
+        check_choice(self.loss, "loss", ("squared", "clipped"))
 
         n = X.shape[0]
         search = searcher(self.search, n)
         penalty = self._penalty(X, affinity, search)
-        C = label_cost(X, codes, k, search) if cost is None else validate_affinity(cost, n, name="cost", signed=True)
-        C_prime = csr_array(2 * laplacian(C))  # Proposition 3
-        scores: dict[float, float] = {}
-        if self.reg == "auto":
-            scores = score_regs(penalty, X, codes, m, k, check_random_state(self.random_state))
-            reg = max(scores, key=lambda reg: (scores[reg], reg))
-        else:
-            reg = check_positive(self.reg, "reg")
-        result = penalty.solve(C_prime, reg, m)  # step 3 of Algorithm 1
+        A = label_costs(X, codes, k, search) if cost is None else validate_affinity(cost, n, name="cost", signed=True)
+        smoothest = penalty.solve(csr_array((n, n)), 1.0, m)  # Laplacian Eigenmaps
+        unit = None if self.reg_unit is None else check_positive(self.reg_unit, "reg_unit")
+        reg, scores = 1.0, dict[float, float]()
+        if self.reg != "auto":
+            reg = np.inf if self.reg == np.inf else check_positive(self.reg, "reg")
+        elif cost is None:
+            reg, scores = choose_reg(penalty, smoothest, X, codes, k, unit, self.loss)
+        unit = relative_unit(A, smoothest.values, penalty.size) if unit is None else unit
+        solution = solve(penalty, A, reg * unit, smoothest, self.loss)  # step 3 of Algorithm 1
 
+        result, C_prime, weight = solution.result, solution.cost, solution.weight
         result.warn()
         if isinstance(penalty, GraphPenalty):
             penalty.warn_if_disconnected(result.vectors.shape[1])
-        self._keep(result, result.vectors, penalty.extension(result, C_prime, reg), search, X.dtype)
-        self.classes_, self.reg_, self.reg_scores_ = classes, reg, scores
+        self._keep(result, result.vectors, penalty.extension(result, C_prime, weight), search, X.dtype)
+        self.classes_, self.reg_, self.reg_scores_, self.reg_unit_ = classes, reg, scores, unit
+        self.voting_embedding_ = penalty.as_unlabelled(result, C_prime, weight).astype(X.dtype, copy=False)
+        self.roughness_, self.clipped_ = solution.roughness, np.flatnonzero(solution.clipped)
+        cosines_squared = np.sum((smoothest.vectors.T @ result.vectors) ** 2)
+        self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         return self
 
     def _penalty(self, X: Any, affinity: Any, search: Searcher) -> GraphPenalty | KernelPenalty:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._labels import require_two_classes
 from .._validation import validate_partly_labelled_rows, validate_rows
-from ._label_cost import voters
+from ._label_cost import commute_coordinates, voters
 from .base import SparseRowsMixin
 from .tdl import TDL
 
@@ -18,14 +18,19 @@ from .tdl import TDL
 class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     """Classify by the nearest labelled rows in the coordinates of `TDL`.
 
-    Few rows have labels. `TDL` gives coordinates to all rows; in these the labelled rows vote, near ones with the
-    largest weights (`SoftNeighborsClassifier` with its bandwidth "auto"), for every unlabelled training row, and for
-    new rows in the coordinates of `TDL.transform`.
+    Few rows have labels. `TDL` gives coordinates to all rows, v_j with j = 1, ..., m. They count by their smoothness:
+    divided by the root of v_j'Pv_j (plus a hundredth of its mean, as it may be 0), P the penalty, which for a Laplacian
+    without labels makes squared distances commute times. Then every row is scaled to unit length: how far labels have
+    pushed a row out says nothing, in which direction says all. There the labelled rows vote, near ones with the largest
+    weights (`SoftNeighborsClassifier` with its bandwidth "auto"), for every unlabelled training row, and for new rows
+    in the coordinates of `TDL.transform`.
 
     Parameters
     ----------
     tdl : TDL or None, default=None
-        The coordinates; it is cloned. None takes `TDL(n_components=20)`.
+        The coordinates; it is cloned. None takes those of the normalized Laplacian of the 10-NN graph without weights,
+        `TDL(m, n_neighbors=10, bandwidth=np.inf, laplacian="normalized")`, with m = 20, or twice as many as there are
+        classes if that is more, at most n - 1.
 
     Attributes
     ----------
@@ -48,21 +53,26 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that take -1 for a class, such as
     stratified splits, should split the labelled rows only.
 
+    The labelled rows have their coordinates from `TDL.voting_embedding_`. The default was chosen on the sets of
+    `benchmarks/tdl_labels.py`, which compares it with scikit-learn's LabelSpreading and 3-NN.
+
     Cost: that of `TDL`, and O(n l m) for the votes of l labelled rows in m dimensions.
 
     References
     ----------
     F. Li, J. Yang, J. Wang: A Transductive Framework of Distance Metric Learning by Spectral Dimensionality Reduction.
-    ICML 2007, section 5.
+    ICML 2007, section 5. A. Smola, R. Kondor: Kernels and Regularization on Graphs. COLT 2003 (the regularized
+    Laplacian: its cosines are those of the scaled rows without labels). A. Ng, M. Jordan, Y. Weiss: On Spectral
+    Clustering. Advances in Neural Information Processing Systems 14 (2001): rows of unit length.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits
-    >>> from nearkin import TDL, TDLClassifier
+    >>> from nearkin import TDLClassifier
     >>> X, y = load_digits(return_X_y=True)
     >>> few = np.where(np.arange(1000) % 10, -1, y[:1000])  # one label in ten
-    >>> model = TDLClassifier(TDL(n_components=20)).fit(X[:1000], few)
+    >>> model = TDLClassifier().fit(X[:1000], few)
     >>> bool(np.mean(model.transduction_ == y[:1000]) > 0.85), bool(model.score(X[1000:], y[1000:]) > 0.85)
     (True, True)
     """
@@ -88,14 +98,16 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         """
         X, self.classes_, codes = validate_partly_labelled_rows(self, X, y)
         require_two_classes(self.classes_)
-        tdl = TDL(n_components=20) if self.tdl is None else clone(self.tdl)
+        m = min(max(20, 2 * len(self.classes_)), X.shape[0] - 1)
+        default = TDL(m, n_neighbors=10, bandwidth=np.inf, laplacian="normalized")
+        tdl = default if self.tdl is None else clone(self.tdl)
         self.tdl_ = tdl.fit(X, codes, affinity=affinity)
 
-        V, labelled = self.tdl_.embedding_, codes >= 0
-        self._voters = voters(V, np.flatnonzero(labelled), codes)
+        Z, labelled = commute_coordinates(self.tdl_.voting_embedding_, self.tdl_.roughness_), codes >= 0
+        self._voters = voters(Z, labelled, codes)
         self.label_distributions_ = np.eye(len(self.classes_))[codes]
         if not labelled.all():
-            self.label_distributions_[~labelled] = self._voters.predict_proba(V[~labelled])
+            self.label_distributions_[~labelled] = self._voters.predict_proba(Z[~labelled])
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
 
@@ -106,7 +118,8 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         """
         check_is_fitted(self, "tdl_")
         X = validate_rows(self, X, reset=False)
-        return self._voters.predict_proba(self.tdl_.transform(X, affinity=affinity))
+        V = self.tdl_.transform(X, affinity=affinity)
+        return self._voters.predict_proba(commute_coordinates(V, self.tdl_.roughness_))
 
     def predict(self, X: Any, *, affinity: Any = None) -> np.ndarray:
         """Return the class with the most votes for every row; of equals the first in `classes_`."""

@@ -159,6 +159,11 @@ class GraphPenalty:
         """L = D - W, or I - D^-1/2 W D^-1/2."""
         return normalized_laplacian(self.W) if self.normalized else laplacian(self.W)
 
+    @property
+    def size(self) -> float:
+        """The mean eigenvalue of P."""
+        return float(self.P.diagonal().mean())
+
     @cached_property
     def scale(self) -> np.ndarray:
         """The null vector of P for connected W, shape (n,): the roots of the degrees if normalized, else ones."""
@@ -183,6 +188,12 @@ class GraphPenalty:
         V = result.vectors
         c = (cost @ V + reg * (self.P @ V)).mean(axis=0)
         return GraphExtension(self.graph, V / self.scale[:, None], result.values / reg, c / reg, self.normalized)
+
+    def as_unlabelled(self, result: SpectralResult, cost: csr_array, reg: float) -> np.ndarray:
+        """Return V, with rows that have a cost where unlabelled rows of the same edges would be."""
+        V, rows = result.vectors.copy(), np.flatnonzero(np.diff(cost.indptr))
+        V[rows] = self.extension(result, cost, reg).at(csr_array(self.W[rows]))
+        return V
 
     def warn_if_disconnected(self, m: int) -> None:
         """Warn if all m coordinates only separate connected components of the graph."""
@@ -225,16 +236,17 @@ class GraphExtension:
     def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
         """Return the coordinates of rows X, with the edges of the graph or with weights `affinity` (n_new, n)."""
         if affinity is not None:
-            return self._solve(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
+            return self.at(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
         if self.graph is None:
             raise ValueError(
                 "After a fit with an affinity the edges of new rows are unknown: pass transform(X, affinity=W) with "
                 "their weights to the training rows, shape (n_new, n)."
             )
         blocks = row_blocks(X.shape[0], 2 * self.graph.n_neighbors)
-        return np.vstack([self._solve(self.graph.weights(X[rows])) for rows in blocks])
+        return np.vstack([self.at(self.graph.weights(X[rows])) for rows in blocks])
 
-    def _solve(self, W: csr_array) -> np.ndarray:
+    def at(self, W: csr_array) -> np.ndarray:
+        """Return the coordinates of rows whose edges to the training rows have the weights W (n_new, n)."""
         d = W.sum(axis=1)[:, None]
         d = np.where(d > 0, d, 1.0)  # for an isolated row sum w_j v_j = 0
         scale, diagonal = (np.sqrt(d), np.ones(1)) if self.normalized else (np.ones(1), d)

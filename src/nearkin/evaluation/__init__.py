@@ -20,6 +20,8 @@ from .methods import Method as Method
 from .methods import default_methods as default_methods
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
+from .results import best_result as best_result
+from .results import status_of as status_of
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import holm as holm
 from .task import CLASSIFICATION as CLASSIFICATION

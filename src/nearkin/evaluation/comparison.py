@@ -82,9 +82,9 @@ def compare(
     Notes
     -----
     Where some rows have no label, the folds are cut over the others: only these are held out, and only these vote.
-    Methods that can (`Method.unlabelled`: PCA, LPP, DP, TDL) learn from the training rows and from all rows without a
-    label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as
-    if the rows without a label were not there.
+    Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training rows and all rows without a
+    label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as if the
+    rows without a label were not there.
 
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """

@@ -156,10 +156,8 @@ def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
     classes, codes = encode_labels(y)
     unlabelled = classes == -1  # all False for strings
     if unlabelled.any() and np.array_equal(unlabelled[codes], ~labelled):
-        raise ValueError(
-            f"y is -1 in all {(~labelled).sum()} rows whose labels were not used: give their true labels, which is "
-            "what they are scored by."
-        )
+        found = f"y is -1 in all {(~labelled).sum()} rows whose labels were not used"
+        raise ValueError(f"{found}: give their true labels, which is what they are scored by.")
     return codes, labelled
 
 

@@ -27,8 +27,8 @@ class Method:
 
     The classes of nearkin have these attributes but the first two in a dictionary `compared_as`, by name of the method:
     `compared_as = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}`. It may also hold
-    `params`, for the constructor; `regression`, parameters with which the class takes a target of numbers; and
-    `semi_supervised=True`, where it is only compared on tables some rows of which have no label.
+    `params`, for the constructor, None if it takes no classes; `regression`, those with which it takes a target of
+    numbers; and `semi_supervised=True`, where it is only compared on tables some rows of which have no label.
 
     Attributes
     ----------

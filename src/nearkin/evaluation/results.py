@@ -98,11 +98,7 @@ class MethodResult:
     @property
     def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the difference may be chance."""
-        if self.name == RAW:
-            return "baseline"
-        if not self.p_value < SIGNIFICANCE:
-            return "unclear"
-        return "better" if self.difference > 0 else "worse"
+        return status_of(self.name, self.difference, self.p_value)
 
 
 @dataclass(frozen=True)
@@ -181,18 +177,11 @@ class Comparison:
 
         score, second = self.task.scores
         return pd.DataFrame(
-            {
-                "method": r.name,
-                score: r.score.mean(),
-                f"{score}_std": r.score.std(ddof=1),
-                second: r.second_score.mean(),
-                f"{second}_std": r.second_score.std(ddof=1),
-                "dimension": float(np.median(r.dimension)),
-                "fit_seconds": r.fit_seconds.mean(),
-                "difference": r.difference,
-                "p_value": r.p_value,
-                "status": r.status,
-            }
+            {"method": r.name}
+            | {score: r.score.mean(), f"{score}_std": r.score.std(ddof=1)}
+            | {second: r.second_score.mean(), f"{second}_std": r.second_score.std(ddof=1)}
+            | {"dimension": float(np.median(r.dimension)), "fit_seconds": r.fit_seconds.mean()}
+            | {"difference": r.difference, "p_value": r.p_value, "status": r.status}
             for r in self.results
         )
 
@@ -212,6 +201,15 @@ def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[Met
     return tuple(sorted([raw, *tested], key=lambda result: -result.score.mean()))
 
 
-def best_result(results: Sequence[MethodResult]) -> MethodResult:
+def status_of(name: str, difference: float, p_value: float) -> str:
+    """Return what a corrected p-value says of a method's difference from the raw features."""
+    if name == RAW:
+        return "baseline"
+    if not p_value < SIGNIFICANCE:
+        return "unclear"
+    return "better" if difference > 0 else "worse"
+
+
+def best_result(results: Sequence[Any]) -> Any:
     """Return the first result that is shown to be better than the raw features, else that of the raw features."""
     return next(result for status in ("better", "baseline") for result in results if result.status == status)

@@ -114,9 +114,9 @@ def held_out_map(
 
     `unlabelled` are row numbers to learn from, too, as `MethodResult.unlabelled` has them.
     """
+    (train, test), target = fold, named_task(task)
     y = np.asarray(y)
-    train, test = fold
-    y_train, target = known_labels(y, train), named_task(task)
+    y_train = known_labels(y, train)
     fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, target)
     Z_train, Z_test = (np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test))
     vote = target.vote(n_neighbors).fit(Z_train, y_train)

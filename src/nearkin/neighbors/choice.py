@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from .ivf import ApproximateSearch, IVFSearch
@@ -40,17 +41,14 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     """
     if distances is not None:
         return Listed(distances, n)
-    if isinstance(search, str) and search == "auto":
-        search = choose_search(n)
-    if isinstance(search, str) and search == "exact":
+    if isinstance(search, str):
+        named = choose_search(n) if search == "auto" else search
+        search = {"exact": EXACT, "approximate": ApproximateSearch()}.get(named, search)
+    if search is EXACT:
         return EXACT
-    if isinstance(search, str) and search == "approximate":
-        return IVFSearch(ApproximateSearch())
     if isinstance(search, ApproximateSearch):
         return IVFSearch(search)
     if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
-        return Indexed(transformed(search), type(search).__name__)
-    raise ValueError(
-        f"search must be 'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like scikit-learn's "
-        f"KNeighborsTransformer, got {search!r}."
-    )
+        return Indexed(partial(transformed, search), type(search).__name__)
+    choices = "'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like KNeighborsTransformer"
+    raise ValueError(f"search must be {choices}, got {search!r}.")

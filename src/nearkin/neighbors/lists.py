@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils import check_consistent_length
 
 from .._blocks import densified
 from .._labels import encode_labels
@@ -116,14 +117,12 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
 def _search(X: Any, codes: Any, n_neighbors: Any, relation: Relation, search: Searcher) -> csr_array:
     X = densified(as_rows(X))
     codes = np.zeros(X.shape[0], dtype=np.intp) if codes is None else codes
-    if len(codes) != X.shape[0]:
-        raise ValueError(f"y has {len(codes)} labels for the {X.shape[0]} rows of X.")
+    check_consistent_length(X, codes)
     k = np.asarray(n_neighbors)
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
         raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
     sizes = np.bincount(codes)
-    candidates = len(codes) - sizes[codes] if relation is Relation.OTHER else sizes[codes] - 1
-    lengths = np.minimum(k, candidates)
+    lengths = np.minimum(k, len(codes) - sizes[codes] if relation is Relation.OTHER else sizes[codes] - 1)
     require_memory(
         BYTES_PER_NEIGHBOR * float(lengths.sum()),
         f"The search for up to {lengths.max()} neighbours ({relation.value}) of {len(lengths)} rows",

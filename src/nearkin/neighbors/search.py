@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
 from sklearn.utils.validation import check_array
 
 from .._blocks import near_origin, row_blocks
@@ -148,30 +148,23 @@ def _brute_force(X: Any, n_found: int) -> Index:
 EXACT = Indexed(_brute_force, "exact")
 
 
-def transformed(transformer: Any) -> Callable[[Any, int], Index]:
-    """Return what makes indices of clones of a transformer like scikit-learn's KNeighborsTransformer."""
+def transformed(transformer: Any, X: Any, n_found: int) -> Index:
+    """Return an index over X by a clone of a transformer like scikit-learn's KNeighborsTransformer."""
+    if n_found == X.shape[0]:  # all of them: a transformer may search one more
+        return _brute_force(X, n_found)
+    fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
 
-    def index_of(X: Any, n_found: int) -> Index:
-        if n_found == X.shape[0]:  # all of them: a transformer may search one more
-            return _brute_force(X, n_found)
-        fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
+    def index(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        G = sort_graph_by_row_values(csr_array(fitted.transform(Q)), copy=True, warn_when_not_sorted=False)
+        if (listed := np.diff(G.indptr).min()) < k:
+            raise ValueError(
+                f"search={transformer!r} found {listed} of {k} neighbours for a row: raise its accuracy, or "
+                "take search='exact' or 'approximate'."
+            )
+        first = G.indptr[:-1, None] + np.arange(k)
+        return G.data[first], G.indices[first]
 
-        def index(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-            G = csr_array(fitted.transform(Q))
-            listed = np.diff(G.indptr)
-            if listed.min() < k:
-                raise ValueError(
-                    f"search={transformer!r} found {listed.min()} of {k} neighbours for a row: raise its accuracy, or "
-                    "take search='exact' or 'approximate'."
-                )
-            row = np.repeat(np.arange(len(listed)), listed)
-            order = np.lexsort((G.data, row))
-            first = G.indptr[:-1, None] + np.arange(k)
-            return G.data[order][first], G.indices[order][first]
-
-        return index
-
-    return index_of
+    return index
 
 
 class Listed:
@@ -191,12 +184,10 @@ class Listed:
         G = check_array(distances, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="distances")
         if G.shape != (n, n):
             raise ValueError(f"distances must be of shape ({n}, {n}), a distance for any pair of rows; got {G.shape}.")
-        G = csr_array(G)
-        if G.nnz and G.data.min() < 0:
-            raise ValueError(f"distances must not be negative (smallest: {G.data.min():.3g}).")
-        row = np.repeat(np.arange(n), np.diff(G.indptr))
-        order = np.lexsort((G.data, row))
-        self.row, self.column, self.distance = row, G.indices[order], G.data[order]
+        if G.min() < 0:
+            raise ValueError(f"distances must not be negative (smallest: {G.min():.3g}).")
+        G = sort_graph_by_row_values(csr_array(G), copy=True, warn_when_not_sorted=False)
+        self.row, self.column, self.distance = np.repeat(np.arange(n), np.diff(G.indptr)), G.indices, G.data
 
     def index(self, X: Any, n_found: int) -> Index:
         """Refuse: no distances to other rows are given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,9 @@ from .stochastic import Terms, Value, exponentiate, factors, tile_height
 
 # Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times slower.
 NEGLIGIBLE = 1e-30
+# Of logits (b, k + s), the anchors (b, 1) and the candidates of the columns: the sum of what is added up, and G of the
+# pairs, its derivatives with respect to their squared distances. The logits are -||z_i - z_j||^2 + |z_i|^2, or -inf.
+Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray], Value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,30 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, pair_weights: PairWe
     -----
     O(b (k + s) m) time for b anchors, O(b k + n m) memory and a tile for every thread.
     """
+
+    def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
+        return _weights(logits, pair_weights.log_weights(i, columns, Z.dtype), terms)
+
+    return _over_candidates(Z, candidates, weigh)
+
+
+def mass_among_candidates(Z: np.ndarray, candidates: Candidates) -> Value:
+    """Return `sum_i sum_j exp(-||z_i - z_j||^2)` over anchors i and all other rows j, by candidates; its gradient.
+
+    As in `exponentiate`, no term falls below exp(-60).
+    """
+    squares = (Z * Z).sum(axis=1)
+
+    def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
+        logits -= squares[i]
+        masses = np.exp(np.clip(logits, -60.0, None, out=logits), out=logits)
+        return float(masses.sum(dtype=np.float64)), np.negative(masses, out=masses)
+
+    return _over_candidates(Z, candidates, weigh)
+
+
+def _over_candidates(Z: np.ndarray, candidates: Candidates, weigh: Weigh) -> Value:
+    """Return a sum over the anchors and their candidates, and its gradient with respect to Z."""
     near, far = candidates.near, candidates.far
     (b, k), s, n = near.shape, len(far), len(Z)
     with_ones, operand = factors(Z)
@@ -99,7 +126,7 @@ def among_candidates(Z: np.ndarray, candidates: Candidates, pair_weights: PairWe
             with np.errstate(divide="ignore"):
                 logits[:, k:] += np.log(n_others / n_far).astype(logits.dtype)[:, None]
             columns = np.hstack([j, np.broadcast_to(far, (len(i), s))])
-            part, G = _weights(logits, pair_weights.log_weights(i, columns, Z.dtype), terms)
+            part, G = weigh(logits, i, columns)
             value += part
             near_weights[rows] = G[:, :k]
             from_rows = G[:, k:] @ far_ones

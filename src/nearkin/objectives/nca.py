@@ -17,7 +17,7 @@ import numpy as np
 
 from .._blocks import row_blocks
 from .._parallel import parallel_map
-from .candidates import Candidates, among_candidates
+from .candidates import Candidates, among_candidates, mass_among_candidates
 from .linear_map import chain_rule, embed
 from .pair_weights import PairWeights
 from .stochastic import TERMS, Value, among_all, exponentiate, factors, tile_height
@@ -68,14 +68,16 @@ def nca_objective(
     return value, chain_rule(G, A, X)
 
 
-def pair_cost(A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray) -> Value:
+def pair_cost(
+    A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray, candidates: Candidates | None = None
+) -> Value:
     """Return the cost of eq. 8, which keeps similar pairs close among all pairs, and its gradient.
 
         -sum_(a,b) w_ab log( exp(-||z_a - z_b||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )
 
     Parameters
     ----------
-    A, X
+    A, X, candidates
         As for `expected_accuracy`.
     pairs : ndarray of shape (n_pairs, 2)
         Rows a and b.
@@ -83,10 +85,28 @@ def pair_cost(A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray) -> 
 
     Notes
     -----
-    O(n^2 m + n p m) time, O(n m) memory and a tile for every thread. With pi_cd the softmax over all ordered pairs,
-    which is symmetric, the gradient of the second part is `-4 sum_w sum_d pi_cd (z_c - z_d)`.
+    O(n^2 m + n p m) time, O(n m) memory and a tile for every thread; with candidates as `expected_accuracy`.
     """
     Z = embed(A, X)
+    if candidates is None:
+        log_mass, G = _log_mass_of_all(Z)
+    else:
+        mass, G = mass_among_candidates(Z, candidates)
+        log_mass, G = np.log(mass), G / mass
+    a, b = pairs.T
+    difference = (Z[a] - Z[b]).astype(np.float64)
+    G *= weights.sum()
+    np.add.at(G, a, 2 * weights[:, None] * difference)
+    np.add.at(G, b, -2 * weights[:, None] * difference)
+    value = float(weights @ np.sum(difference**2, axis=1) + weights.sum() * log_mass)
+    return value, chain_rule(G, A, X)
+
+
+def _log_mass_of_all(Z: np.ndarray) -> Value:
+    """Return `log sum_{c != d} exp(-||z_c - z_d||^2)` and its gradient.
+
+    With pi_cd the softmax over all ordered pairs, which is symmetric, the gradient is `-4 sum_d pi_cd (z_c - z_d)`.
+    """
     with_ones, operand = factors(Z)
     log_mass, mean = np.empty((len(Z), 1)), np.empty(Z.shape)  # of all pairs (c, d) of a row c
 
@@ -101,11 +121,4 @@ def pair_cost(A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray) -> 
     parallel_map(sum_over_pairs, row_blocks(len(Z), 1, tile_height(len(Z))), len(Z) ** 2)
     top = log_mass.max()
     mass = np.exp(log_mass - top)
-    log_sum = top + np.log(mass.sum())
-    a, b = pairs.T
-    difference = (Z[a] - Z[b]).astype(np.float64)
-    G = -4 * weights.sum() * mass / mass.sum() * (Z - mean)
-    np.add.at(G, a, 2 * weights[:, None] * difference)
-    np.add.at(G, b, -2 * weights[:, None] * difference)
-    value = float(weights @ np.sum(difference**2, axis=1) + weights.sum() * log_sum)
-    return value, chain_rule(G, A, X)
+    return float(top + np.log(mass.sum())), -4 * mass / mass.sum() * (Z - mean)

@@ -15,6 +15,9 @@ import numpy as np
 
 from .._blocks import row_blocks
 
+NORMAL_IQR = 1.349  # interquartile range of a normal distribution, in standard deviations
+NO_MATCH = 69.0  # weights below exp(-69), 1e-30, change no sum: they count as 0
+
 
 @dataclass(frozen=True, eq=False)
 class SameClass:
@@ -59,7 +62,9 @@ class SameClass:
 
 @dataclass(frozen=True, eq=False)
 class TargetKernel:
-    """`w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` for real-valued targets.
+    """`w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` for real-valued targets; 0 beyond 11.7 h, where it is below 1e-30.
+
+    So a target that lies far from all others is what a row alone in its class is: no neighbour is right.
 
     Parameters
     ----------
@@ -83,10 +88,12 @@ class TargetKernel:
         return [(rows, slice(0, n)) for rows in row_blocks(n, 1, height)]
 
     def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
-        """Return -(y_i - y_j)^2 / (2 h^2)."""
+        """Return -(y_i - y_j)^2 / (2 h^2), or -inf."""
         y = (self.targets / (self.bandwidth * 2**0.5)).astype(dtype)
-        difference = y[i] - y[j]
-        difference *= difference
+        with np.errstate(over="ignore"):
+            difference = y[i] - y[j]
+            difference *= difference
+        difference[difference > NO_MATCH] = np.inf
         return np.negative(difference, out=difference)
 
     def subset(self, rows: Any) -> TargetKernel:
@@ -94,4 +101,32 @@ class TargetKernel:
         return TargetKernel(self.targets[rows], self.bandwidth)
 
 
+@dataclass(frozen=True, eq=False)
+class GivenPairs:
+    """w_ab for the pairs of a list, which add up to 1, else 0 (eq. 8).
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Rows a and b.
+    weights : ndarray of shape (n_pairs,)
+    """
+
+    pairs: np.ndarray
+    weights: np.ndarray
+    codes: ClassVar[None] = None  # there are no classes
+
+
 PairWeights = SameClass | TargetKernel
+
+
+def target_bandwidth(targets: np.ndarray) -> float:
+    """Return h, a quarter of the targets' standard deviation by their interquartile range, IQR / 1.349.
+
+    A quarter of the targets may be outliers, of any size. Where half of the targets are equal, so that the range is 0,
+    it is that of the distinct ones.
+    """
+    first, third = np.quantile(targets, [0.25, 0.75])
+    if first == third:
+        first, third = np.quantile(np.unique(targets), [0.25, 0.75])
+    return float(third - first) / NORMAL_IQR / 4

@@ -3,11 +3,13 @@
 * `criteria`: trace difference, ratio trace, trace ratio of dense matrices: the criteria of discriminant embedding.
 * `smallest`: the smallest eigenpairs of a large sparse matrix, orthogonal to the constant vector.
 * `lanczos`: extreme eigenpairs of an operator, checked by a second start.
+* `shrinkage`: how far a within-class scatter is shrunk toward a multiple of the identity.
 * `result`: what a solve returns, a frozen `SpectralResult` with a diagnosis.
 
-Nothing is regularized silently.
+Nothing is regularized silently: what is chosen is an attribute of the method.
 """
 
+from .criteria import LEAST_WITHIN as LEAST_WITHIN
 from .criteria import generalized_eigh as generalized_eigh
 from .criteria import largest_scatter_first as largest_scatter_first
 from .criteria import range_basis as range_basis
@@ -19,5 +21,7 @@ from .lanczos import ZERO as ZERO
 from .lanczos import choose_solver as choose_solver
 from .result import SpectralResult as SpectralResult
 from .result import Status as Status
+from .shrinkage import shrinkage_by_discrepancy as shrinkage_by_discrepancy
+from .shrinkage import shrunk as shrunk
 from .smallest import smallest_eigenpairs as smallest_eigenpairs
 from .smallest import smallest_of_dense as smallest_of_dense

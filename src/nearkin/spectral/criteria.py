@@ -7,7 +7,7 @@ criterion          problem                                         solved by    
 =================  ==============================================  =======================  =====================
 trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A = S_w - S_b)
 ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v         LPP, RCA; LDE, MFA, LFDA,
-                                                                                            NMMP on request
+                                                                                            DMLMJ, NMMP on request
 trace ratio        max tr(V'AV) / tr(V'BV)   s.t. V'V = I          Newton on rho            NMMP
 =================  ==============================================  =======================  =====================
 
@@ -28,6 +28,7 @@ from .lanczos import ZERO, choose_solver, lanczos_largest
 from .result import SpectralResult, Status, backward_error, status_of
 
 EQUAL = 1e-6  # relative: eigenvalues closer than this are equal
+GRADED = 1e-5  # ratio of the columns of a matrix from which its small eigenvalues need QR iteration
 LEAST_WITHIN = 1e-4  # share of the scatter of a direction, to set its scale by
 
 
@@ -53,8 +54,13 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         values = -values
         size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)  # below the spectral norm
     else:
-        values, V = eigh(A)
-        V, size = V[:, :m], 0.0
+        # In units that differ widely A is graded. Graded downwards, QR iteration finds small eigenvalues to as many
+        # digits as large ones, which no solver of SciPy does in the order of the features.
+        unit = np.abs(A).max(axis=0)
+        order = np.argsort(-unit, kind="stable")
+        graded = np.any((unit > 0) & (unit < GRADED * unit.max()))
+        values, U = eigh(A[np.ix_(order, order)], driver="ev" if graded else "evr")
+        V, size = U[np.argsort(order), :m], 0.0
     residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
     return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, status_of(residual), m)
 
@@ -85,16 +91,10 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     ValueError
         If B is indefinite.
     """
-    diagonal = np.diag(B)
-    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    beta, U = eigh(B / np.outer(unit, unit))
-    rank = _rank_of_psd(beta)
+    whitening, N = _whitening(B)
+    rank = whitening.shape[1]
     if rank == 0:
         raise ValueError("B is zero: the graph behind it has no edge between rows that differ.")
-    U /= unit[:, None]
-    nullity = len(B) - rank
-    whitening = U[:, nullity:] / np.sqrt(beta[nullity:])
-    N = qr(U[:, :nullity], mode="economic")[0]
     whitening -= N @ (N.T @ whitening)  # of all vectors that differ by null vectors of B, the shortest
     requested = rank if n_components is None else n_components
     m = min(requested, rank)
@@ -183,7 +183,7 @@ def trace_ratio(
     A : array of shape (d, d)
         Symmetric.
     B : array of shape (d, d)
-        Positive semi-definite; its rank is decided relative to its largest eigenvalue (1e-10).
+        Positive semi-definite; its rank is decided (relative 1e-10) after scaling B to unit diagonal.
     n_components : int
         m.
     tol : float
@@ -205,14 +205,13 @@ def trace_ratio(
         If B is indefinite.
     """
     requested, m = n_components, min(n_components, len(B))
-    beta, U = eigh(B)
-    rank = _rank_of_psd(beta)
-    nullity = len(B) - rank
+    N, U = _whitening(B)[1], eigh(B)[1]
+    rank = len(B) - N.shape[1]
     if not A.any():
         V = U[:, :m]
         return SpectralResult(V, np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested)
-    if m <= nullity:
-        return _trace_in_null_space(A, U[:, :nullity], rank, requested)
+    if m <= N.shape[1]:
+        return _trace_in_null_space(A, N, rank, requested)
     rho = max(_trace(U[:, :m], A) / _trace(U[:, :m], B), np.trace(A) / np.trace(B))  # two lower bounds
     for n_iter in range(2, max_iter + 1):
         values, V = _extreme(A - rho * B, m, largest=True)
@@ -228,10 +227,29 @@ def trace_ratio(
 
 
 def range_basis(S: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis (d, r) of the range of a positive semi-definite S, largest eigenvalue first."""
-    values, U = eigh(S)
-    rank = _rank_of_psd(values)
-    return U[:, : -rank - 1 : -1]
+    """Return an orthonormal basis (d, r) of the range of a positive semi-definite S.
+
+    Its rank is decided (relative 1e-10) after scaling S to unit diagonal. The basis is the identity where r = d, and
+    exactly 0 where the diagonal is.
+    """
+    varies = np.flatnonzero(np.diag(S) > 0)
+    N = _whitening(S[np.ix_(varies, varies)])[1]
+    basis = np.zeros((len(S), len(varies) - N.shape[1]))
+    basis[varies] = qr(N)[0][:, N.shape[1] :] if N.size else np.eye(len(varies))
+    return basis
+
+
+def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return V (d, r) with V'BV = I for a positive semi-definite B, and an orthonormal basis of its null space.
+
+    The rank r is decided (relative 1e-10) after scaling B to unit diagonal.
+    """
+    diagonal = np.diag(B)
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    beta, U = eigh(B / np.outer(unit, unit))
+    nullity = len(B) - _rank_of_psd(beta)
+    U /= unit[:, None]
+    return U[:, nullity:] / np.sqrt(beta[nullity:]), qr(U[:, :nullity], mode="economic")[0]
 
 
 def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int) -> SpectralResult:

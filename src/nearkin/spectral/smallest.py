@@ -198,8 +198,9 @@ def _chebyshev_filter(A: Product, m: int, start: np.ndarray) -> Product:
     1e5, so that rounding stays 1e-11 of the smallest.
     """
     try:
-        operator = _operator(A, len(start))
-        rough = eigsh(operator, m, which="LA", tol=0.1, v0=start, return_eigenvectors=False, maxiter=RESTARTS)
+        rough = eigsh(
+            _operator(A, len(start)), m, which="LA", tol=0.1, v0=start, return_eigenvectors=False, maxiter=RESTARTS
+        )
     except ArpackError:
         return A
     top, least = rough.max(), rough.min()

@@ -1,0 +1,169 @@
+"""What shrinking the within-class scatter gains: 3-NN after every method that does, with the papers' form beside it.
+
+    NEARKIN_DATA=folder python benchmarks/shrinkage.py --store shrinkage.json
+
+prints Markdown: the 18 sets of comparison.py, ten held-out folds, the dimension chosen on folds of the training rows,
+or as it comes (n_components=None). With --amounts it compares amounts, of which the default was chosen, on folds of
+training rows alone; take another file for it. Results are kept in the file, so that a run that was cut off goes on.
+With --images N it compares them on N of MNIST's 60,000 training images and 3,000 others, in 64 dimensions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from comparison import BUDGET, MOST_ROWS, SETS, Set, rows_of, some, table
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from nearkin import LDE, LFDA, MFA, NMMP, RCA
+from nearkin.evaluation import Method, compare, default_methods
+
+SHRINKING = ("RCA", "LDE", "MFA", "LFDA", "NMMP", "NMMP ratio trace")
+FORMS: dict[str, Any] = {"paper": None, "auto": "auto", "default": 0.5}
+AMOUNTS: dict[str, Any] = {"paper": None, "auto": "auto", "0.3": 0.3, "0.5": 0.5, "0.7": 0.7, "1": 1.0}
+SMALL: dict[str, Any] = {"RCA": RCA, "LDE": LDE, "MFA": MFA, "LFDA": LFDA, "NMMP": NMMP}
+DIMENSIONS = (2, 5, 10, 20, 30, 50, 100, 300)
+
+
+def methods() -> list[Method]:
+    """Return every method that shrinks, in the papers' form and as it does by default, with and without a dimension."""
+    found = []
+    for method in default_methods():
+        if method.name in SHRINKING and method.estimator is not None:
+            for form, shrinkage in FORMS.items():
+                model = clone(method.estimator).set_params(shrinkage=shrinkage)
+                settings = {"settings": method.settings, "nested": method.nested}
+                found.append(Method(f"{method.name}|{form}", model, memory=method.memory, **settings))
+                every = clone(model).set_params(n_components=None)
+                found.append(Method(f"{method.name}|{form}|all", every, nested=False))
+    return found
+
+
+def measure(one: Set, known: dict[str, float], n_splits: int) -> Iterator[None]:
+    """Add the accuracies of the methods on a set to what is known, in percent, one after the other."""
+    X, y = some(*rows_of(one), MOST_ROWS)
+    for method in methods():
+        if method.name not in known:
+            with threadpool_limits(1):
+                found = compare(
+                    X, y, methods=[method], n_splits=n_splits, n_repeats=1, scale=not one.units, time_budget=BUDGET
+                )
+            known |= {result.name: 100 * float(result.score.mean()) for result in found.results}
+            yield
+
+
+def by_amount(one: Set, n_folds: int = 2) -> dict[str, float]:
+    """Return the best accuracy of any leading dimension on folds of training rows, over raw, by method and amount."""
+    X, y = some(*rows_of(one), MOST_ROWS)
+    rows = next(StratifiedKFold(10, shuffle=True, random_state=0).split(X, y))[0]  # the held-out rows are not looked at
+    folds = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X[rows], y[rows]))[:n_folds]
+    found: dict[str, list[np.ndarray]] = {}
+    for train, test in ((rows[train], rows[test]) for train, test in folds):
+        scaler = StandardScaler(with_mean=not one.units, with_std=not one.units).fit(X[train])
+        A, B = scaler.transform(X[train]), scaler.transform(X[test])
+        raw = vote(A, y[train], B, y[test])
+        for name, model in SMALL.items():
+            for amount, shrinkage in AMOUNTS.items():
+                model_of = partial(model, shrinkage=shrinkage)
+                over = [vote(*mapped, y[test]) - raw for mapped in leading(model_of, name, A, y[train], B)]
+                found.setdefault(f"{name}|{amount}", []).append(np.array(over))
+    return {key: float(np.mean(over, axis=0).max()) for key, over in found.items()}
+
+
+def leading(model: Any, name: str, A: np.ndarray, y: np.ndarray, B: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """Yield training rows, their labels and test rows after maps to ever more dimensions: of one fit, but for NMMP."""
+    p = min(A.shape[1], len(A) - 1)
+    every = None if name == "NMMP" else model().fit(A, y)
+    for m in DIMENSIONS:
+        of_m = model(min(m, p)).fit(A, y) if every is None else every
+        yield of_m.transform(A)[:, :m], y, of_m.transform(B)[:, :m]
+
+
+def vote(Z: np.ndarray, y: np.ndarray, new: np.ndarray, new_y: np.ndarray) -> float:
+    """Return the accuracy of 3-NN in percent."""
+    return 100 * KNeighborsClassifier(3, algorithm="brute").fit(Z, y).score(new, new_y)
+
+
+def on_images(n: int) -> str:
+    """Return the accuracies on held-out images of MNIST, which are not scaled, by method and amount."""
+    data = np.load(Path(os.environ["NEARKIN_DATA"]) / "mnist.npz")
+    X, y = data["X"].astype(np.float32), data["y"]
+    train, test = np.arange(n), np.arange(60_000, 63_000)
+    rows = [["raw", f"{vote(X[train], y[train], X[test], y[test]):.1f}"]]
+    for model in (partial(NMMP, n_neighbors_within=10), LDE, RCA):
+        maps = [model(n_components=64, shrinkage=shrinkage).fit(X[train], y[train]) for shrinkage in AMOUNTS.values()]
+        scores = [vote(one.transform(X[train]), y[train], one.transform(X[test]), y[test]) for one in maps]
+        rows.append([type(maps[0]).__name__, *(f"{score:.1f}" for score in scores)])
+    return table(["method", *AMOUNTS], rows)
+
+
+def text_of_amounts(results: dict[str, dict[str, float]]) -> str:
+    """Return the mean and the worst difference to the raw features, by method and amount."""
+    rows = []
+    for name in SMALL:
+        over = {amount: [one[f"{name}|{amount}"] for one in results.values()] for amount in AMOUNTS}
+        rows.append([name, *(f"{np.mean(values):+.1f} ({np.min(values):+.1f})" for values in over.values())])
+    return table(["method", *AMOUNTS], rows)
+
+
+def text(results: dict[str, dict[str, float]], suffix: str = "") -> str:
+    """Return the table of differences to the raw features: the paper's form, then shrunk."""
+    over = {
+        name: [[one[f"{method}|{form}{suffix}"] - one["raw k-NN"] for form in FORMS] for method in SHRINKING]
+        for name, one in results.items()
+    }
+    rows = [
+        [name, f"{results[name]['raw k-NN']:.1f}", *(" / ".join(f"{d:+.1f}" for d in both) for both in differences)]
+        for name, differences in over.items()
+    ]
+    every = np.array(list(over.values()))
+    for label, values in (("mean", every.mean(axis=0)), ("worst", every.min(axis=0))):
+        rows.append([label, "", *(" / ".join(f"{d:+.1f}" for d in both) for both in values)])
+    return table(["set", "raw", *SHRINKING], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--amounts", action="store_true", help="compare amounts, on folds of training rows alone")
+    parser.add_argument("--images", type=int, metavar="N", help="compare amounts on so many images of MNIST")
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="only these")
+    parser.add_argument("--splits", type=int, default=10, help="folds (default: 10)")
+    parser.add_argument("--store", type=Path, default=Path("shrinkage.json"), help="default: shrinkage.json")
+    options = parser.parse_args()
+    if options.images:
+        return print(on_images(options.images))
+    results: dict[str, dict[str, float]] = json.loads(options.store.read_text()) if options.store.exists() else {}
+    chosen = [one for one in SETS if options.sets is None or one.name in options.sets]
+    if options.amounts:
+        for one in chosen:
+            results[one.name] = results.get(one.name) or by_amount(one)
+            options.store.write_text(json.dumps(results, indent=1))
+        print(
+            "Over the raw features in points, mean (and worst set), on folds of training rows, at the best dimension:\n"
+        )
+        print(text_of_amounts({one.name: results[one.name] for one in chosen}))
+        return
+    for one in chosen:
+        for _ in measure(one, results.setdefault(one.name, {}), options.splits):
+            options.store.write_text(json.dumps(results, indent=1))
+    print(
+        "Difference to 3-NN on the raw features in points: the paper's form / auto / the default, dimension chosen.\n"
+    )
+    print(text({one.name: results[one.name] for one in chosen}))
+    print("\nWith `n_components=None`:\n")
+    print(text({one.name: results[one.name] for one in chosen}, "|all"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Metric Learning for Kernel Regression (Weinberger and Tesauro, AISTATS 2007)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._callbacks import FitTask, with_callbacks
+from .._validation import check_integer, check_number, validate_target_rows
+from ..descent import DescentResult, OnIteration, lbfgs
+from ..objectives.kernel_regression import squared_errors
+from .descent_embedding import COMPARED, DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
+from .initialization import directions, perplexity_bandwidth
+
+
+class MLKR(DescentEmbedding):
+    """Metric Learning for Kernel Regression: the map under which near rows predict each other's numbers.
+
+    Each row is predicted by the others, with Gaussian weights that fall with the learned distance,
+
+        y^_i = sum_{j != i} k_ij y_j / sum_{j != i} k_ij,    k_ij = exp(-||A x_i - A x_j||^2),
+
+    and the map A minimizes the leave-one-out error
+
+        sum_i ||y_i - y^_i||^2 / sum_i ||y_i - y_mean||^2  +  alpha / sqrt(n) ||A||^2 u^2.
+
+    The first term is the paper's loss, relative to that of the mean: 1 - R^2. The second keeps A from overfitting; u is
+    the typical distance of neighbours, so that alpha means the same for any scale of the features.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
+    alpha : float, default=0.5
+        Weight of the penalty; 0 for none, as in the paper.
+    max_iter : int, default=200
+        Iterations allowed.
+    tol : float, default=1e-5
+        The descent has converged when an iteration lowers the loss by less, relative to max(loss, 1).
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (m, p)
+        A. It has a scale: `SoftNeighborsRegressor` after it is the kernel regression that was learned.
+    n_components_ : int
+        m.
+    objective_ : float
+        The mean squared leave-one-out error at A, in squared units of y; of several targets, their sum.
+    n_iter_ : int
+        Iterations.
+    loss_curve_ : ndarray of shape (n_iter_ + 1,)
+        The loss with the penalty, before and after every iteration.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The descent begins with the identity, or with PCA for fewer components, scaled as for `NCA`; the scale of the
+    features, warnings, precision, sparse X and interrupts are as for `NCA`, too. The unit of y does not matter; of
+    several targets that with the largest variance counts most: standardize them unless they share a unit.
+
+    Cost: an iteration takes O(n^2 (m + q) + n p m) time for q targets and O(n (p + m)) memory, never n x n.
+
+    References
+    ----------
+    K. Q. Weinberger, G. Tesauro: Metric Learning for Kernel Regression. Proceedings of the Eleventh International
+    Conference on Artificial Intelligence and Statistics (2007) 612-619.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearkin import MLKR
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> weights = np.abs(MLKR(1).fit(X, np.sin(X[:, 2])).components_[0])
+    >>> bool(weights[2] > 10 * np.delete(weights, 2).max())
+    True
+    """
+
+    compared_as: ClassVar[dict] = {"MLKR": COMPARED | {"params": None, "regression": {}}}
+    _needs_labels = True
+
+    def __init__(
+        self, n_components: int | None = None, *, alpha: float = 0.5, max_iter: int = 200, tol: float = 1e-5
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> MLKR:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : array of shape (n,) or (n, q)
+            Numbers, not all equal.
+
+        Returns
+        -------
+        self
+        """
+        check_number(self.alpha, "alpha", 0)
+        check_number(self.tol, "tol", 0)
+        task = FitTask(self, X, y, check_integer(self.max_iter, "max_iter", 1))
+        X, targets = validate_target_rows(self, X, y, multi_output=True)
+        m = n_directions(self, X.shape[1])
+        rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
+        Y = targets.reshape(len(targets), -1)
+        Y = Y - Y.mean(axis=0)
+        unit = float(np.mean(np.sum(Y * Y, axis=1))) ** 0.5
+        return self.fit_problem(RegressionProblem(self, rows, Y / unit, unit, min(m, rows.shape[1])), X.dtype, task)
+
+
+@dataclass(frozen=True)
+class RegressionProblem:
+    """The error plus the penalty, a function of maps B of rows in units of the typical distance of neighbours.
+
+    Attributes
+    ----------
+    mlkr : MLKR
+        Its parameters.
+    rows : UnitRows
+    Y : ndarray of shape (n, q)
+        Targets about their mean, in their unit.
+    unit : float
+        Root of the mean squared distance of the targets to their mean.
+    m : int
+        Dimensions of the map.
+    """
+
+    mlkr: MLKR
+    rows: UnitRows
+    Y: np.ndarray
+    unit: float
+    m: int
+
+    def loss(self, B: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the loss and its gradient."""
+        n = len(self.Y)
+        value, gradient = squared_errors(B, self.rows.X, self.Y)
+        return penalized(value / n, gradient / n, B, self.mlkr.alpha, n)
+
+    def inits(self) -> list[np.ndarray]:
+        """Return the one map to begin with."""
+        B = directions("identity" if self.m == self.rows.shape[1] else "pca", self.rows.X, self.m)
+        B = B / perplexity_bandwidth(self.rows.nearest_squares(B))
+        return [cap_penalty(B, self.mlkr.alpha, len(self.Y))]
+
+    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
+        """Minimize the loss by L-BFGS."""
+        return lbfgs(self.loss, init, max_iter=self.mlkr.max_iter, tol=self.mlkr.tol, on_iteration=on_iteration)
+
+    def attributes(self, best: DescentResult) -> dict[str, Any]:
+        """Return what MLKR sets beside the map."""
+        error = -penalized(-best.value, best.x, best.x, self.mlkr.alpha, len(self.Y))[0]
+        return {"objective_": self.unit**2 * error}

@@ -1,0 +1,299 @@
+"""NCA by a network in place of a matrix (Goldberger et al., NIPS 2004, section 5)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._labels import check_shared_labels
+from .._validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_pair_weights,
+    check_pairs,
+    check_positive,
+    validate_labelled_rows,
+    validate_rows,
+    validate_target_rows,
+)
+from .._warn import warn_user
+from ..objectives.network import OBJECTIVES, SparsePairWeights
+from ..objectives.pair_weights import SameClass, TargetKernel, target_bandwidth
+from ._network import NetworkProblem, begun, default_network, hold_out, import_torch, outputs, with_arrays
+from .base import Embedding
+from .initialization import unit_distance
+
+EVALUATION_ROWS = 5000  # of the final objective, at most
+
+
+class NeuralNCA(CallbackSupportMixin, Embedding):
+    """Nonlinear NCA: a network learns coordinates in which nearest neighbours tend to be right.
+
+    A network phi takes the place of NCA's matrix: row i draws row j as its neighbour with probability
+
+        p_ij = exp(-||phi(x_i) - phi(x_j)||^2) / sum_k exp(-||phi(x_i) - phi(x_k)||^2),  p_ii = 0      (eq. 1)
+
+    With weights w_ij >= 0 of what counts as right - 1 for rows of one class, `exp(-(y_i - y_j)^2 / (2 h^2))` for real
+    targets, those of given pairs - phi maximizes, by torch's automatic gradients and Adam on minibatches, one of
+
+        f = 1/n sum_i q_i  (eq. 3)      g = 1/n sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij  (eq. 2, section 5)
+        1 / sum w sum_ij w_ij log( exp(-||z_i - z_j||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )        (eq. 8)
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        m of the default network, at most p; None is p, or 50 for more features. With a `module` it must be None.
+    module : torch.nn.Module, function or None, default=None
+        The network: a module, which is copied, or a function of the number of features that returns one. It maps rows
+        as they are, (b, p) in float32, to (b, m); with eq. 8 outputs should begin no farther apart than about 1. None
+        is `x -> s (A x + B relu(C x + d))` with 100 hidden units, for rows about their mean in units of the typical
+        distance of neighbours. It begins as PCA at a mean perplexity of 10: B = 0; s does not change.
+    objective : {"auto", "expected_accuracy", "log_likelihood", "pair_likelihood"}, default="auto"
+        f, g, or minus eq. 8 (the cost of `PairNCA`) for weights of sum 1. "auto" is f for y, eq. 8 for pairs.
+    target : {"classes", "continuous"}, default="classes"
+        What y holds: labels, or real numbers, whose h is that of `NCA`.
+    batch_size : int, default=256
+        Rows of a step, at least, and fewer than twice as many; neighbours are drawn among them, so several rows of
+        every class should be.
+    learning_rate : float, default=0.01
+        Of Adam at the beginning; it falls evenly to 0.
+    max_iter : "auto" or int, default="auto"
+        Epochs, in each of which every row, or pair, takes part once: "auto" is as many as hold 500 steps.
+    validation_fraction : float, default=0.1
+        Share of rows, or of pairs, that are held out, at most 2,000: they take no part in training, and the state at
+        which their objective is highest is kept; a fifth of max_iter without a higher one ends the descent. 0 holds
+        none out and keeps the last state.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out rows, the minibatches and of torch, whose own state is left as it was.
+
+    Attributes
+    ----------
+    state_ : dict of str to ndarray
+        The network's `state_dict()`. With `module`, it is all that is needed to make the network again.
+    origin_ : ndarray of shape (p,), unit_ : float
+        The network sees `(x - origin_) / unit_`; 0 and 1 for a `module`.
+    n_components_ : int
+        m.
+    objective_ : float
+        f, g or minus eq. 8, of all rows; of 5,000 at random, each with all others, where there are more.
+    n_iter_ : int
+        Epochs.
+    best_iter_ : int
+        The epoch that is kept; 0 is the init.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        Minus the objective, the mean over the steps of every epoch.
+    validation_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective of the held-out rows, their neighbours drawn among all rows, before and after every epoch; NaN
+        without held-out rows.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If no epoch has raised the objective of the held-out rows.
+
+    Notes
+    -----
+    Needs torch: `pip install "nearkin[deep]"`. Rows are dense, and computed with in float32, as is the result. Scale
+    their features if these differ in unit. A row alone with its class in a minibatch counts 0 in f and g.
+
+    The estimator can be pickled and cloned if `module` can: a function must stand at the top of a module, a lambda
+    does not do. KeyboardInterrupt ends the descent, and is raised again once the best state so far has been kept.
+
+    Cost: a step takes O(b^2 m) and a forward and a backward pass of b rows; the held-out rows add a forward pass of
+    all rows and O(n_held n m) an epoch; memory is O(n p), in float32, and O(b^2), never n x n.
+
+    References
+    ----------
+    See `NCA`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from nearkin import NeuralNCA
+    >>> X, y = load_wine(return_X_y=True)
+    >>> NeuralNCA(2, random_state=0).fit_transform(scale(X), y).shape
+    (178, 2)
+    """
+
+    _needs_labels = True
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        module: Any = None,
+        objective: str = "auto",
+        target: str = "classes",
+        batch_size: int = 256,
+        learning_rate: float = 0.01,
+        max_iter: int | str = "auto",
+        validation_fraction: float = 0.1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.module = module
+        self.objective = objective
+        self.target = target
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, *, pairs: Any = None, weights: Any = None) -> NeuralNCA:
+        """Learn the network.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : array of shape (n,)
+            Labels or targets; None where there are pairs.
+        pairs : array of shape (n_pairs, 2), default=None
+            In place of y, numbers of two rows each, counted from 0, that are similar.
+        weights : array of shape (n_pairs,), default=None
+            How much each pair counts, at least 0; None for 1 each.
+
+        Returns
+        -------
+        self
+        """
+        torch = import_torch()
+        self._check_parameters()
+        task = FitTask(self, X, y, None if self.max_iter == "auto" else int(self.max_iter))
+        X, pair_weights, units = self._validate(X, y, pairs, weights)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        held, units = hold_out(units, self.validation_fraction, rng)
+        objective = self.objective
+        if objective == "auto":
+            objective = "expected_accuracy" if pairs is None else "pair_likelihood"
+        with torch.random.fork_rng(devices=[]):  # torch's own state stays as it is
+            torch.manual_seed(int(rng.integers(2**31)))
+            self.origin_, self.unit_ = np.zeros(X.shape[1]), 1.0
+            if self.module is None:
+                self.origin_, self.unit_ = X.mean(axis=0, dtype=np.float64), unit_distance(X)
+            inputs = self._inputs(X)
+            network = begun(inputs, self.n_components) if self.module is None else self._network()
+            self.n_components_ = outputs(network, inputs[:1]).shape[1]
+            problem = NetworkProblem(network, inputs, pair_weights, objective)
+            found = problem.descend(
+                units,
+                held,
+                batch_size=self.batch_size,
+                max_iter=self.max_iter,
+                learning_rate=self.learning_rate,
+                rng=rng,
+                on_epoch=lambda state: task.iteration(lambda: {"state_": state}),
+            )
+            with_arrays(network, found.state)
+            self.objective_ = problem.value(rng.permutation(len(X))[:EVALUATION_ROWS])
+        self.state_, self.best_iter_, self.n_iter_ = found.state, found.best_iter, len(found.losses)
+        self.loss_curve_, self.validation_curve_ = found.losses, found.values
+        if found.interrupted:
+            raise KeyboardInterrupt
+        if self.best_iter_ == 0:
+            found_none = "No epoch has raised the objective of held-out rows, the init is kept"
+            warn_user(f"{found_none}: take another learning_rate, more rows, or NCA.", ConvergenceWarning)
+        task.end()
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Map rows by the network.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+
+        Returns
+        -------
+        Z : float32 array of shape (n, m)
+            Euclidean distances between its rows are the learned distances.
+        """
+        check_is_fitted(self, "state_")
+        inputs = self._inputs(validate_rows(self, _dense(X), reset=False))
+        with import_torch().random.fork_rng(devices=[]):
+            network = self._network()
+        return outputs(with_arrays(network, self.state_), inputs)
+
+    def _check_parameters(self) -> None:
+        """Raise an error that names a bad parameter."""
+        check_choice(self.objective, "objective", ("auto", *OBJECTIVES))
+        check_choice(self.target, "target", ("classes", "continuous"))
+        check_integer(self.batch_size, "batch_size", 2)
+        check_positive(self.learning_rate, "learning_rate")
+        if check_number(self.validation_fraction, "validation_fraction", 0) > 0.5:
+            raise ValueError(f"validation_fraction must be at most 0.5, got {self.validation_fraction}.")
+        if self.max_iter != "auto":
+            check_integer(self.max_iter, "max_iter", 1)
+        if self.module is not None and self.n_components is not None:
+            raise ValueError(f"n_components must be None with a module, which sets it, got {self.n_components!r}.")
+
+    def _validate(self, X: Any, y: Any, pairs: Any, weights: Any) -> tuple[np.ndarray, Any, np.ndarray]:
+        """Return X, the pair weights, and the units of a minibatch: rows, shape (n, 1), or pairs."""
+        X = _dense(X)
+        if pairs is not None:
+            if y is not None:
+                raise ValueError("y and pairs exclude each other: pass one of them.")
+            X = validate_rows(self, X, reset=True)
+            pairs = check_pairs(pairs, len(X))
+            weights = check_pair_weights(weights, len(pairs))
+            return X, SparsePairWeights.of_pairs(pairs, weights, len(X)), pairs[weights > 0]
+        if weights is not None:
+            raise ValueError("weights are those of pairs: pass pairs, too.")
+        pair_weights: SameClass | TargetKernel
+        if self.target == "classes":
+            X, codes = validate_labelled_rows(self, X, y)
+            check_shared_labels(codes)
+            pair_weights = SameClass(codes)
+        else:
+            X, targets = validate_target_rows(self, X, y)
+            pair_weights = TargetKernel(targets - np.median(targets), target_bandwidth(targets))
+        return X, pair_weights, np.arange(len(X))[:, None]
+
+    def _network(self) -> Any:
+        """Return the network that is saved as arrays, in float32 and in any state."""
+        torch = import_torch()
+        if self.module is None:
+            network = default_network(np.zeros((self.n_components_, self.n_features_in_), np.float32))
+        elif isinstance(self.module, torch.nn.Module):
+            network = copy.deepcopy(self.module)
+        else:
+            network = self.module(self.n_features_in_) if callable(self.module) else self.module
+        if not isinstance(network, torch.nn.Module):
+            raise TypeError(
+                f"module must be a torch.nn.Module, or a function of n_features that returns one; got {network!r}."
+            )
+        return network.float()
+
+    def _inputs(self, X: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return ((X - self.origin_) / self.unit_).astype(np.float32)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _dense(X: Any) -> Any:
+    """Return X, which must not be sparse."""
+    if issparse(X):
+        raise TypeError("X is sparse, and networks take dense rows: pass X.toarray(), or reduce it by TruncatedSVD.")
+    return X

@@ -1,0 +1,91 @@
+"""NCA's objectives of embedded rows in torch, which computes their gradients: for maps that are networks.
+
+As `stochastic.py`, for any weights w_ij >= 0 of what counts as right, but among few rows: tiles are not added up.
+torch is imported by the first call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+NEVER = -1e30  # a logarithm of 0 of which gradients are 0: those of -inf are NaN
+OBJECTIVES = ("expected_accuracy", "log_likelihood", "pair_likelihood")
+
+
+def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
+    """Return for some rows, with all others as their possible neighbours, what `objective_value` makes a number of.
+
+    Parameters
+    ----------
+    name : {"expected_accuracy", "log_likelihood", "pair_likelihood"}
+    Z : tensor of shape (n, m)
+        Embedded rows.
+    rows : tensor of shape (b,)
+        Their numbers.
+    log_w : tensor of shape (b, n)
+        log w_ij; a row's own weight does not count.
+
+    Returns
+    -------
+    tensor of shape (1, b) or (3, b)
+        log q_i (eq. 2). For eq. 8 sum_j w_ij ||z_i - z_j||^2, sum_j w_ij and log sum_j exp(-||z_i - z_j||^2).
+
+    Notes
+    -----
+    O(b n m) time and O(b n) memory.
+    """
+    import torch
+
+    own = rows[:, None] == torch.arange(len(Z))
+    Z = Z - Z.mean(0)  # distances are formed from products
+    z, log_w = Z[rows], log_w.masked_fill(own, NEVER).clamp_min(NEVER)
+    squares = (z * z).sum(1, keepdim=True) + (Z * Z).sum(1) - 2 * z @ Z.T
+    logits = -squares.masked_fill(own, -NEVER)
+    log_mass = logits.logsumexp(1)
+    if name == "pair_likelihood":
+        w = log_w.exp()
+        return torch.stack([(w * squares).sum(1), w.sum(1), log_mass])
+    return ((logits + log_w).logsumexp(1) - log_mass)[None]
+
+
+def objective_value(name: str, terms: Any) -> Any:
+    """Return the objective, to be maximized, from the terms of b rows.
+
+        f = 1/b sum_i q_i      g = 1/b sum_i log q_i      eq. 8, negative: sum_ij w_ij log pi_ij / sum_ij w_ij
+
+    pi is the softmax of -||z_i - z_j||^2 over all pairs of one of the b rows and another. Rows without a right
+    neighbour count 0 in f and g.
+    """
+    if name == "expected_accuracy":
+        return terms[0].exp().mean()
+    if name == "log_likelihood":
+        return terms[0].masked_fill(terms[0] < NEVER / 2, 0.0).mean()
+    disagreement, weight, log_mass = terms
+    return -disagreement.sum() / weight.sum().clamp_min(1e-30) - log_mass.logsumexp(0)
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePairWeights:
+    """w_ij that are given for some pairs of rows, 0 for all others.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n, n)
+    """
+
+    W: csr_array
+
+    @classmethod
+    def of_pairs(cls, pairs: np.ndarray, weights: np.ndarray, n: int) -> SparsePairWeights:
+        """Return the weights of pairs (n_pairs, 2) of n rows, in either order."""
+        W = csr_array((weights, tuple(pairs.T)), shape=(n, n))
+        return cls(csr_array(W + W.T))
+
+    def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return log w_ij for rows i, shape (b, 1), and j, shape (1, n)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.W[i.ravel()][:, j.ravel()].toarray()).astype(dtype)
