@@ -2,6 +2,7 @@
 
 from ._rows import Rows as Rows
 from ._rows import TableRows as TableRows
+from ._shared_rows import SharedRows as SharedRows
 from .base import SpectralEmbedding as SpectralEmbedding
 from .discriminative_predictors import DiscriminativeProjectionsClassifier as DiscriminativeProjectionsClassifier
 from .discriminative_predictors import DiscriminativeProjectionsRegressor as DiscriminativeProjectionsRegressor

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from ..graphs import binary, degrees_of_freedom, heat_kernel, kth_distance, laplacian, laplacian_traces, mutual, union
-from ..neighbors import Searcher, closest_pairs, nearest, nearest_other_class, nearest_same_class
+from ..neighbors import Searcher, closest_listed, nearest, nearest_other_class, nearest_same_class
 from ..scatter import (
     between_scatter,
     local_fisher_scatters,
@@ -172,7 +172,7 @@ class TableRows:
 
     def closest_pairs(self, k: int) -> csr_array:
         """See `Rows`."""
-        return union(binary(closest_pairs(self.X, self.codes, k, self.search)))
+        return union(binary(closest_listed(self._knn("other", k), self.codes, k)))
 
     def scatter(self, graph: csr_array) -> np.ndarray:
         """See `Rows`."""

@@ -14,6 +14,7 @@ from .choice import choose_search as choose_search
 from .choice import searcher as searcher
 from .ivf import ApproximateSearch as ApproximateSearch
 from .lists import BYTES_PER_NEIGHBOR as BYTES_PER_NEIGHBOR
+from .lists import closest_listed as closest_listed
 from .lists import closest_pairs as closest_pairs
 from .lists import nearest as nearest
 from .lists import nearest_other_class as nearest_other_class

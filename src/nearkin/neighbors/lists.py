@@ -103,8 +103,11 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
         Distances from the row in the class to the row outside, nearest first in each row. A pair that is among the
         closest of both its classes is listed from both sides.
     """
-    codes = encode_labels(y)[1]
-    G = nearest_other_class(X, y, n_pairs, search)
+    return closest_listed(nearest_other_class(X, y, n_pairs, search), encode_labels(y)[1], n_pairs)
+
+
+def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
+    """Return what `closest_pairs` does, from the k nearest rows of other classes; codes number the classes."""
     row = np.repeat(np.arange(len(codes)), np.diff(G.indptr))
     by_class = np.lexsort((G.data, codes[row]))
     n_listed = np.bincount(codes[row], minlength=codes.max() + 1)
