@@ -26,7 +26,7 @@ SEARCHES = {
     "other": nearest_other_class,
 }
 SPECTRAL = ["DNE", "NMMP", "LPP", "LDE", "MFA", "LFDA"]
-PARAMETERS = {"NMMP": {"n_neighbors_within": 5}}
+PARAMETERS = {"NMMP": {"n_neighbors_within": 5}, "TDL": {"reg": 1.0}}
 EXACT = searcher("exact", 1)
 
 

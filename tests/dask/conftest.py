@@ -40,6 +40,7 @@ class InlineWork(Work):
 
     def __init__(self):
         self.client = SimpleNamespace(nthreads=dict, gather=lambda results: results)
+        self._futures = []  # none is left to release
 
     def persist(self, array):
         return array.persist(scheduler="synchronous")
@@ -55,6 +56,12 @@ class InlineWork(Work):
 
     def memory(self):
         return 0
+
+
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Let DaskNCA do its tasks in this thread: the scheduler of a cluster takes most of the time of small ones."""
+    monkeypatch.setattr("nearkin.dask.nca.Work", lambda client: InlineWork())
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,18 @@ def test_value_and_gradient(objective, shape, client, data):
         {"structure": "diagonal", "max_iter": 3},
         {"n_components": 2, "init": np.eye(2, 10), "max_iter": 3},
         {"n_components": 2, "n_candidates": 20, "objective": "log_likelihood", "max_iter": 2},
+    ],
+    ids=str,
+)
+def test_some_iterations(parameters, no_cluster, data):
+    assert_same_as_local(parameters, data)
+
+
+@pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_components": 3, "objective": "log_likelihood", "max_iter": 1},
         pytest.param({"n_components": 6, "max_iter": 10}, marks=pytest.mark.slow),
         pytest.param({"n_components": 2, "n_candidates": 20, "max_iter": 17}, marks=pytest.mark.slow),
         pytest.param(
@@ -53,7 +65,11 @@ def test_value_and_gradient(objective, shape, client, data):
     ],
     ids=str,
 )
-def test_some_iterations(parameters, client, data):
+def test_some_iterations_on_a_cluster(parameters, client, data):
+    assert_same_as_local(parameters, data)
+
+
+def assert_same_as_local(parameters, data):
     local = NCA(**parameters).fit(*data)
     distributed = DaskNCA(**parameters).fit(*blocks(*data, (150, 150)))
     assert distributed.objective_ == pytest.approx(local.objective_, rel=1e-6)
@@ -68,7 +84,7 @@ def test_stochastic_descent_takes_one_block_after_the_other(data):
     nca = NCA(2, solver="sgd", random_state=0)
     for _ in range(3):  # epochs
         for rows, labels in zip(X.blocks, y.blocks, strict=True):
-            nca.partial_fit(rows.compute(), labels.compute())
+            nca.partial_fit(rows.compute(scheduler="synchronous"), labels.compute(scheduler="synchronous"))
     assert nca.n_iter_ == 12
     Z = X.map_blocks(nca.transform, dtype=X.dtype, chunks=(X.chunks[0], 2))
     assert isinstance(Z, da.Array)
@@ -89,7 +105,7 @@ def test_candidates_by_approximate_search(client, data):
 
 def test_an_unfinished_descent_is_reported(client, data):
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations") as record:
-        DaskNCA(2, max_iter=1).fit(*blocks(*data, UNEVEN))
+        DaskNCA(2, init="pca", max_iter=1).fit(*blocks(*data, UNEVEN))
     assert record[0].filename == __file__
 
 
@@ -120,7 +136,7 @@ def test_no_class_of_two_rows(client, data):
         DaskNCA().fit(*blocks(data[0], np.arange(300), UNEVEN))
 
 
-def test_warm_start_goes_on(client, data):
+def test_warm_start_goes_on(no_cluster, data):
     X, y = blocks(*data, (150, 150))
     nca = DaskNCA(2, init="pca", tol=1e-2, warm_start=True).fit(X, y)
     reached, n_iter = nca.objective_, nca.n_iter_

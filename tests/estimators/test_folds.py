@@ -67,14 +67,20 @@ def test_the_first_setting_within_one_standard_error_of_the_best():
     assert best_setting([best - 0.2, best]) == 1
 
 
+@pytest.fixture
+def _few_numbers(monkeypatch):
+    monkeypatch.setattr(base, "NUMBERS_OF_NEIGHBORS", (1, 5))
+
+
 @pytest.mark.parametrize("estimator", [DNE(0.9), LPP(3)])
+@pytest.mark.usefixtures("_few_numbers")
 class TestAuto:
     def test_is_the_number_that_the_folds_choose(self, estimator):
         X, y = (part[::2] for part in wine())
         auto = clone(estimator).set_params(n_neighbors="auto").fit(X, y)
         scores = auto.n_neighbors_scores_
         assert list(scores) == list(base.NUMBERS_OF_NEIGHBORS)
-        for k in (1, 15):
+        for k in (1, 5):
             for (train, test), score in zip(inner_folds(X, y), scores[k], strict=True):
                 model = clone(estimator).set_params(n_neighbors=k).fit(X[train], y[train])
                 vote = KNeighborsClassifier(1).fit(model.transform(X[train]), y[train])
@@ -91,11 +97,6 @@ class TestAuto:
         order = np.random.default_rng(0).permutation(len(y))
         k = clone(auto).fit(X, y).n_neighbors_
         assert clone(auto).fit(X[order], np.array(["c", "a", "b"])[y[order]]).n_neighbors_ == k
-
-
-@pytest.fixture
-def _few_numbers(monkeypatch):
-    monkeypatch.setattr(base, "NUMBERS_OF_NEIGHBORS", (1, 5))
 
 
 @pytest.mark.usefixtures("_few_numbers")

@@ -56,7 +56,7 @@ class DaskNCA(DaskTransformer):
     >>> X, y = load_wine(return_X_y=True)
     >>> X, y = da.from_array(scale(X), chunks=(90, -1)), da.from_array(y, chunks=90)
     >>> with Client(processes=False, dashboard_address=":0") as client:
-    ...     nca = DaskNCA(2).fit(X, y)
+    ...     nca = DaskNCA(2, init="pca", tol=0.01).fit(X, y)
     >>> nca.objective_ > 0.95  # share of rows that a random near neighbour labels right
     True
     """

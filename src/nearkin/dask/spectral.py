@@ -37,7 +37,7 @@ class DaskSpectralEmbedding(DaskTransformer):
     >>> from sklearn.preprocessing import scale
     >>> from nearkin.dask import DaskDNE
     >>> X, y = load_wine(return_X_y=True)
-    >>> X, y = da.from_array(scale(X), chunks=(60, -1)), da.from_array(y, chunks=60)
+    >>> X, y = da.from_array(scale(X), chunks=(90, -1)), da.from_array(y, chunks=90)
     >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     dne = DaskDNE(n_components=0.96, n_neighbors=5).fit(X, y)
     >>> dne.transform(X).shape, dne.to_local()
