@@ -1,6 +1,7 @@
 """The layers: who may import whom, what `import nearkin` must not load, and how long a file may be."""
 
 import ast
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,10 @@ import pytest
 
 from benchmarks.size import PACKAGE, circles, files, imports, long_files
 
-LEAVES = {"_blocks", "_callbacks", "_labels", "_memory", "_parallel", "_validation", "_warn", "datasets", "testing"}
+LEAVES = {
+    *("_blocks", "_callbacks", "_labels", "_memory", "_parallel", "_validation", "_warn"),
+    *("datasets", "linalg", "testing"),
+}
 # A module imports from the layers below its own: graphs never see solvers, solvers never see data.
 ALLOWED = {
     **dict.fromkeys(LEAVES, LEAVES),
@@ -50,6 +54,13 @@ def test_guests_use_public_names_only(guest):
         if any(part.startswith("_") for part in [*node.module.split(".")[1:], alias.name])
     ]
     assert private == []
+
+
+def test_decompositions_are_those_that_do_not_give_up():
+    giving_up = re.compile(r"(?:from (?:scipy|numpy)\.linalg import .*|\blinalg\.)\b(?:svd|eigh|pinvh?|lstsq)\b")
+    others = [path for path in files(PACKAGE) if path.name != "linalg.py" and path.parent.name != "app"]
+    taken = [f"{path.name}: {found}" for path in others for found in giving_up.findall(path.read_text())]
+    assert taken == [], "take it from nearkin.linalg"
 
 
 def test_no_import_circle():

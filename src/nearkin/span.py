@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import qr, svd
+from scipy.linalg import qr
 from scipy.linalg.lapack import dormqr
 
 from ._blocks import centre, dense_float64, densified
 from ._memory import require_memory
 from ._warn import warn_user
+from .linalg import svd
 
 RANK_TOLERANCE = 1e-10
 
@@ -119,7 +120,7 @@ def row_space(X: Any, *, centred: bool = True) -> RowSpace:
     )
     rows = centre(dense_float64(X)) if centred else dense_float64(X)
     (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
-    U, s, Vt = svd(R.T, full_matrices=False, overwrite_a=True, check_finite=False)
+    U, s, Vt = svd(R.T, full_matrices=False, check_finite=False)
     r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
 
     def to_features(E: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
+from ..linalg import eigh
 from ..neighbors.ivf import LISTS, PROBES, IVFSearch, n_dimensions
 from ..neighbors.quantizer import CoarseQuantizer, import_faiss
 from ..neighbors.search import SMALL_CLASS, members_of
@@ -77,7 +77,7 @@ def partition(work: Work, table: Table, search: IVFSearch) -> Table:
     """
     n, p = table.shape
     d = n_dimensions(search.n_components, p)
-    V = eigh(total_scatter(work, table), subset_by_index=[p - d, p - 1])[1] if d < p else None
+    V = eigh(total_scatter(work, table), subset_by_index=(p - d, p - 1))[1] if d < p else None
     n_lists = search.n_lists or int(LISTS * n**0.5)
     none, large = np.empty(0, int), table.class_sizes > SMALL_CLASS
     groups = np.where(large, np.cumsum(large) - 1, large.sum())

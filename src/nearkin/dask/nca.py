@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from distributed import Future
-from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
@@ -15,6 +14,7 @@ from .._labels import check_shared_labels
 from ..estimators import NCA, initialization
 from ..estimators.descent_embedding import FLOAT64_ROWS, Scale, n_directions
 from ..estimators.nca_problem import NCAProblem, check_parameters
+from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
 from ..objectives.candidates import Candidates, among_candidates, with_same_class
 from ..objectives.pair_weights import SameClass
@@ -187,7 +187,7 @@ class NCAClusterRows(Scale):
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
         work, table, p = self.work, self.table, self.shape[1]
         if name == "pca":
-            return eigh(total_scatter(work, table), subset_by_index=[p - m, p - 1])[1][:, ::-1].T
+            return eigh(total_scatter(work, table), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name != "lda":
             return initialization.directions(name, table, m, rng)
         means = class_means(work, table)

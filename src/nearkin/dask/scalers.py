@@ -6,11 +6,11 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from .._validation import check_integer
+from ..linalg import eigh
 from ..span import RowSpace
 from ._base import DaskTransformer
 from ._scatter import total_scatter
@@ -121,7 +121,7 @@ class DaskPCA(DaskTransformer):
         m = p if self.n_components is None else check_integer(self.n_components, "n_components", 1, p)
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, labelled=False, exact=False)
-            values, V = eigh(total_scatter(work, table) / (n - 1), subset_by_index=[p - m, p - 1])
+            values, V = eigh(total_scatter(work, table) / (n - 1), subset_by_index=(p - m, p - 1))
         pca.n_components_, pca.components_ = m, RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
         pca.mean_, pca.explained_variance_ = table.mean.astype(table.dtype), values[::-1].astype(table.dtype)
         return self._take_over(pca)

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, svd
 from scipy.sparse import csr_array, issparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from .._blocks import relative_to, row_blocks
 from .._memory import require_memory
+from ..linalg import eigh, svd
 from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_of_dense
 from .transductive import GraphPenalty
@@ -59,7 +59,8 @@ class KernelPenalty:
         K = evaluate(kernel, X, anchors)
         self.mean = K.mean(axis=0)
         K -= self.mean
-        Q, roots, Rt = svd(K @ whitening, full_matrices=False, overwrite_a=True)
+        K = K @ whitening
+        Q, roots, Rt = svd(K, full_matrices=False)
         kept = roots**2 > max(RANK_TOLERANCE * roots[0] ** 2, RANK_TOLERANCE**2 * n * s[-1])
         if not kept.any():
             raise ValueError("kernel is the same for all rows: its functions are constant, and no embedding.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, svd
+from scipy.linalg import block_diag
 from scipy.sparse import issparse
 
 from .._blocks import centre, dense_float64
 from .._labels import has_target
+from ..linalg import pinv, svd
 from ..scatter import group_means, second_moment, total_scatter
 from ..span import RANK_TOLERANCE
 from ..spectral import ZERO
@@ -91,4 +92,4 @@ def nearest_values(F: np.ndarray, g: np.ndarray, cost: np.ndarray) -> np.ndarray
     A cost of 0 is taken for 1e-10 of the largest; of several y the shortest is returned.
     """
     unit = np.sqrt(np.maximum(cost, max(ZERO * cost.max(), np.finfo(float).tiny)))
-    return (F / unit) @ np.linalg.pinv(g.T / unit[:, None]).T
+    return (F / unit) @ pinv(g.T / unit[:, None]).T

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lstsq
 from sklearn.metrics.pairwise import euclidean_distances
 
 from .._labels import has_target
+from ..linalg import lstsq
 from ..spectral import SpectralResult
 from ._folds import best_setting, inner_folds
 from ._label_space import nearest_values
@@ -54,6 +54,6 @@ def _r2(
 ) -> float:
     """Return 1 - the squared error of the hidden values, relative to all; shrunk as by the regressor."""
     labelled = has_target(few)
-    shrinkage = lstsq(nearest_values(X[labelled] @ f, g, result.values), y[labelled])[0]
+    shrinkage = lstsq(nearest_values(X[labelled] @ f, g, result.values), y[labelled])
     error = y[test] - nearest_values(X[test] @ f, g, result.values) @ shrinkage
     return float(1 - np.mean(error**2) / np.mean((y[has_target(y)]) ** 2))

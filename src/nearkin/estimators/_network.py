@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from .._blocks import row_blocks
 from .._validation import check_integer
 from ..objectives.network import neighbor_terms, objective_value
-from .initialization import nearest_squares, perplexity_bandwidth
+from .initialization import nearest_squares, perplexity_bandwidth, principal_directions
 
 MOST_COMPONENTS = 50  # of the default network, by default
 HELD_OUT = 2000  # rows or pairs, at most
@@ -188,7 +187,7 @@ def begun(X: np.ndarray, n_components: int | None) -> Any:
     n, p = X.shape
     m = min(p, MOST_COMPONENTS) if n_components is None else check_integer(n_components, "n_components", 1, p)
     A = np.zeros((m, p), np.float32)
-    A[: min(m, n)] = PCA(min(m, n), random_state=0).fit(X).components_
+    A[: min(m, n)] = principal_directions(X, min(m, n), random_state=0)
     return default_network(A, 1 / perplexity_bandwidth(nearest_squares(X @ A.T)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lstsq
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics.pairwise import euclidean_distances
@@ -15,6 +14,7 @@ from .._blocks import relative_to
 from .._labels import has_target
 from .._memory import require_memory
 from .._validation import validate_partial_target_rows, validate_partly_labelled_rows, validate_rows
+from ..linalg import lstsq
 from ._label_space import nearest_values
 from .base import SparseRowsMixin
 from .discriminative_projections import DiscriminativeProjections
@@ -153,7 +153,7 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEs
         target_mean = self.fit_intercept * Y[labelled].mean(axis=0)
         X, Y = _centred(X, row_mean), Y - target_mean
         projections = _cloned(self.projections, "continuous").fit(X, Y, affinity=affinity)
-        self.shrinkage_ = lstsq(_nearest_values(projections, X[labelled]), Y[labelled])[0]
+        self.shrinkage_ = lstsq(_nearest_values(projections, X[labelled]), Y[labelled])
         self.projections_, self.row_mean_, self.target_mean_ = projections, row_mean, target_mean
         self._one_target = y.ndim == 1
         return self

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular, svd
+from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from sklearn.utils.validation import check_array
 
 from .._validation import check_number, validate_labelled_pairs
+from ..linalg import eigh, svd
 from ..scatter import rows_with_ones, second_moment
 from ..span import RANK_TOLERANCE, row_space, span_basis, triangular_factor
 from ..spectral import SpectralResult, Status
@@ -139,7 +140,7 @@ class GMML(SpectralEmbedding):
     def _check_prior(self, n_coordinates: int, p: int) -> np.ndarray:
         """Return the prior metric as an array."""
         M = check_array(self.prior, dtype=np.float64, input_name="prior")
-        if M.shape != (p, p) or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max() or eigh(M, eigvals_only=True)[0] <= 0:
+        if M.shape != (p, p) or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max() or eigvalsh(M)[0] <= 0:
             raise ValueError(f"prior must be a symmetric positive definite matrix of shape ({p}, {p}).")
         if n_coordinates != p:
             raise ValueError(f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by PCA.")
@@ -152,7 +153,7 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
     The mean is congruent to that of any factors: with S = L L', it is L'^-1 (L'D L)^t L^-1.
     """
     unit = np.sqrt(np.diag(S + D))
-    if eigh(S / np.outer(unit, unit), eigvals_only=True)[0] <= RANK_TOLERANCE:
+    if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
         raise ValueError(
             "Similar pairs do not differ in some direction in which others do, or hardly, where no metric is finite: "
             "take a larger reg, such as 0.1, or reduce the features first, e.g. with PCA."

@@ -12,6 +12,9 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
+from ..linalg import LinAlgError, eigh
+from ..scatter import total_scatter
+
 PERPLEXITY = 10.0
 PERPLEXITY_ROWS = 1000  # it is the mean over so many rows
 PERPLEXITY_NEIGHBORS = 100  # of a row: what lies beyond adds nothing
@@ -83,4 +86,13 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
     solver = {"svd_solver": "arpack", "random_state": 0} if issparse(X) else {"svd_solver": "covariance_eigh"}
-    return PCA(m, **solver).fit(X).components_
+    return principal_directions(X, m, **solver)
+
+
+def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
+    """Return the m first principal directions (m, p), by scikit-learn's `PCA(m, **how)` unless LAPACK gives up."""
+    try:
+        return PCA(m, **how).fit(X).components_
+    except LinAlgError:
+        p = X.shape[1]
+        return eigh(total_scatter(X), subset_by_index=(p - m, p - 1))[1][:, ::-1].T

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .._validation import check_positive
+from ..linalg import eigh
 from ..spectral import SpectralResult, range_basis, ratio_trace
 from ._rows import Rows
 from .base import SpectralEmbedding

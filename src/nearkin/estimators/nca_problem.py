@@ -15,10 +15,13 @@ from sklearn.utils.validation import check_array
 
 from .._validation import check_choice, check_integer, check_number
 from ..descent import DescentResult, OnIteration, lbfgs, lbfgs_rounds
+from ..linalg import LinAlgError
 from ..neighbors import Searcher
 from ..objectives.candidates import Candidates
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import TERMS, Value
+from ..scatter import total_scatter, within_scatter
+from ..spectral import ratio_trace
 from ._candidates import N_FAR, N_NEAR, near_rows
 from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
 from .initialization import INITS, directions, evenly_by, perplexity, perplexity_bandwidth
@@ -144,7 +147,11 @@ class NCARows(UnitRows):
             raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Variables are collinear")
-            return LinearDiscriminantAnalysis().fit(self.X, self.pair_weights.codes).scalings_.T[:m]
+            try:
+                return LinearDiscriminantAnalysis().fit(self.X, self.pair_weights.codes).scalings_.T[:m]
+            except LinAlgError:  # its SVD gives up: the same directions from the scatters
+                S_w = within_scatter(self.X, self.pair_weights.codes)
+                return ratio_trace(S_w - total_scatter(self.X), S_w).vectors.T[: min(m, self.n_classes - 1)]
 
 
 def fitted_attributes(nca: Any, rows: Any, best: DescentResult, n_counted: int) -> dict[str, Any]:

@@ -21,9 +21,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, norm, qr, svd
+from scipy.linalg import norm, qr
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from ..linalg import eigh, svd
 from .lanczos import ZERO, choose_solver, lanczos_largest
 from .result import SpectralResult, Status, backward_error, status_of
 
@@ -275,7 +276,7 @@ def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.nd
     d = len(A)
     if choose_solver(d, m) == "lanczos":
         return lanczos_largest(aslinearoperator(A), m)
-    values, V = eigh(A, subset_by_index=[d - m, d - 1])
+    values, V = eigh(A, subset_by_index=(d - m, d - 1))
     return values[::-1], V[:, ::-1]
 
 

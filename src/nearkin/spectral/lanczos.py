@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._memory import require_memory
+from ..linalg import eigh
 
 # |lambda| <= ZERO max |lambda| is rounding, not information.
 ZERO = 1e-10
@@ -47,6 +47,6 @@ def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
             values[worst], V[:, worst] = value[0], v[:, 0]
     except ArpackError:
         require_memory(3 * 8 * d * d, f"A matrix of order {d}, on which Lanczos gave up,", "scale the features first")
-        values, V = eigh(A @ np.eye(d), subset_by_index=[d - m, d - 1])
+        values, V = eigh(A @ np.eye(d), subset_by_index=(d - m, d - 1))
     order = np.argsort(-values, kind="stable")
     return values[order], V[:, order]

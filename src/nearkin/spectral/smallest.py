@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._memory import require_memory
 from .._parallel import thread_pools
+from ..linalg import eigh
 from .result import SpectralResult, Status, backward_error
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
@@ -97,7 +97,7 @@ def smallest_eigenpairs(
 
 def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
     """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the vectors."""
-    values, B = eigh(H, subset_by_index=[0, min(n_pairs, len(H)) - 1])
+    values, B = eigh(H, subset_by_index=(0, min(n_pairs, len(H)) - 1))
     size = np.linalg.norm(H, axis=0).max()
     return _result((values, Q @ B), H @ B - B * values, size, len(H), n_pairs)
 
@@ -117,7 +117,7 @@ def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarr
     A -= np.outer(q, q @ A)
     A -= np.outer(A @ q, q)
     A += above * np.outer(q, q)
-    return eigh((A + A.T) / 2, subset_by_index=[0, m - 1])
+    return eigh((A + A.T) / 2, subset_by_index=(0, m - 1))
 
 
 def _sparse(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:

@@ -1,0 +1,54 @@
+"""Decompositions that do not give up on finite numbers.
+
+LAPACK's faster algorithms, divide and conquer for singular values (gesdd, gelsd) and relatively robust representations
+for eigenvectors (syevr), fail on a few ordinary matrices: which ones depends on its build and on the processor. QR
+iteration (gesvd, gelss, syev), several times slower, finds the same there. So nearkin takes these in place of SciPy's;
+but for eigenvalues without vectors, which every driver finds by QR iteration.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import LinAlgError as LinAlgError
+
+
+def svd(A: np.ndarray, *, full_matrices: bool = True, check_finite: bool = True) -> tuple[np.ndarray, ...]:
+    """Return `scipy.linalg.svd(A)`: U, s and Vt."""
+    how = {"full_matrices": full_matrices, "check_finite": check_finite}
+    try:
+        return linalg.svd(A, **how)
+    except LinAlgError:
+        pass  # the work space of the first attempt is free before the second begins
+    return linalg.svd(A, lapack_driver="gesvd", **how)
+
+
+def eigh(
+    A: np.ndarray, *, subset_by_index: tuple[int, int] | None = None, driver: str = "evr"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return `scipy.linalg.eigh(A)`: eigenvalues, ascending, and eigenvectors; of a subset, its ends included."""
+    try:
+        return linalg.eigh(A, subset_by_index=subset_by_index, driver=driver)
+    except LinAlgError:
+        pass
+    values, V = linalg.eigh(A, driver="ev")
+    first, last = subset_by_index or (0, len(values) - 1)
+    return values[first : last + 1], V[:, first : last + 1]
+
+
+def pinv(A: np.ndarray) -> np.ndarray:
+    """Return `np.linalg.pinv(A)`: singular values below 1e-15 of the largest count as 0."""
+    U, s, Vt = svd(A, full_matrices=False)
+    kept = s > 1e-15 * s.max(initial=0.0)
+    return (Vt[kept].T / s[kept]) @ U[:, kept].T
+
+
+def lstsq(A: np.ndarray, B: np.ndarray) -> Any:
+    """Return the shortest X that minimizes ||AX - B||, as `scipy.linalg.lstsq`."""
+    try:
+        return linalg.lstsq(A, B)[0]
+    except LinAlgError:
+        pass
+    return linalg.lstsq(A, B, lapack_driver="gelss")[0]
