@@ -1,0 +1,181 @@
+"""Documents such as `nearkin compare --json` writes, made up to look at the page.
+
+By hand: `python -m tests.app.sample_document FOLDER` writes a page of each.
+"""
+
+import json
+import sys
+from html import escape
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+import nearkin.app
+
+PAGE = Path(nearkin.app.__file__).parent / "page"
+NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}  # JSON that ends no script element
+EVIL = "</script><img src=x onerror=alert(1)>"
+NASTY = f"{EVIL}\"'&lt;$title\x00\x1b\u202eabc\u2028"
+METHODS = (
+    "NCA", "NCA log", "LDE", "LFDA", "LDA", "RCA", "GMML", "DMLMJ", "DNE", "NMMP ratio trace", "NMMP", "MFA", "LMNN",
+    "PCA", "raw k-NN", "LPP", "ANMM",
+)  # fmt: skip
+CLASSIFICATION = {"name": "accuracy", "title": "Accuracy", "axis": "held-out rows right, %", "factor": 100, "unit": "%",
+                  "prefix": "", "decimals": 1, "sign": 1}  # fmt: skip
+NO_NEIGHBORS = {"kind": "reference", "status": "reference", "neighbors": None, "soft": None, "dimension": None}
+MODELS = {"random forest": 0.3, "gradient boosting": 0.15, "logistic regression": 0.5, "majority": 2.6}
+REGRESSION = {"name": "r2", "title": "R²", "axis": "R² on held-out rows", "factor": 1, "unit": "", "prefix": "R² ",
+              "decimals": 3, "sign": 1}  # fmt: skip
+
+
+def fill(document):
+    """Return the page of a document."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).translate(NO_MARKUP)
+    pieces = {
+        "title": escape(f"nearkin compare {document['table']['name']}"),
+        "verdict": escape(document["verdict"]),
+        "style": (PAGE / "report.css").read_text(encoding="utf-8"),
+        "script": (PAGE / "report.js").read_text(encoding="utf-8"),
+        "data": text,
+    }
+    return Template((PAGE / "report.html").read_text(encoding="utf-8")).substitute(pieces)
+
+
+def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", target="side", single=False, dimensions=2,
+           points=125, wrap=str):  # fmt: skip
+    """Return a document of a classification with these labels, or, if there are none, of a regression.
+
+    Parameters
+    ----------
+    labels : sequence of str or None
+    methods : sequence of str
+    name, target : str
+    single : bool
+        One split, thus one fold, no deviation and no p.
+    dimensions : int
+        Of the maps, 1 or 2.
+    points : int
+        Drawn in a map.
+    wrap : callable
+        What becomes of every name of a row, a column and a class.
+    """
+    rng, n_folds = np.random.default_rng(0), 1 if single else 15
+    labels = None if labels is None else [wrap(label) for label in labels]
+    score = REGRESSION if labels is None else CLASSIFICATION
+    rows = [_line(rng, method, place / len(methods), n_folds) for place, method in enumerate(methods)]
+    base = next(row for row in rows if row["kind"] == "baseline")
+    choice = _line(rng, "automatic choice", 0.01, n_folds) | {"kind": "choice"}
+    references = [_line(rng, title, place, n_folds) | NO_NEIGHBORS for title, place in MODELS.items()]
+    for row in [choice, *rows, *references]:
+        row["difference"] = row["score"] - base["score"]
+        if row is not base:
+            row["low"], row["high"] = row["difference"] - 0.03, row["difference"] + 0.03
+        if row["kind"] in ("choice", "method"):
+            row["status"] = "better" if row["low"] > 0 else "worse" if row["high"] < 0 else "unclear"
+            row["p"] = None if single else 0.00003 if row["status"] != "unclear" else 0.43
+    said = [f"{score['factor'] * row['score']:.{score['decimals']}f}{score['unit']}" for row in (choice, base)]
+    found = f"k-NN is more accurate after a chosen map than on the raw features: {said[0]} against {said[1]}"
+    n_classes = 0 if labels is None else len(labels)
+    counts = None if labels is None else rng.integers(20, 300, n_classes).tolist()
+    answers = rng.uniform(5, 50, points).round(2) if labels is None else rng.integers(0, n_classes, points)
+    return {
+        "nearkin": "0.2.0", "format": 1, "command": ["nearkin", "compare", name, "--target", target],
+        "versions": {"Python": "3.11.2", "NumPy": "2.4.6", "SciPy": "1.17.1", "scikit-learn": "1.8.0"},
+        "machine": "Linux-6.1-x86_64", "seed": 0, "seconds": 17.2,
+        "table": {
+            "name": name, "rows": 625, "labelled": 625, "features": 4, "sparse": False, "target": target,
+            "task": "regression" if labels is None else "classification",
+            "classes": labels and [{"label": a, "rows": b} for a, b in zip(labels, counts, strict=True)],
+            "range": [5.0, 50.0] if labels is None else None,
+            "largest_class": None if labels is None else max(counts) / sum(counts), "groups": None,
+            "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
+            "suspicious": [{"column": wrap("weight_copy"), "score": 0.99}], "group_hints": [wrap("patient")],
+            "twins": {"rows": 12, "share": 0.0192, "kept": False},
+        },
+        "protocol": {
+            "score": score["name"], "second_score": "mae" if labels is None else "balanced_accuracy",
+            "folds": n_folds, "repeats": 1 if single else 3, "held_out_rows": 125 if single else 625,
+            "training_rows": 500, "scaled": True, "neighbors": None,
+            "test": "corrected resampled t-test, paired by fold; Holm over the methods",
+            "tests": len(methods), "detectable": 0.021,
+        },
+        "score": score,
+        "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.",
+        "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
+        "notes": ["LMNN warned 3 times: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
+        "ranking": [choice, *rows, *references],
+        "curves": [_curve(rng, row, n_folds) for row in rows],
+        "maps": [_map(rng, row, answers, dimensions, wrap) for row in rows if row["kind"] == "method"],
+        "confusion": None if labels is None else _confusion(rng, methods[0], labels),
+    }  # fmt: skip
+
+
+def _line(rng, name, place, n_folds):
+    folds = (0.955 - 0.16 * place + rng.normal(0, 0.017, n_folds)).round(5)
+    baseline = name == "raw k-NN"
+    return {
+        "name": name, "kind": "baseline" if baseline else "method", "status": "baseline" if baseline else "unclear",
+        "score": folds.mean(), "deviation": folds.std(ddof=1) if n_folds > 1 else None, "folds": folds.tolist(),
+        "second": folds.mean() - 0.05, "difference": 0.0, "low": None, "high": None, "p": None, "dimension": [2, 4, 4],
+        "neighbors": [3, 9, 15], "soft": 0.4, "fit_seconds": 0.096, "learned_rows": 400 if name == "LMNN" else 500,
+        "summary": f"{name}: the first line of its documentation.", "params": "init='pca'" if name == "NCA" else "",
+    }  # fmt: skip
+
+
+def _curve(rng, row, n_folds):
+    dimension = [4] if row["kind"] == "baseline" else [1, 2, 3, 4]
+    folds = [(row["score"] - 0.1 / d + rng.normal(0, 0.01, min(n_folds, 5))).round(5).tolist() for d in dimension]
+    return {"name": row["name"], "dimension": dimension, "folds": folds}
+
+
+def _map(rng, row, answers, dimensions, wrap):
+    n, turn = len(answers), 2 * np.pi * answers / (np.ptp(answers) + 1)
+    near = np.where(rng.random((n, 3)) < 0.9, answers[:, None], rng.permutation(answers)[:, None])
+    return {
+        "name": row["name"], "score": row["score"], "said": f"right in {100 * row['score']:.1f}% of {n} held-out rows",
+        "x": (3 * np.cos(turn) + rng.standard_normal(n)).round(3).tolist(),
+        "y": (3 * np.sin(turn) + rng.standard_normal(n)).round(3).tolist() if dimensions > 1 else None,
+        "row": [wrap(f"row {i}") for i in range(n)], "answer": answers.tolist(), "near": near.tolist(),
+        "near_row": [[wrap(str(j)) for j in rng.integers(0, 500, 3)] for _ in range(n)],
+        "values": {wrap("left weight"): rng.integers(1, 6, n).tolist(), wrap("text"): [wrap("yes")] * n},
+    }  # fmt: skip
+
+
+def _confusion(rng, name, labels):
+    n = len(labels)
+    shares = []
+    for errors in (20.0, 6.0):
+        matrix = rng.random((n, n)) ** 4
+        np.fill_diagonal(matrix, 0)
+        matrix *= errors / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9)
+        np.fill_diagonal(matrix, 100 - matrix.sum(axis=1))
+        shares.append(matrix.round(2).tolist())
+    return {"name": name, "labels": list(labels), "classes": n, "before": shares[0], "after": shares[1]}
+
+
+LONG = [f"Species number {i} of the genus Tyrannosauropteryx, with a long label" for i in range(50)]
+SAMPLES = {
+    "classes": lambda: sample(),
+    "fifty": lambda: sample(LONG, points=1000),
+    "regression": lambda: sample(None, name="houses", target="price", methods=("MLKR", "NCA", "raw k-NN", "PCA")),
+    "evil": lambda: sample(("a", "b", "c"), name=NASTY, target=NASTY, wrap=lambda text: f"{NASTY}{text}",
+                           methods=(f"NCA {NASTY}", "raw k-NN", "PCA")),
+    "few": lambda: sample(methods=("PCA", "raw k-NN")) | {"curves": [], "notes": []},
+    "raw": lambda: sample(methods=("raw k-NN",)) | {"quote": "", "confusion": None},
+    "strip": lambda: sample(dimensions=1),
+    "strip_regression": lambda: sample(None, dimensions=1, methods=("PCA", "raw k-NN")),
+    "single": lambda: sample(("cat", "dog"), single=True, methods=("NCA", "PCA", "raw k-NN")),
+}  # fmt: skip
+
+
+def main(folder):
+    """Write a page of every sample into a folder."""
+    for name, make in SAMPLES.items():
+        path = Path(folder) / f"{name}.html"
+        path.write_text(fill(make()), encoding="utf-8")
+        print(path, path.stat().st_size)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
