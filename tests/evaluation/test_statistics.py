@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import nct, t, ttest_1samp
 
 from nearkin import DNE
 from nearkin.evaluation import RAW, Method, compare, corrected_resampled_t_test, holm
+from nearkin.evaluation.statistics import detectable_difference, paired_test
 
 
 def test_without_shared_rows_it_is_students_test():
@@ -50,3 +51,98 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
     assert holm([]) == []
+
+
+def folds_of(rng, n=60, n_splits=5, n_repeats=1):
+    return [rows for _ in range(n_repeats) for rows in np.array_split(rng.permutation(n), n_splits)]
+
+
+def test_one_split_is_students_test_of_its_rows():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(0.3, 1, 40), rng.normal(size=40)
+    plain = paired_test([a], [b], [np.arange(40)], np.inf)
+    assert plain.p_value == pytest.approx(ttest_1samp(a - b, 0).pvalue)
+    assert plain.interval(0.9) == pytest.approx(ttest_1samp(a - b, 0).confidence_interval(0.9))
+    test = paired_test([a], [b], [np.arange(40)], 160)  # a fifth held out: 1 + n_test/n_train
+    assert test.standard_error == pytest.approx(np.sqrt(1.25) * plain.standard_error)
+    assert (test.difference, test.dof) == (pytest.approx(np.mean(a - b)), 39)
+    low, high = test.interval(0.95, n_comparisons=2)
+    assert (high - low) / 2 == pytest.approx(t.isf(0.0125, 39) * test.standard_error)
+
+
+def test_two_repeats_by_hand():
+    """Four rows, two folds, twice: a row counts by the mean of its two differences."""
+    rows = [np.array(fold) for fold in ([0, 1], [2, 3], [0, 2], [1, 3])]
+    method = [np.array(d, float) for d in ([1, 0], [0, 1], [1, 0], [1, 0])]
+    test = paired_test(method, [np.zeros(2)] * 4, rows, 2)
+    means = np.array([1, 0.5, 0, 0.5])
+    by_rows = np.sqrt((1 + 4 / 2) * means.var(ddof=1) / 4)
+    assert (test.difference, test.standard_error, test.dof) == (0.5, pytest.approx(by_rows), 3)
+
+
+def test_the_rows_of_a_unit_are_one():
+    """A table in which every row stands twice: units give what the single rows do, up to the smaller test set."""
+    rng = np.random.default_rng(0)
+    d, rows = rng.normal(size=30), np.arange(30)
+    single = paired_test([d], [np.zeros(30)], [rows], 120)
+    twins = [np.tile(d, 2)], [np.zeros(60)], [np.arange(60)], 240
+    test = paired_test(*twins, units=np.tile(rows, 2))
+    assert (test.dof, test.p_value) == (single.dof, pytest.approx(single.p_value))
+    assert paired_test(*twins).standard_error < 0.75 * test.standard_error
+    assert paired_test(*twins, units=np.zeros(60)).p_value == 1
+
+
+def test_folds_that_differ_more_than_their_rows_decide():
+    """A method that is another one in every fold: the test is that of the fold scores."""
+    rng = np.random.default_rng(0)
+    rows = folds_of(rng, n_splits=5)
+    method = [luck + 0.1 * rng.normal(size=12) for luck in (2, 1, 0, 2, 1)]
+    test = paired_test(method, [np.zeros(12)] * 5, rows, 48)
+    scores = np.array([np.mean(d) for d in method])
+    assert test.dof == 4
+    assert test.p_value == pytest.approx(corrected_resampled_t_test(scores, 48, 12))
+
+
+def test_order_and_numbers_of_rows_do_not_matter():
+    rng = np.random.default_rng(0)
+    rows, units = folds_of(rng, n_repeats=2), rng.integers(20, size=60)
+    a, b = rng.normal(size=(2, 10, 12))
+    test = paired_test(list(a), list(b), rows, 48, units)
+    shuffle, number = [rng.permutation(12) for _ in rows], rng.permutation(60)
+    moved = paired_test(
+        *([d[order] for d, order in zip(side, shuffle, strict=True)] for side in (a, b)),
+        [number[fold[order]] for fold, order in zip(rows, shuffle, strict=True)],
+        48,
+        units[np.argsort(number)] + 7,
+    )
+    assert (moved.difference, moved.standard_error) == pytest.approx((test.difference, test.standard_error))
+    own = paired_test(list(a), list(b), rows, 48, np.arange(60))
+    assert own == paired_test(list(a), list(b), rows, 48)
+
+
+def test_rows_that_agree_by_chance_prove_nothing():
+    ones, rows = [np.ones(10)] * 2, [np.arange(10), np.arange(10, 20)]
+    assert paired_test(ones, ones, rows, 10).p_value == 1
+    contributions = np.random.default_rng(0).normal(size=(2, 10))
+    assert paired_test(list(contributions + 1e-12), list(contributions), rows, 10).p_value > 0.99  # rounding
+    one_row = [np.arange(10) < 1.0, np.zeros(10)]
+    assert paired_test(one_row, [np.zeros(10)] * 2, rows, 10).p_value > 0.3
+
+
+@pytest.mark.parametrize("n_splits", [1, 5])
+def test_level_under_no_difference(n_splits):
+    """Accuracies of .8, the hits of two learners correlated; no training rows are shared, so factor 1 would do."""
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(500):
+        rows = folds_of(rng, 200, n_splits)
+        easy = rng.random(200) < 0.5
+        a, b = (np.where(easy, 1.0, rng.random(200) < 0.6) for _ in range(2))
+        p_values.append(paired_test([a[f] for f in rows], [b[f] for f in rows], rows, np.inf).p_value)
+    assert 0.01 < np.mean(np.array(p_values) < 0.05) < 0.07
+
+
+def test_the_detectable_difference_is_detected_four_times_out_of_five():
+    error, dof, n_comparisons = 0.02, 30, 16
+    shift = detectable_difference(error, dof, n_comparisons) / error
+    assert nct.sf(t.isf(0.05 / 32, dof), dof, shift) == pytest.approx(0.8, abs=0.02)

@@ -1,0 +1,137 @@
+"""How good are the predictions of held-out rows? Scores as means of one contribution a row.
+
+A score that is no mean (a ratio, a share of pairs) is linearized: a row contributes the score of its fold plus its own
+influence on it, which is 0 in the mean. So the contributions have the score as their mean, and the variance of that
+mean is the first-order variance of the score: what a paired test needs, whatever the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+MIN_PROBABILITY = 1e-3
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score of the held-out rows of one fold.
+
+    Attributes
+    ----------
+    name : str
+    contributions : function of (y, prediction) that returns an array of shape (n_rows,)
+        Its mean is the score. A classification has y coded as 0, ..., c - 1, and as prediction the probabilities
+        (n_rows, c); the largest one, the first of equal ones, is the predicted class. Classes that y lacks are left out
+        of a mean over classes.
+    sign : int
+        1 where larger is better, -1 where smaller is.
+    """
+
+    name: str
+    contributions: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    sign: int = 1
+
+
+def _hits(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+    return (P.argmax(axis=1) == y).astype(float)
+
+
+def _balanced(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """Mean over the classes of the share of a class that is right."""
+    hits = _hits(y, P)
+    classes, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    shares = np.bincount(codes, hits) / sizes
+    return shares.mean() + (hits - shares[codes]) * (len(y) / (len(classes) * sizes))[codes]
+
+
+def _f1(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """Mean over the classes of 2 (rows of the class so predicted) / (rows of the class + rows so predicted)."""
+    classes = np.unique(y)
+    actual, predicted = y[:, None] == classes, P.argmax(axis=1)[:, None] == classes
+    right, all_of_them = 2.0 * (actual & predicted), 1.0 * actual + predicted
+    ratio = right.mean(axis=0) / all_of_them.mean(axis=0)
+    return (ratio + (right - ratio * all_of_them) / all_of_them.mean(axis=0)).mean(axis=1)
+
+
+def _auc(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """Area under the curve of class 1, of more than two classes the mean of each against the rest; 0.5 if y has one."""
+    columns = range(P.shape[1] == 2, P.shape[1])
+    areas = [_area(y == c, P[:, c]) for c in columns if 0 < np.count_nonzero(y == c) < len(y)]
+    return np.mean(areas, axis=0) if areas else np.full(len(y), 0.5)
+
+
+def _area(positive: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """Share of (positive, negative) pairs in the right order, ties count half (DeLong et al., Biometrics 44, 1988)."""
+    n, n_positive = len(score), np.count_nonzero(positive)
+    placement, ranks = np.empty(n), rankdata(score)  # the share of the other side that a row has in the right order
+    placement[positive] = (ranks[positive] - rankdata(score[positive])) / (n - n_positive)
+    placement[~positive] = 1 - (ranks[~positive] - rankdata(score[~positive])) / n_positive
+    area = placement[positive].mean()
+    return area + (placement - area) * n / np.where(positive, n_positive, n - n_positive)
+
+
+def _log_loss(y: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """-log p of the row's class, with p at least 0.001: k neighbours that agree and are wrong would cost infinitely."""
+    return -np.log(np.maximum(P[np.arange(len(y)), y], MIN_PROBABILITY))
+
+
+def _r2(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """1 - sum of squared errors / sum of squares about the mean of the fold; of equal y 1 if all are met, else 0."""
+    errors, squares = (y - prediction) ** 2, (y - y.mean()) ** 2
+    if not squares.any():
+        return np.full(len(y), float(not errors.any()))
+    ratio = errors.mean() / squares.mean()
+    return 1 - ratio - (errors - ratio * squares) / squares.mean()
+
+
+def _absolute_errors(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return np.abs(y - prediction)
+
+
+def _rank_correlation(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """Spearman's: the correlation of the ranks; 0 where one side is constant."""
+    (cross, d_cross), *own = [_rank_covariance(*xy) for xy in ((y, prediction), (y, y), (prediction, prediction))]
+    (var_y, d_var_y), (var_p, d_var_p) = own
+    if min(var_y, var_p) <= 0:
+        return np.zeros(len(y))
+    r = cross / np.sqrt(var_y * var_p)
+    return r + d_cross / np.sqrt(var_y * var_p) - r / 2 * (d_var_y / var_y + d_var_p / var_p)
+
+
+def _rank_covariance(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the covariance of F = rank(x) / n and G = rank(y) / n, and every row's influence on it.
+
+    A row adds its own F G, and moves the ranks of the rows above it: psi = F G + mean(G; x above) + mean(F; y above).
+    """
+    F, G = ((rankdata(v) - (len(v) + 1) / 2) / len(v) for v in (x, y))
+    psi = F * G + _mean_above(x, G) + _mean_above(y, F)
+    return float(np.mean(F * G)), psi - psi.mean()
+
+
+def _mean_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return for every row the sum of the values where x is larger, and half of those where it is equal, over n."""
+    _, level = np.unique(x, return_inverse=True)
+    sums = np.bincount(level, values)
+    return (sums[::-1].cumsum()[::-1] - sums / 2)[level] / len(x)
+
+
+def _by_name(*scores: Score) -> dict[str, Score]:
+    return {score.name: score for score in scores}
+
+
+SCORES = {  # the first one of a task is its default
+    "classification": _by_name(
+        Score("accuracy", _hits),
+        Score("balanced_accuracy", _balanced),
+        Score("f1", _f1),
+        Score("auc", _auc),
+        Score("log_loss", _log_loss, sign=-1),
+    ),
+    "regression": _by_name(
+        Score("r2", _r2), Score("mae", _absolute_errors, sign=-1), Score("rank_correlation", _rank_correlation)
+    ),
+}
