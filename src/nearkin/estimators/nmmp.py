@@ -151,7 +151,8 @@ class NMMP(ShrinkageEmbedding):
         S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
         S_b = rows.scatter(rows.mutual_knn("other", self._of_classes("n_neighbors_between", len(n_c))))
         T = rows.span_basis()  # step 0
-        m = self._dimension(T.T @ S_b @ T, T.T @ S_w @ T, len(n_c))
+        within_T = _restricted(S_b, T), _restricted(S_w, T)
+        m = self._dimension(*within_T, len(n_c))
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
             objective = float(result.values[:m].sum())
@@ -160,10 +161,11 @@ class NMMP(ShrinkageEmbedding):
             result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))  # eq. 6
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
-            result = _in_range(T, trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m))
+            result = _in_range(T, trace_ratio(*within_T, m))
             if result.status in (Status.UNBOUNDED, Status.FLAT):  # case 2
                 T = range_basis(S_w + S_b)
-                without = _in_range(T, trace_ratio(T.T @ S_b @ T, T.T @ S_w @ T, m)) if T.shape[1] >= m else result
+                within_T = _restricted(S_b, T), _restricted(S_w, T)
+                without = _in_range(T, trace_ratio(*within_T, m)) if T.shape[1] >= m else result
                 result = without if result.status in (Status.FLAT, without.status) else result
         self.n_iter_ = result.n_iter
         return result
@@ -204,6 +206,11 @@ class NMMP(ShrinkageEmbedding):
                 raise ValueError("weight has no meaning for criterion='ratio_trace': leave one of them out.")
         if self.n_components != "bound":
             super()._check_parameters(n_features)
+
+
+def _restricted(S: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """Return T'ST for orthonormal columns T, which are those of the identity where they are as many as features."""
+    return S if T.shape[0] == T.shape[1] else T.T @ S @ T
 
 
 def _in_range(T: np.ndarray, result: SpectralResult) -> SpectralResult:
