@@ -130,7 +130,11 @@ def print_accuracy(options):
             for r in options.rows:
                 if seconds * 3 > options.limit or r > 1.5 * len(train):
                     break
-                rows = share_of_each(y_train, min(r, len(train))) if task == "classification" else np.arange(len(train))[:r]
+                rows = (
+                    share_of_each(y_train, min(r, len(train)))
+                    if task == "classification"
+                    else np.arange(len(train))[:r]
+                )
                 seconds = fit_seconds(estimator, X_train[rows], y_train[rows])
                 score = vote.fit(estimator.transform(X_train), y_train).score(estimator.transform(X_test), y_test)
                 cells.append(f"{score:.4f} ({seconds:.1f})")
