@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import norm, qr
+from scipy.linalg import eigvalsh, norm, qr
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from ..linalg import eigh, svd
@@ -256,7 +256,7 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _null_space(B: np.ndarray) -> np.ndarray:
     """Return the basis of the null space that `_whitening` does; where it is empty, in a fraction of the time."""
-    beta = eigh(_unit_diagonal(B)[0], eigvals_only=True)
+    beta = eigvalsh(_unit_diagonal(B)[0])
     return np.empty((len(B), 0)) if _rank_of_psd(beta) == len(B) else _whitening(B)[1]
 
 
