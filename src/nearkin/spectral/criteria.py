@@ -162,9 +162,8 @@ def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
     V = V.copy()
     ends = np.flatnonzero(np.abs(np.diff(values)) > EQUAL * np.maximum(np.abs(values[1:]), 1.0)) + 1
     for equal in np.split(np.arange(len(values)), ends):
-        if len(equal) == 1:
-            continue
-        V[:, equal] = V[:, equal] @ svd(V[:, equal], full_matrices=False)[2][::-1].T
+        if len(equal) > 1:
+            V[:, equal] = V[:, equal] @ svd(V[:, equal], full_matrices=False)[2][::-1].T
     return V
 
 
@@ -211,8 +210,7 @@ def trace_ratio(
     N = _null_space(B)
     rank = len(B) - N.shape[1]
     if not A.any():
-        V = eigh(B)[1][:, :m]
-        return SpectralResult(V, np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested)
+        return SpectralResult(eigh(B)[1][:, :m], np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested)
     if m <= N.shape[1]:
         return _trace_in_null_space(A, N, rank, requested)
     rho = np.trace(A) / np.trace(B)  # a lower bound
@@ -247,8 +245,8 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     The rank r is decided (relative 1e-10) after scaling B to unit diagonal.
     """
-    scaled, unit = _unit_diagonal(B)
-    beta, U = eigh(scaled)
+    unit = _units(B)
+    beta, U = eigh(B / np.outer(unit, unit))
     nullity = len(B) - _rank_of_psd(beta)
     U /= unit[:, None]
     return U[:, nullity:] / np.sqrt(beta[nullity:]), qr(U[:, :nullity], mode="economic")[0]
@@ -256,15 +254,13 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _null_space(B: np.ndarray) -> np.ndarray:
     """Return the basis of the null space that `_whitening` does; where it is empty, in a fraction of the time."""
-    beta = eigvalsh(_unit_diagonal(B)[0])
+    beta = eigvalsh(B / np.outer(_units(B), _units(B)))
     return np.empty((len(B), 0)) if _rank_of_psd(beta) == len(B) else _whitening(B)[1]
 
 
-def _unit_diagonal(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return B scaled to unit diagonal, where that is not 0, and the units."""
-    diagonal = np.diag(B)
-    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    return B / np.outer(unit, unit), unit
+def _units(B: np.ndarray) -> np.ndarray:
+    """Return the units in which the diagonal of B is 1, where it is not 0."""
+    return np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0))
 
 
 def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int) -> SpectralResult:
