@@ -216,7 +216,7 @@ def trace_ratio(
     rho = np.trace(A) / np.trace(B)  # a lower bound
     for n_iter in range(2, max_iter + 1):
         values, V = _extreme(A - rho * B, m, largest=True)
-        a, b = _trace(V, A), _trace(V, B)
+        a, b = (float(np.sum(V * (M @ V))) for M in (A, B))  # tr V'AV, tr V'BV
         size = abs(a) + abs(rho) * b
         gap = max(a - rho * b, 0.0) / size if size > 0 else 0.0
         if gap <= tol:
@@ -271,11 +271,6 @@ def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int
     status = Status.UNBOUNDED if values.sum() > ZERO * np.trace(A) else Status.FLAT
     status = Status.RANK_DEFICIENT if requested > m else status
     return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, requested)
-
-
-def _trace(V: np.ndarray, A: np.ndarray) -> float:
-    """Return tr V'AV."""
-    return float(np.einsum("ij,ij->", V, A @ V))
 
 
 def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.ndarray]:
