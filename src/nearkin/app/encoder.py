@@ -13,7 +13,8 @@ from scipy.sparse import issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .readers import TEXT, Columns, is_number
-from .refusals import TableError, check_distinct, check_length, note, quoted, shown
+from .refusals import TableError, check_distinct, check_length, listed, note, quoted, shown
+from .suspects import MIN_ROWS, NEARLY_ALL, says_group, says_id
 
 MAX_ONE_HOT = 2000
 
@@ -84,30 +85,40 @@ class ColumnEncoder:
             raise TableError(f"{columns.path}: {found}: give a CSV or Parquet file.")
 
 
-def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any]:
-    """Return an encoder for the columns that can be learned from, notes on what it ignores, and names of the rows."""
+def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any, list[tuple[str, str]]]:
+    """Return an encoder for the columns that can be learned from, notes, names of the rows, and what was left out why."""
     n_rows, text = columns.numbers.shape[0], columns.text
     varies = dict(zip(columns.number_names, _varying(columns.numbers).tolist(), strict=True))
     varies |= {name: len(column.dictionary) > 1 for name, column in text.items()}
-    counters = [name for name in columns.number_names if _counts_rows(name, columns)]
-    constant = [name for name in columns.all_names if not varies.get(name, True) and name not in counters]
-    identifiers = [name for name, column in text.items() if varies[name] and len(column.dictionary) == n_rows]
-    ignored = {*counters, *constant, *identifiers}
+    counters = _counters(columns)
+    known = {name: len(column.dictionary) for name, column in text.items() if varies[name]}
+    named = [name for name in columns.number_names if varies[name] and name not in counters and _identifies(name, columns)]
+    identifiers = [name for name in known if known[name] == n_rows]
+    nearly = [name for name in known if n_rows >= MIN_ROWS and NEARLY_ALL * n_rows < known[name] < n_rows]
+    reasons = {
+        "numbers of the rows": counters,
+        "constant": [name for name in columns.all_names if not varies.get(name, True) and name not in counters],
+        "named as identifiers, and nearly all values differ": named,
+        "text that differs in every row": identifiers,
+        "text that differs in nearly every row": nearly,
+    }
+    left_out = [(name, reason) for reason, names in reasons.items() for name in names]
+    ignored = {name for name, _ in left_out}
     numbers = [name for name in columns.number_names if name not in ignored]
     categories = {name: column.dictionary for name, column in text.items() if name not in ignored}
     if not numbers and not categories:
-        raise TableError(f"{columns.path}: no feature columns are left to learn from: add columns whose values vary.")
+        why = listed([f"{name} ({reason})" for name, reason in left_out]) or "there are none"
+        raise TableError(f"{columns.path}: no feature columns are left: {why}: add columns whose values vary.")
     _check_width(columns, categories)
     notes = [
-        *note("ignored, numbers of the rows without a name", counters),
-        *note("ignored, constant", constant),
-        *note("read as text because of", _words_among_numbers({name: text[name] for name in text if varies[name]})),
-        *note("ignored, text that differs in every row", identifiers),
-        *note("one-hot encoded", [f"{name} ({len(known)} values)" for name, known in categories.items()]),
+        *(line for reason, names in reasons.items() for line in note(f"ignored, {reason}", names)),
+        *note("read as text because of", _words_among_numbers({name: text[name] for name in known})),
+        *note("one-hot encoded", [f"{name} ({len(values)} values)" for name, values in categories.items()]),
     ]
-    encoder = ColumnEncoder(numbers, {name: sorted(known.to_pylist()) for name, known in categories.items()})
+    encoder = ColumnEncoder(numbers, {name: sorted(values.to_pylist()) for name, values in categories.items()})
     check_distinct(f"{columns.path}, one-hot encoded,", encoder.feature_names)
-    return encoder, notes, text[identifiers[0]].to_numpy(zero_copy_only=False) if identifiers else range(n_rows)
+    row_names = text[identifiers[0]].to_numpy(zero_copy_only=False) if identifiers else range(n_rows)
+    return encoder, notes, row_names, left_out
 
 
 def _varying(X: Any) -> np.ndarray:
@@ -117,12 +128,29 @@ def _varying(X: Any) -> np.ndarray:
     return X.max(axis=0) != X.min(axis=0)
 
 
-def _counts_rows(name: str, columns: Columns) -> bool:
-    """Tell whether a column without a name is the index that pandas writes: 0, 1, ... or 1, 2, ..."""
-    if not name.startswith(("Unnamed: ", "__index_level_")) or issparse(columns.numbers):
+def _counters(columns: Columns) -> list[str]:
+    """Return the columns that number the rows: whole steps of one size, in any order, from 20 rows on.
+
+    Among fewer, only the index without a name that pandas writes: 0, 1, ... or 1, 2, ...
+    """
+    X, n_rows, names = columns.numbers, columns.numbers.shape[0], columns.number_names
+    if issparse(X) or n_rows < 2:
+        return []
+    if n_rows < MIN_ROWS:
+        nameless = [at for at, name in enumerate(names) if name.startswith(("Unnamed: ", "__index_level_"))]
+        return [names[at] for at in nameless if X[0, at] in (0, 1) and (np.diff(X[:, at]) == 1).all()]
+    low, high = (end.astype(float) / (n_rows - 1) for end in (X.min(axis=0), X.max(axis=0)))
+    steps = high - low  # divided before, so that no difference overflows
+    likely = np.flatnonzero((steps >= 0.999) & (np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1)))
+    return [names[at] for at in likely if (np.diff(np.sort(X[:, at])) == np.rint(steps[at])).all()]
+
+
+def _identifies(name: str, columns: Columns) -> bool:
+    """Tell whether a column of whole numbers is called an identifier and has nearly a value a row."""
+    if issparse(columns.numbers) or not says_id(name) or (n_rows := columns.numbers.shape[0]) < MIN_ROWS:
         return False
-    values = columns.numbers[:, columns.number_names.index(name)]
-    return values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values)))
+    values = np.unique(columns.numbers[:, columns.number_names.index(name)])
+    return len(values) > NEARLY_ALL * n_rows and bool((values == np.rint(values)).all())
 
 
 def _words_among_numbers(text: dict[str, Any]) -> list[str]:
@@ -137,7 +165,8 @@ def _check_width(columns: Columns, categories: dict[str, Any]) -> None:
     if width > MAX_ONE_HOT:
         widest = shown(max(categories, key=lambda name: len(categories[name])))
         found = f"text columns hold {width} different values, most of them {widest}"
-        raise TableError(f"{columns.path}: {found}, and {MAX_ONE_HOT} can be encoded: drop it, or merge rare values.")
+        remedy = "drop it, or merge rare values" + f", or give --groups {widest}" * says_group(widest)
+        raise TableError(f"{columns.path}: {found}, and {MAX_ONE_HOT} can be encoded: {remedy}.")
     for name, known in categories.items():
         check_length(f"{columns.path}: {shown(name)}", known.to_pylist())
 

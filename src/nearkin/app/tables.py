@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from ..datasets import BUNDLED, load
 from ..evaluation import CLASSIFICATION, REGRESSION
 from .encoder import ColumnEncoder, learn_encoder
 from .npz_file import NpzFile
-from .readers import Columns, Names
+from .readers import Columns, Names, Source
 from .refusals import Progress, TableError, find_name, ignore, in_row, listed, require_names, shown
 from .sources import CsvFile, ParquetFile
+from .suspects import Suspects, find_suspects
 from .target import check_target
 
 FORMATS: dict[str, Callable[..., Any]] = {".csv": CsvFile, ".parquet": ParquetFile, ".npz": NpzFile}
@@ -47,7 +48,7 @@ class Table:
     name : str
         Name of the table.
     notes : list of str
-        What was ignored or encoded.
+        What was ignored or encoded, then which columns are suspicious, then which look like groups.
     target : str
         Name of the column of y.
     encoder : ColumnEncoder
@@ -56,6 +57,8 @@ class Table:
         Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
     task : str
         "classification" or "regression".
+    suspects : Suspects
+        The columns that were left out, those that are suspicious, and those that look like groups.
     """
 
     X: Any
@@ -67,6 +70,7 @@ class Table:
     encoder: Any
     row_names: Sequence[Any]
     task: str = CLASSIFICATION.name
+    suspects: Suspects = field(default_factory=Suspects)
 
     @property
     def labelled(self) -> np.ndarray:
@@ -119,9 +123,12 @@ def read_table(
         columns = file.read(labels=[target, groups] if groups else [target])
         y = check_target(columns, target, task, unlabelled)
         group = columns.labels[groups] if groups else None
-        encoder, notes, row_names = learn_encoder(columns)
+        encoder, notes, row_names, left_out = learn_encoder(columns)
+        hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
+        suspects = find_suspects(columns, encoder.columns, y, task, left_out, hints)
         X, _ = encoder.encode(columns)
-        return Table(X, y, group, file.path.stem, notes, target, encoder, row_names, task)
+        notes += suspects.notes(target, task)
+        return Table(X, y, group, file.path.stem, notes, target, encoder, row_names, task, suspects)
 
 
 def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
