@@ -14,7 +14,7 @@ from nearkin.app import cli, console
 from nearkin.app.cli import main
 from nearkin.evaluation import RAW, default_methods
 
-CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i},5,{'ab'[i > 19]}\n" for i in range(40))
+CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i**2},5,{'ab'[i > 19]}\n" for i in range(40))
 QUICK = ["--repeats", "1", "--folds", "2"]
 NO_TIME = ["--time-budget", "0.000001"]  # for no method but the raw features
 

@@ -168,7 +168,7 @@ def test_unnamed_columns_are_columns_unless_they_number_the_rows(csv):
     for first in (0, 1):
         table = csv(f",x,kind\n{first},5,a\n{first + 1},7,b\n{first + 2},8,a\n{first + 3},0,b\n")
         assert table.encoder.feature_names == ["x"]
-        assert table.notes == ["ignored, numbers of the rows without a name: Unnamed: 0"]
+        assert table.notes == ["ignored, numbers of the rows: Unnamed: 0"]
 
 
 def test_text_is_one_hot_encoded_and_said(csv):
@@ -207,8 +207,8 @@ def test_columns_that_say_nothing_are_ignored_and_said(csv):
 def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,?,b\n3,?,a\n?,4,b\n")
     assert table.notes == [
-        "read as text because of: '?' in size, '?' in age",
         "ignored, text that differs in every row: size",
+        "read as text because of: '?' in size, '?' in age",
         "one-hot encoded: age (3 values)",
     ]
 

@@ -86,13 +86,15 @@ class ColumnEncoder:
 
 
 def learn_encoder(columns: Columns) -> tuple[ColumnEncoder, list[str], Any, list[tuple[str, str]]]:
-    """Return an encoder for the columns that can be learned from, notes, names of the rows, and what was left out why."""
+    """Return an encoder for the columns to learn from, notes, names of the rows, and what is left out and why."""
     n_rows, text = columns.numbers.shape[0], columns.text
     varies = dict(zip(columns.number_names, _varying(columns.numbers).tolist(), strict=True))
     varies |= {name: len(column.dictionary) > 1 for name, column in text.items()}
     counters = _counters(columns)
     known = {name: len(column.dictionary) for name, column in text.items() if varies[name]}
-    named = [name for name in columns.number_names if varies[name] and name not in counters and _identifies(name, columns)]
+    named = [
+        name for name in columns.number_names if varies[name] and name not in counters and _identifies(name, columns)
+    ]
     identifiers = [name for name in known if known[name] == n_rows]
     nearly = [name for name in known if n_rows >= MIN_ROWS and NEARLY_ALL * n_rows < known[name] < n_rows]
     reasons = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -16,7 +15,7 @@ from .readers import Columns
 from .refusals import listed
 
 MIN_ROWS = 20  # in fewer, anything may look like anything
-MAX_ROWS, MAX_COLUMNS = 10_000, 10_000  # that are looked at; in wider tables some column predicts well by chance
+MAX_ROWS, MAX_COLUMNS = 10_000, 5_000  # that are looked at; in wider tables some column predicts well by chance
 NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
 # Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if its values differ.
 ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "code", "serial"}
@@ -51,7 +50,7 @@ class Suspects:
         form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
         found = listed([form.format(name, score) for name, score in self.suspicious])
         verb = "predicts" if len(self.suspicious) == 1 else "each predict"
-        suspicious = f"suspicious: {found} {verb} {target} alone: leave out what is not known before {target}"
+        suspicious = f"suspicious: {found} {verb} {target} alone: leave out what is not known beforehand"
         return [suspicious] * bool(found) + [
             f"{name} looks like groups of rows ({n_values} values): if the rows of one value belong together, give "
             f"--groups {shlex.quote(name)}"
@@ -61,19 +60,24 @@ class Suspects:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A column: number of values; scores from rows of the same value, and of close ones; whether it is the target."""
+    """A column: scores from rows of the same value, of close values and of others; whether it equals the target."""
 
     name: str
     n_values: int
+    most_rows: int  # of one value
+    discrete: bool  # text or whole numbers
     same: float
     close: float
+    other: float
     equal: bool
-    discrete: bool
-    named_group: bool
 
     @property
     def score(self) -> float:
         return max(self.same, self.close) if self.discrete or self.n_values <= FEW else self.close
+
+    @property
+    def named_group(self) -> bool:
+        return self.discrete and says_group(self.name)
 
 
 def find_suspects(
@@ -84,7 +88,7 @@ def find_suspects(
     A row is predicted from others, by rows of the same value and by the four closest ones (for a regression, on the
     line through the values below and above). Suspicious is what is nearly always right, far beyond the other columns
     and the largest class, and what maps one-to-one on the target. If more than a fifth of the columns predict that
-    well, the task is easy. At most 10,000 rows are drawn; more than 10,000 columns, or sparse ones, are not looked at.
+    well, the task is easy. At most 10,000 rows are drawn; more than 5,000 columns, or sparse ones, are not looked at.
     Cost: O(n log n) per column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
@@ -100,12 +104,19 @@ def find_suspects(
             is_text = name in columns.text
             values = columns.text[name].indices.to_numpy() if is_text else columns.numbers[:, position[name]]
             found.append(_evidence(name, values[rows], is_text, target, classify))
-    groups = _groups(found, columns, position, target, base, classify) if hints else []
-    return Suspects(left_out, _suspicious(found, base, len(rows), SURE[classify]), groups)
+    n_classes = int(target.max()) + 1 if classify else 0
+    groups = {}
+    for column in found:
+        if hints and column.discrete and (column.named_group or _agree(column, len(rows), n_classes, base)):
+            text = columns.text.get(column.name)
+            values = np.unique(columns.numbers[:, position[column.name]]) if text is None else text.dictionary
+            if max(10, n_classes + 1) <= len(values) <= NEARLY_ALL * columns.numbers.shape[0]:
+                groups[column.name] = len(values)
+    others = [column for column in found if not (column.named_group and column.name in groups)]
+    return Suspects(left_out, _suspicious(others, base, len(rows), SURE[classify]), list(groups.items()))
 
 
 def _suspicious(found: list[_Evidence], base: float, n_rows: int, sure: float) -> list[tuple[str, float]]:
-    found = [column for column in found if not column.named_group]
     sure_ones = [column for column in found if column.score >= sure]
     rest = max([base, *(column.score for column in found if column.score < sure)])
     easy = len(sure_ones) > max(1, len(found) // 5) or len(found) == 1
@@ -117,69 +128,75 @@ def _suspicious(found: list[_Evidence], base: float, n_rows: int, sure: float) -
     ]
 
 
-def _groups(
-    found: list[_Evidence], columns: Columns, position: dict[str, int], target: np.ndarray, base: float, classify: bool
-) -> list[tuple[str, int]]:
-    """Return the columns that a name, or equal labels of the rows of one value and of no close one, give away."""
-    n_classes, hints = len(np.unique(target)) if classify else 0, []
-    for column in (column for column in found if column.discrete):
-        by_label = max(FEW, 2 * n_classes) < column.n_values <= len(target) / 2 and column.same >= 0.9
-        error, close_error = 1 - column.same, 1 - column.close
-        by_label = by_label and 4 * error <= 1 - base and close_error >= 2 * error + 0.05 * (1 - base)
-        if column.named_group or by_label:
-            values = columns.text.get(column.name)
-            counted = np.unique(columns.numbers[:, position[column.name]]) if values is None else values.dictionary
-            if max(10, n_classes + 1) <= len(counted) <= NEARLY_ALL * columns.numbers.shape[0]:
-                hints.append((column.name, len(counted)))
-    return hints
+def _agree(column: _Evidence, n_rows: int, n_classes: int, base: float) -> bool:
+    """Tell whether rows of one value have one label, or number, and those of the next value another one."""
+    many = max(FEW, 2 * n_classes) < column.n_values <= n_rows / 2 and column.most_rows <= n_rows / 10
+    error, chance = 1 - column.same, 1 - base
+    return many and error <= min(0.1, chance / 4) and 1 - column.other >= 2 * error + 0.25 * chance
 
 
 def _evidence(name: str, values: np.ndarray, is_text: bool, target: np.ndarray, classify: bool) -> _Evidence:
-    distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    order = np.argsort(values, kind="stable")
+    values, target = values[order], target[order]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    distinct, counts = values[starts], np.diff(starts, append=len(values))
+    codes = np.repeat(np.arange(len(distinct)), counts)
     discrete = is_text or bool((distinct == np.rint(distinct)).all())
     if classify:
-        same, equal = _same_classes(codes, len(distinct), target)
-        close = 0.0 if is_text else _close_classes(values, target)
+        countable = discrete or len(distinct) <= FEW
+        same, other, equal = _same_classes(codes, len(distinct), target) if countable else (0.0, 0.0, False)
+        close = _close_classes(values, target)
     else:
-        total = ((target - target.mean()) ** 2).sum()
-        means = np.bincount(codes, target) / counts
-        others = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0)[codes]  # without the row itself
-        single = (counts == 1)[codes]
-        same = 1 - (np.where(single, target - target.mean(), others * (target - means[codes])) ** 2).sum() / total
-        close = 0.0 if is_text else 1 - ((target - _on_lines(distinct, means)[codes]) ** 2).sum() / total
-        equal = max(same, close) >= 1 - 1e-9
-    same, close = np.nan_to_num([same, close], neginf=0).tolist()
-    return _Evidence(name, len(distinct), same, close, equal, discrete, discrete and says_group(name))
+        same, other = _same_numbers(counts, codes, target), _other_numbers(distinct, codes, target)
+        close, equal = other, max(same, other) >= 1 - 1e-9
+    if is_text:
+        close = other = 0.0  # the order of words means nothing
+    return _Evidence(name, len(distinct), int(counts.max()), discrete, same, close, other, equal)
 
 
-def _same_classes(codes: np.ndarray, n_values: int, target: np.ndarray) -> tuple[float, bool]:
-    """Return the accuracy of a vote among the other rows of the same value, and if values and classes are one-to-one."""
+def _same_classes(codes: np.ndarray, n_values: int, target: np.ndarray) -> tuple[float, float, bool]:
+    """Return how often the other rows of a value are right, or those of the value before, and if values are classes."""
     n_classes = int(target.max()) + 1
     pairs, counts = np.unique(codes * n_classes + target, return_counts=True)
     order = np.lexsort((counts, value := pairs // n_classes))
     ends = np.flatnonzero(np.diff(value[order], append=n_values))  # the largest class of every value, and the next one
     first, starts = counts[order][ends], np.append(0, ends[:-1] + 1)
     second = np.where(ends > starts, counts[order][ends - 1], 0)
-    return first[first > second + 1].sum() / len(codes), len(pairs) == n_values == n_classes
+    majority, one_to_one = pairs[order][ends] % n_classes, len(pairs) == n_values == n_classes
+    return first[first > second + 1].sum() / len(codes), float(np.mean(majority[1:] == majority[:-1])), one_to_one
 
 
-def _close_classes(values: np.ndarray, target: np.ndarray) -> float:
-    """Return the accuracy of a vote among the four rows around a row; the closest one decides two against two."""
-    order, row = np.argsort(values, kind="stable"), np.arange(len(values))
-    labels, gaps = target[order], np.diff(values[order], prepend=-np.inf, append=np.inf)
+def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
+    """Return the accuracy of a vote among the four rows around each; two against two, the closest one decides."""
+    row, gaps = np.arange(len(values)), np.diff(values, prepend=-np.inf, append=np.inf)
     start = np.clip(row - 2, 0, len(row) - 5)
     votes = sum((labels[start + place] == labels).astype(int) for place in range(5)) - 1
     closest = labels[np.where(gaps[1:] < gaps[:-1], row + 1, row - 1)]
     return float(np.mean((votes > 2) | ((votes == 2) & (closest == labels))))
 
 
-def _on_lines(x: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Return for each of the sorted values the height of the line through the means at two others close to it."""
+def _same_numbers(counts: np.ndarray, codes: np.ndarray, target: np.ndarray) -> float:
+    """Return R² of the mean of the other rows of the same value."""
+    errors = target - (np.bincount(codes, target) / counts)[codes]
+    others = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0)[codes]  # leaves the row itself out
+    return _r2(np.where(others > 0, others * errors, target - target.mean()), target)
+
+
+def _other_numbers(x: np.ndarray, codes: np.ndarray, target: np.ndarray) -> float:
+    """Return R² of the line through the means at the values below and above; at an end, at the next two."""
+    means = np.bincount(codes, target) / np.bincount(codes)
     if len(x) < 3:
-        return means[::-1]
+        return _r2(target - means[::-1][codes], target)
     left, right = np.arange(len(x)) - 1, np.arange(len(x)) + 1
     left[[0, -1]], right[[0, -1]] = [1, len(x) - 3], [2, len(x) - 2]
-    return means[left] + (means[right] - means[left]) * (x - x[left]) / (x[right] - x[left])
+    lines = means[left] + (means[right] - means[left]) * (x - x[left]) / (x[right] - x[left])
+    return _r2(target - lines[codes], target)
+
+
+def _r2(errors: np.ndarray, target: np.ndarray) -> float:
+    """Return R², 0 where it is negative or, of huge numbers, none."""
+    score = 1 - float((errors**2).sum() / ((target - target.mean()) ** 2).sum())
+    return max(0.0, score) if np.isfinite(score) else 0.0
 
 
 def says_id(name: str) -> bool:
@@ -190,7 +207,9 @@ def says_id(name: str) -> bool:
 def says_group(name: str) -> bool:
     """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
     words = _words(name)
-    return words[-1] == "id" or (not GROUP_WORDS.isdisjoint(words) and (GROUP_WORDS | ID_WORDS | {"name"}).issuperset(words))
+    return words[-1] == "id" or (
+        not GROUP_WORDS.isdisjoint(words) and (GROUP_WORDS | ID_WORDS | {"name"}).issuperset(words)
+    )
 
 
 def _words(name: str) -> list[str]:
