@@ -4,7 +4,7 @@
 {
 const data = JSON.parse(document.getElementById("data").textContent);
 const {table, protocol, score} = data;
-const COLORS = 7, SHAPES = 8; // without a common factor: 56 pairs before one repeats
+const COLORS = 7; // and eight shapes, without a common factor: 56 pairs before one repeats
 const MANY = 12, CURVES = 5;
 const STATUS_SHAPE = {better: 2, worse: 4, unclear: 0, baseline: 1, reference: 3};
 
@@ -76,6 +76,7 @@ const span = range => {
   return low === high ? number(middle) : `${number(middle)} (${number(low)}–${number(high)})`;
 };
 const seconds = value => missing(value) ? "" : value < 1 ? `${fixed(1000 * value, 0)} ms` : `${fixed(value, 1)} s`;
+const inText = text => /^[A-Z][a-z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text;
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 // ---- What the document holds ----
@@ -87,6 +88,8 @@ const contestants = ranking.filter(row => row.kind === "method");
 const leader = ranking.find(row => row.kind === "choice") || contestants.find(row => row.status === "better") || contestants[0] || baseline;
 const labels = table.classes ? table.classes.map(group => group.label) : null;
 const answer = value => missing(value) ? "–" : labels ? labels[value] : number(value);
+const maps = (data.maps || []).map(map => ({ // what all share may stand in the first alone
+  ...map, row: map.row || data.maps[0].row, answer: map.answer || data.maps[0].answer, values: map.values || data.maps[0].values}));
 const drawings = [];
 
 // ---- Scales, axes, shapes ----
@@ -130,25 +133,16 @@ function axisLeft(node, scale, {found, text}, left, right, title) {
 }
 const ranged = (domain, range) => Object.assign(linear(domain, range), {range});
 
-/** Return the path of one of eight shapes around a point. */
-function shape(kind, x, y, r) {
-  const polygon = corners => `M${corners.map(([dx, dy]) => `${(x + r * dx).toFixed(1)} ${(y + r * dy).toFixed(1)}`).join("L")}Z`;
-  const bar = 0.38, cross = [[-bar, -1.1], [bar, -1.1], [bar, -bar], [1.1, -bar], [1.1, bar], [bar, bar], [bar, 1.1], [-bar, 1.1],
-    [-bar, bar], [-1.1, bar], [-1.1, -bar], [-bar, -bar]];
-  switch (kind % SHAPES) {
-    case 0: return `M${(x - r).toFixed(1)} ${y.toFixed(1)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`;
-    case 1: return polygon([[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]]);
-    case 2: return polygon([[0, -1.15], [1.1, 0.85], [-1.1, 0.85]]);
-    case 3: return polygon([[0, -1.25], [1.05, 0], [0, 1.25], [-1.05, 0]]);
-    case 4: return polygon([[0, 1.15], [1.1, -0.85], [-1.1, -0.85]]);
-    case 5: return polygon(cross);
-    case 6: return polygon(cross.map(([dx, dy]) => [0.75 * (dx - dy), 0.75 * (dx + dy)]));
-    default: return polygon([...Array(10).keys()].map(i => {
-      const angle = Math.PI * i / 5, reach = i % 2 ? 0.55 : 1.3;
-      return [reach * Math.sin(angle), -reach * Math.cos(angle)];
-    }));
-  }
-}
+// Eight shapes by their corners, around 0, with about the same area
+const round = (count, reach) => [...Array(count).keys()].map(i =>
+  [reach(i) * Math.sin(2 * Math.PI * i / count), -reach(i) * Math.cos(2 * Math.PI * i / count)]);
+const CROSS = [[-0.4, -1.1], [0.4, -1.1], [0.4, -0.4], [1.1, -0.4], [1.1, 0.4], [0.4, 0.4], [0.4, 1.1], [-0.4, 1.1], [-0.4, 0.4],
+  [-1.1, 0.4], [-1.1, -0.4], [-0.4, -0.4]];
+const SHAPES = [round(16, () => 1), [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]], [[0, -1.15], [1.1, 0.85], [-1.1, 0.85]],
+  [[0, -1.25], [1.05, 0], [0, 1.25], [-1.05, 0]], [[0, 1.15], [1.1, -0.85], [-1.1, -0.85]], CROSS,
+  CROSS.map(([x, y]) => [0.75 * (x - y), 0.75 * (x + y)]), round(10, i => i % 2 ? 0.55 : 1.3)];
+const path = corners => `M${corners.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
+const shape = (kind, x, y, r) => `${path(SHAPES[kind % SHAPES.length].map(([dx, dy]) => [x + r * dx, y + r * dy]))}Z`;
 const icon = (kind, name, line = false) => svg("svg", {class: `icon ${name}`, viewBox: "0 0 16 16", "aria-hidden": "true"},
   line ? svg("path", {class: "curve", d: "M0 8H16"}) : null, svg("path", {class: "mark", d: shape(kind, 8, 8, 5)}));
 
@@ -230,30 +224,20 @@ function explore(node, places, walk, distance = (p, x, y) => Math.hypot(p.x - x,
 
 // ---- Head, facts, texts ----
 
-function copyButton(id, text) {
+function copyButton(id, source) {
   const button = $(id), said = button.textContent;
-  button.addEventListener("click", async () => {
-    let done = true;
-    try { await navigator.clipboard.writeText(text); } catch { done = copyOld(text); }
-    button.textContent = done ? "Copied" : "Select the text and copy it by hand";
+  button.addEventListener("click", () => {
+    getSelection().selectAllChildren($(source)); // so that it can still be copied by hand
+    button.textContent = document.execCommand("copy") ? "Copied" : "Selected: now copy it by hand";
     setTimeout(() => { button.textContent = said; }, 2500);
   });
-}
-function copyOld(text) { // where a page from a file may not use the clipboard
-  const area = html("textarea", {readonly: ""});
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  return done;
 }
 
 function writeHead() {
   const tile = (name, value, kind) => value ? html("div", {class: kind}, html("dt", {}, name), html("dd", {}, value)) : null;
   if (leader) {
     const against = leader === baseline ? "" : signed(leader.difference) + points;
-    fill("keys", [tile(`${leader.name}, ${score.title.toLowerCase()}`, figure(leader.score)),
+    fill("keys", [tile(`${leader.name}, ${inText(score.title)}`, figure(leader.score)),
       tile(baseline ? `against ${baseline.name}` : "difference", leader === baseline ? "" : against),
       tile("95% interval", leader === baseline ? "" : interval(leader)),
       tile(protocol.tests > 1 ? `p, of ${protocol.tests} tests` : "p", pValue(leader.p))].filter(Boolean));
@@ -264,7 +248,7 @@ function writeHead() {
   }
   if (data.quote) fill("quote", data.quote);
   else $("quotable").hidden = true;
-  copyButton("copy-quote", data.quote || "");
+  copyButton("copy-quote", "quote");
   fill("notes", (data.notes || []).map(note => html("li", {}, note)));
 }
 
@@ -312,8 +296,8 @@ function writeEnd() {
     machine: data.machine,
   };
   fill("settings", Object.entries(settings).filter(([, value]) => !missing(value) && value !== "").map(([name, value]) =>
-    html("tr", {}, html("th", {scope: "row"}, name), html("td", {}, value))));
-  copyButton("copy-command", command);
+    html("tr", {}, html("th", {scope: "row"}, name), html("td", {id: name === "command" ? name : null}, value))));
+  copyButton("copy-command", "command");
 }
 
 // ---- The ranking ----
@@ -322,9 +306,9 @@ function writeEnd() {
 function rankingDomain() {
   const main = ranking.filter(row => row.kind !== "reference"), means = main.map(row => row.score).sort((a, b) => a - b);
   const laid = row => baseline && !missing(row.low) ? [baseline.score + row.low, baseline.score + row.high] : [];
-  const [least, most] = extent(main.flatMap(row => [...(row.folds || []), row.score, ...laid(row)]));
-  const best = means.at(-1), middle = means[Math.floor(means.length / 2)];
-  const low = Math.max(least, middle - 4 * Math.max(best - middle, most - best, 0.01 * Math.abs(best)));
+  const spread = rows => extent(rows.flatMap(row => [...(row.folds || []), row.score, ...laid(row)]));
+  const best = means.at(-1), middle = means[Math.floor(means.length / 2)], most = spread(main.filter(row => row.score >= middle))[1];
+  const low = Math.max(spread(main)[0], middle - 4 * Math.max(best - middle, most - best, 0.01 * Math.abs(best)));
   const near = ranking.map(row => row.score).filter(value => value > low - 0.4 * (most - low) && value < most + 0.4 * (most - low));
   return widen(extent([low, most, ...near]).map(shown).sort((a, b) => a - b), 0.03);
 }
@@ -337,7 +321,7 @@ function drawRanking() {
   let at = 8;
   for (const gap of gaps) { at += gap + step; places.push(at - (narrow ? 10 : step / 2)); }
   const top = 4, bottom = at + 6;
-  const node = chart(host, `Ranking by ${score.title.toLowerCase()}`,
+  const node = chart(host, `Ranking by ${inText(score.title)}`,
     "A line a method: mean, folds and the 95% interval of its difference. Up and down arrows walk through the methods; the table below holds the figures.",
     width, bottom + 42);
   const domain = rankingDomain(), scale = ranged(domain, [left + 8, right]);
@@ -358,7 +342,7 @@ function drawRanking() {
     });
     // a value outside the axis becomes an arrow at its edge
     const out = inside(value) ? null : value < domain[0] ? [[5, -6], [-5, 0], [5, 6]] : [[-5, -6], [5, 0], [-5, 6]];
-    group.append(svg("path", {class: "mark", d: out ? `M${out.map(([dx, dy]) => `${x + dx} ${y + dy}`).join("L")}Z` : shape(STATUS_SHAPE[row.status] || 0, x, y, 6)}));
+    group.append(svg("path", {class: "mark", d: out ? `${path(out.map(([dx, dy]) => [x + dx, y + dy]))}Z` : shape(STATUS_SHAPE[row.status] || 0, x, y, 6)}));
     const strong = row.kind === "choice" || row.kind === "baseline" ? "name strong" : row.kind === "reference" ? "name faint" : "name";
     const name = svg("text", narrow ? {x: 4, y: y - 11, class: strong} : {x: left - 4, y: y + 4, "text-anchor": "end", class: strong},
       svg("title", {}, row.name), shorten(row.name, narrow ? Math.floor(width / 7) : 32));
@@ -396,12 +380,12 @@ function writeTable() {
   const of = name => row => row === baseline ? "" : signed(row[name]);
   const columns = [
     {title: "method", cell: row => row.name, key: row => clean(row.name).toLowerCase(), text: true},
-    {title: score.name.replaceAll("_", " ") + (score.unit ? `\u00a0${score.unit}` : ""), cell: withDeviation, key: row => row.score},
+    {title: inText(score.title) + (score.unit ? `\u00a0${score.unit}` : ""), cell: withDeviation, key: row => shown(row.score)},
     {title: String(protocol.second_score || "").replaceAll("_", " "), cell: row => second(row.second), key: row => row.second, minor: true, hide: !has("second")},
-    {title: "difference", cell: of("difference"), key: row => row.difference},
-    {title: "95% interval", cell: row => row === baseline ? "" : interval(row), key: row => row.low, minor: true, hide: !has("low")},
+    {title: "difference", cell: of("difference"), key: row => missing(row.difference) ? null : shown(row.difference)},
+    {title: "95% interval", cell: row => row === baseline ? "" : interval(row), key: row => missing(row.low) ? null : shown(row.low), minor: true, hide: !has("low")},
     {title: "p", cell: row => pValue(row.p), key: row => row.p, hide: !has("p")},
-    {title: "verdict", cell: row => row.status, key: row => row.status, text: true, kind: "status"},
+    {title: "verdict", cell: row => row.kind === "reference" ? "" : row.status, key: row => row.status, text: true, kind: "status"},
     {title: "dim", cell: row => span(row.dimension), key: row => row.dimension && row.dimension[1], minor: true, hide: !has("dimension")},
     {title: "k", cell: row => span(row.neighbors), key: row => row.neighbors && row.neighbors[1], minor: true, hide: !has("neighbors")},
     {title: "soft", cell: row => missing(row.soft) ? "" : `${fixed(100 * row.soft, 0)}%`, key: row => row.soft, minor: true, hide: !has("soft")},
@@ -415,7 +399,7 @@ function writeTable() {
   const put = compare => parts.forEach((rows, i) => bodies[i].replaceChildren(
     ...(i === 2 && rows.length ? [html("tr", {class: "apart"}, html("th", {colspan: columns.length, scope: "rowgroup"}, "References, without k-NN"))] : []),
     ...[...rows].sort(compare).map(line)));
-  const heads = columns.map((column, i) => html("th", {scope: "col", class: kinds(column), "aria-sort": i === 1 ? "descending" : null},
+  const heads = columns.map((column, i) => html("th", {scope: "col", class: kinds(column), "aria-sort": i !== 1 ? null : score.sign < 0 ? "ascending" : "descending"},
     html("button", {type: "button", click: () => sort(i)}, column.title)));
   const sort = chosen => {
     const down = heads[chosen].getAttribute("aria-sort");
@@ -438,7 +422,7 @@ const hidden = new Set(); // classes
 const color = place => `c${place % COLORS}`;
 
 function drawMap() {
-  const map = data.maps[$("method").selectedIndex], width = widthOf("map"), strip = missing(map.y);
+  const map = maps[$("method").selectedIndex], width = widthOf("map"), strip = missing(map.y);
   const visible = map.x.map((_, i) => i).filter(i => !labels || !hidden.has(map.answer[i]));
   const present = labels ? [...new Set(map.answer)].sort((a, b) => a - b) : [];
   const axes = strip && !labels, left = axes ? 56 : strip ? Math.min(140, width / 3) : 8, top = axes ? 24 : 8;
@@ -485,11 +469,10 @@ function drawMap() {
 }
 
 function mapLines(map, i) {
-  const given = name => map[name] || data.maps[0][name]; // what all maps share may stand in the first alone
-  const names = given("row"), near = map.near ? map.near[i] : [], rows = map.near_row ? map.near_row[i] : [];
+  const names = map.row, near = map.near ? map.near[i] : [], rows = map.near_row ? map.near_row[i] : [];
   return [`row ${names ? names[i] : i}: ${shorten(answer(map.answer[i]), 60)}`,
     ...near.map((value, j) => `nearest: ${shorten(answer(value), 40)}${missing(rows[j]) ? "" : ` (row ${rows[j]})`}`),
-    ...Object.entries(given("values") || {}).map(([name, values]) => `${shorten(name, 40)}: ${shorten(number(values[i]), 60)}`)];
+    ...Object.entries(map.values || {}).map(([name, values]) => `${shorten(name, 40)}: ${shorten(number(values[i]), 60)}`)];
 }
 
 function writeMapLegend() {
@@ -515,14 +498,14 @@ function writeMapLegend() {
   const many = labels.length > MANY;
   const tools = html("div", {class: "tools"}, many ? search : null,
     html("button", {type: "button", click: () => only(() => true)}, "All"), html("button", {type: "button", click: () => only(() => false)}, "None"));
-  const said = many ? `${labels.length} classes share ${COLORS} colours and ${SHAPES} shapes: a colour returns with another shape after ${COLORS} classes`
-    + `${labels.length > COLORS * SHAPES ? `, and the same sign after ${COLORS * SHAPES}` : ""}. Type a part of a label to see some of them alone.`
+  const said = many ? `${labels.length} classes share ${COLORS} colours and ${SHAPES.length} shapes: a colour returns with another shape after ${COLORS} classes`
+    + `${labels.length > COLORS * SHAPES.length ? `, and the same sign after ${COLORS * SHAPES.length}` : ""}. Type a part of a label to see some of them alone.`
     : "Click a label to hide its rows or to show them.";
   fill("legend", html("p", {class: "aside"}, said), labels.length > 2 ? tools : "", html("div", {class: "chips"}, chips));
 }
 
 function drawColorScale() {
-  const width = Math.min(420, widthOf("legend")), [low, high] = table.range || extent(data.maps[0].answer), scale = linear([0, 40], [0, width]);
+  const width = Math.min(420, widthOf("legend")), [low, high] = table.range || extent(maps[0].answer), scale = linear([0, 40], [0, width]);
   const node = svg("svg", {viewBox: `0 0 ${width} 44`, width, height: 44, role: "img", "aria-label": `Colours of ${table.target}, from ${number(low)} to ${number(high)}`});
   for (let i = 0; i < 40; i++) node.append(svg("rect", {class: "heat", style: `--t:${100 * i / 39};stroke:none`, x: scale(i), y: 18, width: width / 40 + 0.5, height: 10}));
   node.append(svg("text", {x: 0, y: 12}, shorten(table.target, 50)), svg("text", {class: "faint", x: 0, y: 42}, number(low)),
@@ -531,8 +514,8 @@ function drawColorScale() {
 }
 
 function startMaps() {
-  if (!(data.maps || []).length) { $("maps").hidden = true; return; }
-  fill("method", data.maps.map(map => html("option", {}, `${shorten(map.name, 60)} (${figure(map.score)})`)));
+  if (!maps.length) { $("maps").hidden = true; return; }
+  fill("method", maps.map(map => html("option", {}, `${shorten(map.name, 60)} (${figure(map.score)})`)));
   $("method").addEventListener("change", drawMap);
   writeMapLegend();
   drawings.push(drawMap);
@@ -559,13 +542,13 @@ function drawCurves() {
   const spots = [];
   for (const curve of drawn) {
     const place = curve === raw ? null : picked.get(curve), group = svg("g", {class: place === null ? "ink" : color(place)});
-    const line = values => curve.dimension.map((dimension, i) => `${x(dimension).toFixed(1)} ${y(values[i]).toFixed(1)}`);
+    const line = values => curve.dimension.map((dimension, i) => [x(dimension), y(values[i])]);
     if (place !== null && curve.folds.some(folds => folds.length > 1)) {
       const ends = curve.folds.map(folds => extent(folds.map(shown)));
-      group.append(svg("path", {class: "band", d: `M${[...line(ends.map(end => end[1])), ...line(ends.map(end => end[0])).reverse()].join("L")}Z`}));
+      group.append(svg("path", {class: "band", d: `${path([...line(ends.map(end => end[1])), ...line(ends.map(end => end[0])).reverse()])}Z`}));
     }
     const means = curve.mean.map(shown);
-    group.append(place === null ? svg("path", {class: "dashed", d: `M${left} ${y(means.at(-1))}H${right}`}) : svg("path", {class: "curve", d: `M${line(means).join("L")}`}));
+    group.append(place === null ? svg("path", {class: "dashed", d: `M${left} ${y(means.at(-1))}H${right}`}) : svg("path", {class: "curve", d: path(line(means))}));
     curve.dimension.forEach((dimension, i) => {
       const spot = {x: x(dimension), y: y(means[i]), lines: () => [curve.name, `${counted(dimension, "dimension")}: ${figure(curve.mean[i])}`]};
       group.append(svg("path", {class: "mark", d: shape(place === null ? 1 : place, spot.x, spot.y, 4.5)}));
