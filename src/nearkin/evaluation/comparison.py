@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._labels import is_missing
-from .._memory import available_memory
+from .._labels import encode_labels, is_missing, known_labels
 from .._validation import as_rows, check_integer, check_spread
-from .methods import RAW, Method, default_methods
-from .protocol import Budget, Progress, Protocol, Skipped, evaluate
-from .results import Comparison, Fold, MethodResult, best_result, ranked
+from .fold import Choice, Outcome, Part
+from .methods import RAW, Method, Reference, default_methods, default_references
+from .protocol import CHOICE_ROWS, Protocol
+from .results import Comparison, collect, ranked
+from .runs import CHOICE, Contestants, Found, Progress, run_folds
+from .scores import SCORES
 from .task import CLASSIFICATION, Task, named_task
+from .twins import n_with_twin, twin_groups
+from .vote import VOTES, Vote
+
+TWIN_QUERIES = 20_000  # rows up to which near-twins are searched among all; of more, at the split
+RARE = 0.75  # share of the largest class above which balanced accuracy ranks by default
 
 
 def compare(
@@ -26,17 +36,22 @@ def compare(
     task: str = "classification",
     groups: Any = None,
     methods: Sequence[Method] | None = None,
-    n_neighbors: int = 3,
-    n_splits: int = 5,
-    n_repeats: int = 3,
+    references: Sequence[Reference] | None = None,
+    score: str | None = None,
+    n_neighbors: int | None = None,
+    n_splits: int | None = None,
+    n_repeats: int | None = None,
     scale: bool = True,
-    time_budget: float | None = 120.0,
-    memory_budget: float | None = None,
+    keep_twins: bool = False,
+    choice_rows: int = CHOICE_ROWS,
+    refit: bool = True,
+    time_budget: float | None = None,
     random_state: int = 0,
     unlabelled: Any = None,
+    n_jobs: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> Comparison:
-    """Compare learned metrics by k-NN on held-out rows, by repeated cross-validation.
+    """Compare learned metrics by the vote of the nearest rows on held-out rows.
 
     Parameters
     ----------
@@ -46,33 +61,44 @@ def compare(
         Class labels, each at least twice; or numbers, with `task="regression"`. Rows may have none: None or NaN. -1 is
         a class like any other, see `unlabelled`.
     task : {"classification", "regression"}, default="classification"
-        What is predicted. Classes: by the vote of the k nearest rows, scored by accuracy on stratified folds. Numbers:
-        by their mean, scored by R² on folds of equally many rows (or groups).
+        What is predicted: classes by the vote of the nearest rows, on stratified folds; numbers by their mean.
     groups : array of shape (n,), default=None
         Rows of one group are never on both sides of a split.
     methods : sequence of Method, default=None
         None takes `default_methods(task)`, semi-supervised ones among them where some rows have no label. The raw
         features are always compared.
-    n_neighbors : int, default=3
-        k of the vote.
-    n_splits, n_repeats : int, default=5, 3
-        Folds, and how often they are drawn anew. Folds are reduced to the size of the smallest class (of numbers, to
-        half the rows): see `Comparison.reduced`.
+    references : sequence of Reference, default=None
+        Predictors of another kind, ranked apart; None takes `default_references(task)`.
+    score : str, default=None
+        What ranks and chooses: "accuracy", "balanced_accuracy", "f1", "auc" or "log_loss"; of numbers "r2", "mae" or
+        "rank_correlation". None takes accuracy, balanced accuracy where the largest class has more than 75 % of the
+        rows; of numbers r2.
+    n_neighbors : int, default=None
+        k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
+    n_splits, n_repeats : int, default=None
+        Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 2,000 rows have been held out
+        (at most 5 times); of more than 20,000 rows a single split, which holds out 5,000. Folds are reduced to the size
+        of the smallest class (of numbers, to half the rows): see `Comparison.reduced`.
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
-    time_budget : float, default=120
-        Seconds a method may take in all, None for any; one that is expected to need more, by a pilot on about 1,000
-        rows and its growth with the rows, or by the folds done so far, is skipped: see `Comparison.skipped`. The raw
-        features never are.
-    memory_budget : float, default=None
-        Bytes a fit may need; None takes half of what is free.
+    keep_twins : bool, default=False
+        Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay on one side.
+    choice_rows : int, default=2000
+        Training rows on which dimension, parameters and vote are chosen, at most.
+    refit : bool, default=True
+        Whether the automatic choice is made again on all rows and fitted to them: `Comparison.winner`.
+    time_budget : float, default=None
+        Seconds in all, after which what is finished is ranked: at least one fold, of a single split the raw features
+        and one method. None for any; then the answer depends on the rows and the seed alone.
     random_state : int, default=0
-        Seed of the folds.
+        Seed of all that is drawn.
     unlabelled : label, default=None
         A value of y that means "no label", as None and NaN do: -1, for labels as the semi-supervised estimators take
         them.
+    n_jobs : int, default=None
+        Processes, each of which works on a fold with one thread; None takes one a core. Small tables take one process.
     progress : callable
-        Called as `progress(method name, folds done, folds)`.
+        Called as `progress(what, done, total)`, in fits of a method on a fold.
 
     Returns
     -------
@@ -81,6 +107,12 @@ def compare(
 
     Notes
     -----
+    In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the training rows, of
+    many on a sample of 2,000. The automatic choice also chooses the method so; it is a contestant like the others. A
+    map is learned from all training rows, or, where these are many, from a sample (`Method.most_rows`); all vote.
+
+    Differences from the raw features are tested by `paired_test`, with Holm's correction for the number of methods.
+
     Where some rows have no label, the folds are cut over the others: only these are held out, and only these vote.
     Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training rows and all rows without a
     label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as if the
@@ -88,71 +120,110 @@ def compare(
 
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """
+    start = time.perf_counter()
     target = named_task(task)
-    X, y, groups, unlabelled_rows = _check_table(X, y, groups, target, unlabelled)
-    k = check_integer(n_neighbors, "n_neighbors", 1)
-    check_integer(n_splits, "n_splits", 2)
-    check_integer(n_repeats, "n_repeats", 1)
+    X, y, classes, groups = _check_table(X, y, groups, target, unlabelled)
+    check_integer(choice_rows, "choice_rows", 10)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
+    for name, value, least in (("n_splits", n_splits, 2), ("n_repeats", n_repeats, 1), ("n_neighbors", n_neighbors, 1)):
+        if value is not None:
+            check_integer(value, name, least)
+    missing = y < 0 if target == CLASSIFICATION else np.isnan(y)
     if methods is None:
-        methods = default_methods(task, semi_supervised=len(unlabelled_rows) > 0)
+        methods = default_methods(task, semi_supervised=bool(missing.any()))
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
+    references = default_references(task) if references is None else references
 
-    protocol = Protocol(X, y, groups, k, scale, random_state, target, unlabelled_rows)
-    protocol, folds, reduced = _plan(protocol, n_splits, n_repeats)
-    if memory_budget is None:
-        memory_budget = (available_memory() or np.inf) / 2
-    budget = Budget(np.inf if time_budget is None else time_budget, memory_budget)
-
-    finished: list[MethodResult] = []
-    skipped: dict[str, str] = {}
-    winner = None
-    try:
-        for method in methods:
-            try:
-                finished.append(evaluate(method, protocol, folds, budget, progress))
-            except Skipped as given_up:
-                skipped[method.name] = str(given_up)
-        best = best_result(ranked(finished, folds)).method
+    twins = twin_groups(X, scale=scale, queries=None if len(y) <= TWIN_QUERIES else np.arange(0))
+    units = np.arange(len(y)) if keep_twins else twins
+    protocol = Protocol(
+        X=X,
+        y=y,
+        classes=classes,
+        units=units if groups is None else _joined(units, groups),
+        task=target,
+        score=SCORES[task][_score_name(score, target, y[~missing])],
+        votes=VOTES if n_neighbors is None else (Vote(n_neighbors),),
+        grouped=groups is not None,
+        keep_twins=keep_twins,
+        scale=scale,
+        random_state=random_state,
+        choice_rows=choice_rows,
+        unlabelled=np.flatnonzero(missing),
+    )
+    folds, reduced = protocol.folds(n_splits, n_repeats)
+    contestants = Contestants(methods, references, np.inf if time_budget is None else time.time() + time_budget)
+    again = protocol.labelled if refit and len(folds) > 1 else None  # that of a single split is as good
+    found, chosen, interrupted = run_folds(contestants, protocol, folds, again, n_jobs, progress)
+    complete = {number: one for number, one in sorted(found.items()) if CHOICE in one} or found
+    if not any(RAW in one for one in complete.values()):
+        raise KeyboardInterrupt
+    finished, skipped = _finished(list(complete.values()))
+    kept = [folds[number] for number in complete]
+    by_name = {one.name: one for one in (*methods, *references)}
+    collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
+    results, least = ranked(collected, kept, protocol)
+    winner_method, winner = RAW, None
+    if refit and not interrupted:
+        winner_method, choice = chosen or _choice_of(finished)
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-            winner = protocol.fit(best, protocol.choose(best, protocol.labelled), protocol.labelled)
-    except KeyboardInterrupt:
-        if not finished:
-            raise
+            winner = Part(protocol, protocol.labelled).pipeline(by_name[winner_method], choice)
     return Comparison(
-        results=ranked(finished, folds),
+        results=tuple(result for result in results if result.kind != "reference"),
+        references=tuple(result for result in results if result.kind == "reference"),
         winner=winner,
+        winner_method=winner_method,
         methods=tuple(method.name for method in methods),
         skipped=skipped,
         reduced=reduced,
-        n_neighbors=protocol.n_neighbors,
-        folds=tuple(folds),
-        scale=scale,
-        random_state=random_state,
-        n_unlabelled=len(unlabelled_rows),
-        classes=np.unique(protocol.target(protocol.labelled)) if target == CLASSIFICATION else np.array([]),
+        folds=tuple(kept),
+        protocol=protocol,
+        n_neighbors=n_neighbors,
+        n_twins=n_with_twin(twins),
+        kept_twins=keep_twins,
+        seconds=time.perf_counter() - start,
+        interrupted=interrupted,
+        least_difference=least,
     )
 
 
-def _plan(protocol: Protocol, n_splits: int, n_repeats: int) -> tuple[Protocol, list[Fold], dict[str, tuple[int, str]]]:
-    """Return the protocol, its folds, and what was requested where the rows allow fewer folds or neighbours."""
-    reduced: dict[str, tuple[int, str]] = {}
-    most_folds, reason = protocol.most_folds(protocol.labelled)
-    if most_folds < n_splits:
-        reduced["n_splits"] = (n_splits, reason + ", counting those with a label" * (len(protocol.unlabelled) > 0))
-    folds = protocol.folds(min(n_splits, most_folds), n_repeats)
-    parts = [part for train, _ in folds for part in (train, *(inner for inner, _ in protocol.inner_folds(train)))]
-    fewest = min(map(len, parts))
-    if fewest < protocol.n_neighbors:
-        reduced["n_neighbors"] = (protocol.n_neighbors, f"a fold leaves {fewest} rows to learn from")
-        protocol = replace(protocol, n_neighbors=fewest)
-    return protocol, folds, reduced
+def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
+    """Return the outcomes of the contestants that finished all folds, and why others did not."""
+    names = [name for name in found[0] if all(name in one for one in found)]
+    skipped = {name: str(one[name]) for one in reversed(found) for name in names if isinstance(one[name], str)}
+    return {name: [one[name] for one in found] for name in names if name not in skipped}, skipped  # type: ignore[misc]
+
+
+def _choice_of(finished: dict[str, list[Outcome]]) -> tuple[str, Choice]:
+    """Return the method and settings that the first fold chose."""
+    choice = finished[CHOICE][0].choice if CHOICE in finished else finished[RAW][0].choice
+    params = dict(choice.params)
+    return params.pop("method", RAW), replace(choice, params=params)
+
+
+def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
+    """Return the name of the score, by default balanced accuracy where one class is most of the rows."""
+    known = SCORES[task.name]
+    if score is None:
+        rare = task == CLASSIFICATION and task.sizes(y).max() > RARE * len(y)
+        return "balanced_accuracy" if rare else next(iter(known))
+    if score not in known:
+        raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
+    return score
+
+
+def _joined(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return numbers of the groups that rows form which share a unit or a group."""
+    pairs = coo_array((np.ones(len(units), bool), (units, groups + units.max() + 1)))
+    n = max(units.max(), groups.max() + units.max() + 1) + 1
+    pairs = coo_array((pairs.data, pairs.coords), shape=(n, n))
+    return connected_components(pairs, directed=False)[1][units]
 
 
 def _check_table(
     X: Any, y: Any, groups: Any, task: Task, unlabelled: Any
-) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Return rows, target and groups as they are needed, and the numbers of the rows without a label."""
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return rows, positions of their classes (or numbers), the classes and groups."""
     X = as_rows(X)
     check_spread(X)
     check_consistent_length(X, y, groups)
@@ -164,15 +235,18 @@ def _check_table(
                 f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or give the value that it holds."
             )
         y = np.where(marked, None, y.astype(object))
-    y = task.check_target(y)
-    is_unlabelled = is_missing(y)
+    y, classes = task.check_target(y), np.array([])
+    known = np.flatnonzero(~is_missing(y))
+    if task == CLASSIFICATION:
+        labels, y = known_labels(y, known), np.full(len(y), -1)
+        classes, y[known] = encode_labels(labels)
     if groups is not None:
         groups = column_or_1d(groups)
         if is_missing(groups).any():
             raise ValueError("groups has missing values: give every row a group, if need be one of its own.")
         groups = np.unique(groups, return_inverse=True)[1]
-        n_groups = len(np.unique(groups[~is_unlabelled]))
+        n_groups = len(np.unique(groups[known]))
         if n_groups < 3:
-            counted = " of labelled rows" if is_unlabelled.any() else ""
+            counted = " of labelled rows" if len(known) < len(y) else ""
             raise ValueError(f"groups holds {n_groups} groups{counted}: at least 3 are needed to hold some out.")
-    return X, y, groups, np.flatnonzero(is_unlabelled)
+    return X, y, classes, groups

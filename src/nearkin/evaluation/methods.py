@@ -1,4 +1,4 @@
-"""What is compared: a map, and the settings among which inner validation chooses."""
+"""What is compared: maps with the settings among which inner folds choose, and references that are no maps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from .. import estimators
 from .task import CLASSIFICATION
@@ -17,8 +25,15 @@ from .task import CLASSIFICATION
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 WHEN = {"params", "regression", "semi_supervised"}  # what `compared_as` may hold beside the attributes of a Method
+MOST_ENTRIES = 2**18  # of the rows that a map is learned from, where its method sets no number of its own
+FEWEST_ROWS = 1000
 
 Params = dict[str, Any]
+
+
+def most_rows(p: int) -> int:
+    """Return from how many rows a map of p features is learned at most: those with 2^18 entries, but 1,000."""
+    return max(FEWEST_ROWS, MOST_ENTRIES // p)
 
 
 @dataclass(frozen=True)
@@ -34,14 +49,13 @@ class Method:
     ----------
     name : str
     estimator : transformer with a parameter `n_components`, or None for the raw features
+        Its labels are the numbers 0, 1, ... of the classes.
     settings : function of the number of features p that returns the parameter settings to choose among
     nested : bool
         Whether the first m columns of a fit are the fit with m components; one fit then serves every dimension of
         `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
-    memory : function of the class sizes that returns the bytes a fit needs beyond the data
-        For a target of numbers, the number of rows is the size of a single class.
-    growth : int
-        Power of the number of rows with which the time of a fit grows.
+    most_rows : function of p that returns from how many rows a map is learned at most
+        Of more training rows a sample is drawn, stratified by class; all of them vote.
     max_components : function of p and the number of classes that returns the largest n_components
         The number of classes is 1 for a target of numbers.
     unlabelled : bool
@@ -53,14 +67,35 @@ class Method:
     estimator: BaseEstimator | None
     settings: Callable[[int], Sequence[Params]] = lambda p: [{}]
     nested: bool = True
-    memory: Callable[[np.ndarray], float] = lambda sizes: 0.0
-    growth: int = 2
+    most_rows: Callable[[int], int] = most_rows
     max_components: Callable[[int, int], int] = lambda p, n_classes: p
     unlabelled: bool = False
 
-    def leaves_choice(self, p: int) -> bool:
-        """Say whether there is anything to choose for p features: a setting, or the leading dimensions of a fit."""
-        return self.estimator is not None and (self.nested or len(self.settings(p)) > 1)
+    def cuts(self, n_components: int) -> list[int]:
+        """Return the dimensions that a fit with so many components serves."""
+        nested = self.nested and self.estimator is not None
+        return [*(m for m in DIMENSIONS if m < n_components and nested), n_components]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A predictor of another kind, to know what the table allows; it is ranked apart and not tested.
+
+    Attributes
+    ----------
+    name : str
+    estimator : classifier or regressor
+    most_entries : int
+        It learns from at most so many entries of X (rows times features).
+    """
+
+    name: str
+    estimator: BaseEstimator
+    most_entries: int
+
+    def most_rows(self, p: int) -> int:
+        """Return from how many rows it learns at most."""
+        return max(FEWEST_ROWS, self.most_entries // p)
 
 
 def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = False) -> list[Method]:
@@ -68,10 +103,10 @@ def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = 
 
     Those that make sense only where some rows have no label are among them with `semi_supervised=True`.
     """
-    methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), growth=1, unlabelled=True)]
+    methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
     if task == CLASSIFICATION.name:
         lda = LinearDiscriminantAnalysis()
-        methods.append(Method("LDA", lda, growth=1, max_components=lambda p, n_classes: min(p, n_classes - 1)))
+        methods.append(Method("LDA", lda, max_components=lambda p, n_classes: min(p, n_classes - 1)))
     for cls in (getattr(estimators, name) for name in estimators.__all__):
         for name, options in vars(cls).get("compared_as", {}).items():
             params = options.get("params", {}) if task == CLASSIFICATION.name else options.get("regression")
@@ -79,3 +114,19 @@ def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = 
                 fields = {key: value for key, value in options.items() if key not in WHEN}
                 methods.append(Method(name, cls(**params), **fields))
     return methods
+
+
+def default_references(task: str = CLASSIFICATION.name) -> list[Reference]:
+    """Return what most people would use instead: a constant, a linear model, a random forest and boosted trees."""
+    if task == CLASSIFICATION.name:
+        constant, linear = DummyClassifier(strategy="prior"), LogisticRegression(max_iter=300)
+        forest, boosting = RandomForestClassifier(random_state=0), HistGradientBoostingClassifier(random_state=0)
+    else:
+        constant, linear = DummyRegressor(), RidgeCV(np.logspace(-3, 3, 7))
+        forest, boosting = RandomForestRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0)
+    return [
+        Reference("majority" if task == CLASSIFICATION.name else "mean", constant, 2**40),
+        Reference("logistic regression" if task == CLASSIFICATION.name else "ridge regression", linear, 2**21),
+        Reference("random forest", forest, 2**20),
+        Reference("gradient boosting", boosting, 2**21),
+    ]

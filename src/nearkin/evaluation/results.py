@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,25 +11,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from .methods import RAW, Method, Params
-from .statistics import corrected_resampled_t_test, holm
+from .fold import Outcome
+from .methods import RAW, Method, Params, Reference
+from .protocol import Fold, Protocol
+from .runs import CHOICE
+from .scores import Score
+from .statistics import SIGNIFICANCE, PairedTest, holm, least_difference, paired_test
 from .task import CLASSIFICATION, Task
+from .vote import Vote
 
-SIGNIFICANCE = 0.05
-
-Fold = tuple[np.ndarray, np.ndarray]
-
-
-def _named_score(name: str, meaning: str) -> property:
-    """Return a score under its own name, for tasks that have it."""
-
-    def scores(result: MethodResult) -> np.ndarray:
-        found = dict(zip(result.task.scores, (result.score, result.second_score), strict=True))
-        if name not in found:
-            raise AttributeError(f"a {result.task.name} has no {name}: take {' or '.join(found)}.")
-        return found[name]
-
-    return property(scores, doc=meaning)
+ORDER = ("choice", "baseline", "method", "reference")  # of equals
 
 
 @dataclass(frozen=True)
@@ -37,68 +29,61 @@ class MethodResult:
 
     Attributes
     ----------
-    task : Task
-    method : Method
+    name : str
+    kind : {"choice", "baseline", "method", "reference"}
+        The automatic choice of a method on inner folds, the raw features, a map, or a predictor of another kind.
+    method : Method or Reference or None
+        None for the automatic choice.
     score : ndarray of shape (n_folds,)
-        Of the vote on the held-out rows: `accuracy`, the share that is right; for a target of numbers `r2`, R².
-    second_score : ndarray of shape (n_folds,)
-        The one beside it: `balanced_accuracy`, the mean share over the classes; or `mae`, the mean absolute error.
+        That by which methods are ranked, of the vote on the held-out rows: see `Comparison.score`.
+    scores : dict of str to ndarray of shape (n_folds,)
+        All scores of the task: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss"; or "r2", "mae",
+        "rank_correlation".
     dimension : ndarray of shape (n_folds,)
         Dimensions in use, as chosen inside the training rows.
     params : tuple of dict
-        The chosen parameters of each fold.
+        The chosen parameters of each fold; of the automatic choice also "method".
+    votes : tuple of Vote
+        The chosen vote of each fold.
     fit_seconds : ndarray of shape (n_folds,)
         Time of one fit with the chosen parameters, the choice not included.
+    n_learned : int
+        Rows that the map was learned from: the training rows, or a sample of them.
     predictions : tuple of ndarray
-        The vote on the held-out rows of each fold.
-    pipeline : Pipeline
-        Scaler, map and vote, unfitted, with the parameters of the first fold: they were chosen on its training rows.
-    max_components : int
-        Largest number of components that the method has for this table.
-    unlabelled : tuple of ndarray
-        Row numbers without a label that each fold learned from; none of a method that cannot, or where all have one.
+        The labels, or numbers, predicted for the held-out rows of each fold.
+    contributions : tuple of ndarray
+        Of the held-out rows of each fold; their mean is `score`.
     warnings : dict of str to int
         The distinct warnings, and how often each came.
     difference : float
-        Mean score minus that of the raw features, paired by fold.
+        Mean score minus that of the raw features, paired by row.
+    interval : tuple of float
+        Of the difference, at 95 %, for this method alone.
     p_value : float
-        Of the corrected resampled t-test, Holm-corrected over the methods; NaN for the raw features.
+        That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the references.
     """
 
-    task: Task
-    method: Method
+    name: str
+    kind: str
+    method: Method | Reference | None
     score: np.ndarray
-    second_score: np.ndarray
+    scores: dict[str, np.ndarray]
     dimension: np.ndarray
     params: tuple[Params, ...]
+    votes: tuple[Vote, ...]
     fit_seconds: np.ndarray
+    n_learned: int
     predictions: tuple[np.ndarray, ...]
-    pipeline: Pipeline
-    max_components: int
-    unlabelled: tuple[np.ndarray, ...]
+    contributions: tuple[np.ndarray, ...]
     warnings: dict[str, int] = field(default_factory=dict)
     difference: float = 0.0
+    interval: tuple[float, float] = (0.0, 0.0)
     p_value: float = float("nan")
 
     @property
-    def name(self) -> str:
-        """Return the name of the method."""
-        return self.method.name
-
-    accuracy = _named_score("accuracy", "`score` of a classification.")
-    balanced_accuracy = _named_score("balanced_accuracy", "`second_score` of a classification.")
-    r2 = _named_score("r2", "`score` of a regression.")
-    mae = _named_score("mae", "`second_score` of a regression, in the unit of the target.")
-
-    def mapping(self, n_components: int) -> Pipeline:
-        """Return scaler and map of `pipeline` with n_components, or as many as there are. Not for the raw features."""
-        m = min(n_components, self.max_components)
-        return clone(self.pipeline[:-1]).set_params(map__n_components=m)
-
-    @property
     def status(self) -> str:
-        """Return "baseline", "better", "worse", or "unclear" where the difference may be chance."""
-        return status_of(self.name, self.difference, self.p_value)
+        """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
+        return self.kind if self.kind in ("baseline", "reference") else status_of(self.difference, self.p_value)
 
 
 @dataclass(frozen=True)
@@ -108,108 +93,190 @@ class Comparison:
     Attributes
     ----------
     results : tuple of MethodResult
-        Finished methods, highest mean score first.
+        Finished methods, the raw features and the automatic choice among them, best mean score first.
+    references : tuple of MethodResult
+        Predictors of another kind on the same folds, best first.
     winner : Pipeline or None
-        The best method that is shown to beat the raw features, else k-NN on the raw features; settings chosen by
-        validation on all rows, then fitted on all rows. None after an interruption.
+        The automatic choice, made on all labelled rows and fitted to them; its accuracy is that of `choice`. None with
+        `refit=False` and after an interruption.
+    winner_method : str
+        Name of the method that it is.
     methods : tuple of str
         All methods in the order in which they ran.
     skipped : dict of method name to reason
-    reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
-        What the rows do not allow: fewer folds, or neighbours.
-    n_neighbors : int
-        k of the vote.
+    reduced : dict of "n_splits" to (requested, reason)
+        What the rows do not allow.
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
-    scale : bool
-    random_state : int
-    n_unlabelled : int
-        Rows without a label: these are never held out; `results` holds who learned from them.
-    classes : ndarray
-        The sorted classes; empty for a regression.
+    protocol : Protocol
+        Rows and rules of the comparison.
+    n_neighbors : int or None
+        k of the vote where it was given; None where inner folds chose it.
+    n_twins : int
+        Rows that have a twin; `kept_twins` says whether they were split like others.
+    seconds : float
+    interrupted : bool
+        Whether the run was stopped early; figures are those of the folds and methods finished until then.
+    least_difference : float
+        About what difference of a method from the raw features this table shows in 80 % of the cases.
     """
 
     results: tuple[MethodResult, ...]
+    references: tuple[MethodResult, ...]
     winner: Pipeline | None
+    winner_method: str
     methods: tuple[str, ...]
     skipped: dict[str, str]
     reduced: dict[str, tuple[int, str]]
-    n_neighbors: int
     folds: tuple[Fold, ...]
-    scale: bool
-    random_state: int
-    n_unlabelled: int
-    classes: np.ndarray
+    protocol: Protocol
+    n_neighbors: int | None
+    n_twins: int
+    kept_twins: bool
+    seconds: float
+    interrupted: bool
+    least_difference: float
 
     @property
     def task(self) -> Task:
         """Return what was predicted."""
-        return self.results[0].task
+        return self.protocol.task
 
     @property
-    def interrupted(self) -> bool:
-        """Return whether the run was stopped early; `results` then holds the methods finished until then."""
-        return self.winner is None
+    def score(self) -> Score:
+        """Return the score that ranks."""
+        return self.protocol.score
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Return the sorted classes; empty for a regression."""
+        return self.protocol.classes
+
+    @property
+    def n_repeats(self) -> int:
+        """Return how often the rows were split."""
+        return len(self.folds) // max(1, len(first_repeat(self.folds)))
 
     def __getitem__(self, name: str) -> MethodResult:
-        """Return the result of a method by its name."""
-        for result in self.results:
+        """Return the result of a method or reference by its name."""
+        for result in (*self.results, *self.references):
             if result.name == name:
                 return result
         raise KeyError(f"{name!r}; finished were {', '.join(result.name for result in self.results)}")
 
     @property
-    def best(self) -> MethodResult:
-        """Return the result of the winner: the best method shown to be better, else the raw features."""
-        return best_result(self.results)
+    def raw(self) -> MethodResult:
+        """Return the result of the raw features."""
+        return self[RAW]
 
     @property
-    def verdict(self) -> str:
-        """Return the winner with its score, and what it stands against."""
-        best, against = self.best, "no method is shown to be better"
-        if best.name != RAW:
-            against = f"{best.difference:+.3f} to {RAW}, p = {best.p_value:.2g}"
-        return f"{best.name}: {self.task.score_name} {best.score.mean():.3f}, {against}"
+    def choice(self) -> MethodResult:
+        """Return the result of the automatic choice."""
+        return self[CHOICE]
+
+    @property
+    def best(self) -> MethodResult:
+        """Return the best method that is shown to be better than the raw features, else the raw features."""
+        return next((r for r in self.results if r.status == "better" and r.kind == "method"), self.raw)
+
+    def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
+        """Return scaler and map of a method with the parameters of the first fold, unfitted, with n_components."""
+        method, p = result.method, self.protocol.X.shape[1]
+        if not isinstance(method, Method) or method.estimator is None:
+            return None
+        m = min(n_components, method.max_components(p, max(1, len(self.classes))))
+        return clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
+
+    def __repr__(self) -> str:
+        """Return the ranking as text, a line a method."""
+        name, lines = self.score.name, []
+        for r in (*self.results, *self.references):
+            p = "" if np.isnan(r.p_value) else f"  p = {r.p_value:.2g}"
+            change = "" if r.kind == "baseline" else f"  {r.difference:+.3f}{p}"
+            lines.append(f"{r.name:22} {r.score.mean():.3f}{change}  {r.status}")
+        rows = f"{len(self.protocol.labelled)} labelled rows, {len(self.folds)} folds"
+        return "\n".join([f"Comparison by {name} ({rows}):", *lines])
+
+    def _repr_html_(self) -> str:
+        """Return the ranking as a table."""
+        return self.to_frame().to_html(index=False, float_format="{:.3g}".format)
 
     def to_frame(self) -> Any:
-        """Return the ranking as a pandas DataFrame, one row a method (needs pandas)."""
-        import pandas as pd
-
-        score, second = self.task.scores
+        """Return the ranking as a pandas DataFrame, one row a method, the references last (needs pandas)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install pandas (or nearkin[app])") from error
         return pd.DataFrame(
-            {"method": r.name}
-            | {score: r.score.mean(), f"{score}_std": r.score.std(ddof=1)}
-            | {second: r.second_score.mean(), f"{second}_std": r.second_score.std(ddof=1)}
+            {"method": r.name, "kind": r.kind}
+            | {name: values.mean() for name, values in r.scores.items()}
             | {"dimension": float(np.median(r.dimension)), "fit_seconds": r.fit_seconds.mean()}
-            | {"difference": r.difference, "p_value": r.p_value, "status": r.status}
-            for r in self.results
+            | {"learned_rows": r.n_learned, "difference": r.difference, "low": r.interval[0], "high": r.interval[1]}
+            | {"p_value": r.p_value, "status": r.status}
+            for r in (*self.results, *self.references)
         )
 
 
-def ranked(finished: Sequence[MethodResult], folds: Sequence[Fold]) -> tuple[MethodResult, ...]:
-    """Return the results by mean score, with differences to the raw features and corrected p-values."""
+def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
+    """Return the folds that hold every row out once; a single split is one."""
+    held_out = np.zeros(1 + max(int(rows.max()) for fold in folds for rows in fold if len(rows)), dtype=bool)
+    for number, (_, test) in enumerate(folds):
+        if held_out[test].any():
+            return tuple(folds[:number])
+        held_out[test] = True
+    return tuple(folds)
+
+
+def collect(
+    name: str, method: Method | Reference | None, outcomes: Sequence[Outcome], protocol: Protocol
+) -> MethodResult:
+    """Return the result of a method, of its outcomes on the folds."""
+    kinds: dict[Any, str] = {Reference: "reference", Method: "baseline" if name == RAW else "method"}
+    scores = {key: np.array([outcome.scores[key] for outcome in outcomes]) for key in outcomes[0].scores}
+    return MethodResult(
+        name=name,
+        kind=kinds.get(type(method), "choice"),
+        method=method,
+        score=scores[protocol.score.name],
+        scores=scores,
+        dimension=np.array([outcome.dimension for outcome in outcomes]),
+        params=tuple(outcome.choice.params for outcome in outcomes),
+        votes=tuple(outcome.choice.vote for outcome in outcomes),
+        fit_seconds=np.array([outcome.seconds for outcome in outcomes]),
+        n_learned=min(outcome.n_learned for outcome in outcomes),
+        predictions=tuple(
+            protocol.classes[outcome.predicted] if len(protocol.classes) else outcome.predicted for outcome in outcomes
+        ),
+        contributions=tuple(outcome.contributions for outcome in outcomes),
+        warnings=dict(sum((outcome.warnings for outcome in outcomes), Counter())),
+    )
+
+
+def ranked(
+    finished: Sequence[MethodResult], folds: Sequence[Fold], protocol: Protocol
+) -> tuple[list[MethodResult], float]:
+    """Return the results, best first, with tests against the raw features, and the least difference that shows."""
     raw = next(result for result in finished if result.name == RAW)
-    n_train, n_test = (float(np.mean([len(fold[side]) for fold in folds])) for side in (0, 1))
-    # a row of what the raw features leave unexplained, of an accuracy one that is right or wrong; at least rounding
-    step = 1 / n_test if raw.task == CLASSIFICATION else max((1 - raw.score.mean()) / n_test, 1e-9)
-    others = [result for result in finished if result.name != RAW]
-    p_values = holm([corrected_resampled_t_test(r.score - raw.score, n_train, n_test, step) for r in others])
-    tested = [
-        replace(result, difference=float(np.mean(result.score - raw.score)), p_value=p_value)
-        for result, p_value in zip(others, p_values, strict=True)
-    ]
-    return tuple(sorted([raw, *tested], key=lambda result: -result.score.mean()))
+    tests = {result.name: _test(result, raw, folds, protocol) for result in finished if result is not raw}
+    tested = [result.name for result in finished if result.kind in ("method", "choice")]
+    p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
+    results = [raw]
+    for name, test in tests.items():
+        result = next(result for result in finished if result.name == name)
+        p_value = p_values.get(name, np.nan)
+        results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
+    results.sort(key=lambda r: (-protocol.score.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
+    least = [least_difference(tests[name], len(tested)) for name in tested]
+    return results, float(np.median(least)) if least else np.nan
 
 
-def status_of(name: str, difference: float, p_value: float) -> str:
+def _test(result: MethodResult, raw: MethodResult, folds: Sequence[Fold], protocol: Protocol) -> PairedTest:
+    pairs = zip(result.contributions, raw.contributions, strict=True)
+    return paired_test([own - others for own, others in pairs], folds, protocol.units)
+
+
+def status_of(difference: float, p_value: float) -> str:
     """Return what a corrected p-value says of a method's difference from the raw features."""
-    if name == RAW:
-        return "baseline"
     if not p_value < SIGNIFICANCE:
         return "unclear"
     return "better" if difference > 0 else "worse"
-
-
-def best_result(results: Sequence[Any]) -> Any:
-    """Return the first result that is shown to be better than the raw features, else that of the raw features."""
-    return next(result for status in ("better", "baseline") for result in results if result.status == status)

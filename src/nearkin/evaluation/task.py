@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, r2_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils.validation import column_or_1d
@@ -22,27 +21,15 @@ class Task:
     Attributes
     ----------
     name : str
-    scores : dict of name to metric
-        The one that ranks, whose value is `score` of the voter, and the one beside it.
     check_target : function that returns y as an array, with its gaps, and refuses what cannot be predicted
     voter, splitter, group_splitter : class
     """
 
     name: str
-    scores: dict[str, Callable[..., float]]
     check_target: Callable[[Any], np.ndarray]
     voter: Any
     splitter: Any
     group_splitter: Any
-
-    @property
-    def score_name(self) -> str:
-        """Return the name of the score that ranks the methods."""
-        return next(iter(self.scores))
-
-    def vote(self, n_neighbors: int) -> Any:
-        """Return unfitted k-NN."""
-        return self.voter(n_neighbors, algorithm="brute")
 
     def sizes(self, y: np.ndarray) -> np.ndarray:
         """Return the sizes of the classes; numbers count as one class."""
@@ -85,7 +72,6 @@ def _check_numbers(y: Any) -> np.ndarray:
 
 CLASSIFICATION = Task(
     "classification",
-    {"accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score},
     _check_classes,
     KNeighborsClassifier,
     StratifiedKFold,
@@ -93,7 +79,6 @@ CLASSIFICATION = Task(
 )
 REGRESSION = Task(
     "regression",
-    {"r2": r2_score, "mae": mean_absolute_error},
     _check_numbers,
     KNeighborsRegressor,
     KFold,

@@ -1,0 +1,241 @@
+"""One fold: maps learned from its training rows, choices on inner folds of them, votes on its held-out rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from .methods import Method, Params, Reference
+from .protocol import NO_ROWS, Protocol, sample
+from .scores import SCORES
+from .task import CLASSIFICATION
+from .vote import Vote, nearest_voters, possible_votes
+
+# What a method may raise on a table that does not suit it: it is skipped then, with the reason.
+FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
+# harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
+HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What inner folds choose for a method: parameters, vote, and their mean score (NaN without inner folds)."""
+
+    params: Params
+    vote: Vote
+    score: float
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A map learned from training rows: fitted steps, these rows and the queries as embedded, and what it took."""
+
+    steps: list[tuple[str, Any]]
+    Z: Any
+    queries: Any
+    n_learned: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method did on the held-out rows of a fold.
+
+    Attributes
+    ----------
+    contributions : ndarray of shape (n_held_out,)
+        Of the rows to the score; their mean is the score.
+    scores : dict of str to float
+        All scores of the task.
+    predicted : ndarray of shape (n_held_out,)
+        Positions of classes, or numbers.
+    choice : Choice
+    dimension, n_learned : int
+        Of the map, and the rows that it was learned from.
+    seconds : float
+        One fit with the chosen parameters.
+    warnings : Counter
+    """
+
+    contributions: np.ndarray
+    scores: dict[str, float]
+    predicted: np.ndarray
+    choice: Choice
+    dimension: int
+    n_learned: int
+    seconds: float
+    warnings: Counter[str] = field(default_factory=Counter)
+
+
+class Part:
+    """Training rows and rows to predict, scaled: shared by all methods and settings.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    rows, queries : ndarray of row numbers
+    """
+
+    def __init__(self, protocol: Protocol, rows: np.ndarray, queries: np.ndarray = NO_ROWS) -> None:
+        self.protocol, self.rows, self.queries = protocol, rows, queries
+        self.others = protocol.beside(rows)
+        self._alone: Part | None = None
+
+    @property
+    def y(self) -> np.ndarray:
+        """Return classes or numbers of the training rows."""
+        return self.protocol.y[self.rows]
+
+    @cached_property
+    def _scaler(self) -> Any:
+        if not self.protocol.scale:
+            return None
+        X = self.protocol.X[np.append(self.rows, self.others)]
+        return StandardScaler(with_mean=not issparse(X)).fit(X)
+
+    @cached_property
+    def _scaled(self) -> tuple[Any, Any]:
+        return self.scaled(self.rows), self.scaled(self.queries)
+
+    def scaled(self, rows: np.ndarray) -> Any:
+        """Return rows as the maps see them."""
+        X = self.protocol.X[rows]
+        return self._scaler.transform(X) if self._scaler is not None and len(rows) else X
+
+    def embed(self, method: Method, params: Params) -> Embedded:
+        """Return the map learned from the training rows, of many from a sample, and those without a label."""
+        if len(self.others) and not method.unlabelled:  # their scale is not that of all rows
+            self._alone = self._alone or Part(replace(self.protocol, unlabelled=NO_ROWS), self.rows, self.queries)
+            return self._alone.embed(method, params)
+        X, queries = self._scaled
+        steps = [("scale", self._scaler)] if self._scaler is not None else []
+        if method.estimator is None:
+            return Embedded(steps, X, queries, len(self.rows), 0.0)
+        start = time.perf_counter()
+        learned = self.sample(method.most_rows(X.shape[1]))
+        y, estimator = self.y[learned], clone(method.estimator).set_params(**params)
+        if len(self.others):
+            y = np.append(y, np.full(len(self.others), -1 if self.protocol.task == CLASSIFICATION else np.nan))
+            estimator.fit(self.scaled(np.append(self.rows[learned], self.others)), y)
+        else:
+            estimator.fit(X[learned], y)
+        seconds = time.perf_counter() - start
+        embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
+        return Embedded([*steps, ("map", estimator)], *embedded, len(learned), seconds)
+
+    def sample(self, most: int) -> np.ndarray:
+        """Return the positions of the training rows that a map is learned from."""
+        return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
+
+    def pipeline(self, method: Method, choice: Choice) -> Pipeline:
+        """Return scaler, map and vote, fitted, that predict the labels themselves."""
+        embedded, protocol = self.embed(method, choice.params), self.protocol
+        y = protocol.classes[self.y] if protocol.task == CLASSIFICATION else self.y
+        return Pipeline([*embedded.steps, ("vote", choice.vote.estimator(protocol.task).fit(embedded.Z, y))])
+
+    def predictions(self, Z: Any, queries: Any, votes: list[Vote]) -> list[np.ndarray]:
+        """Return what each vote of the training rows predicts for the queries."""
+        votes = possible_votes(votes, len(self.rows))
+        distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
+        return [vote.predict(distances, self.y[near], len(self.protocol.classes)) for vote in votes]
+
+    def contributions(self, prediction: np.ndarray) -> np.ndarray:
+        """Return the contributions of the queries to the score of a prediction."""
+        return self.protocol.score.contributions(self.protocol.y[self.queries], prediction)
+
+
+class FoldRun:
+    """A fold in work; its inner folds and scaled rows serve every method.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    train, test : ndarray of row numbers
+    """
+
+    def __init__(self, protocol: Protocol, train: np.ndarray, test: np.ndarray = NO_ROWS) -> None:
+        self.protocol, self.outer = protocol, Part(protocol, train, test)
+        self.inner = [Part(protocol, *fold) for fold in protocol.inner_folds(train)]
+        fewest = min(len(part.rows) for part in [self.outer, *self.inner])
+        self.votes = possible_votes(protocol.votes, fewest)
+
+    def choose(self, method: Method) -> Choice:
+        """Return the setting, dimension and vote with the highest mean score on the inner folds.
+
+        Of equals the smallest dimension, the first setting and vote. A setting that some inner fold cannot fit is left
+        out, unless no setting can be fitted there: then that fold is.
+        """
+        settings = method.settings(self.protocol.X.shape[1])
+        scores: dict[tuple[int, int | None, int], list[float]] = {}
+        n_folds, failure = 0, None
+        for part in self.inner:
+            fitted = False
+            for number, setting in enumerate(settings):
+                try:
+                    self._score_setting(part, method, number, setting, scores)
+                    fitted = True
+                except FAILURES as error:
+                    failure = error
+            n_folds += fitted
+        if self.inner and not n_folds and failure:
+            raise failure
+        complete = {key: round(np.mean(values), 12) for key, values in scores.items() if len(values) == n_folds}
+        if not complete:
+            return Choice(settings[0], self.votes[0], np.nan)
+        number, m, vote = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0], -key[2]))
+        params = settings[number] | ({} if m is None else {"n_components": m})
+        return Choice(params, self.votes[vote], complete[number, m, vote])
+
+    def _score_setting(self, part: Part, method: Method, number: int, setting: Params, scores: Any) -> None:
+        found = part.embed(method, setting)
+        full = found.Z.shape[1]
+        for m in method.cuts(full):
+            cut = None if m == full else m  # None: all dimensions, which may be fewer in another fold
+            for vote, prediction in enumerate(part.predictions(found.Z[:, :m], found.queries[:, :m], self.votes)):
+                score = self.protocol.score.sign * float(part.contributions(prediction).mean())
+                scores.setdefault((number, cut, vote), []).append(score)
+
+    def evaluate(self, method: Method) -> Outcome:
+        """Return the outcome of a method with its choices made on the inner folds."""
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            choice = self.choose(method)
+            found = self.outer.embed(method, choice.params)
+            (prediction,) = self.outer.predictions(found.Z, found.queries, [choice.vote])
+        return self._outcome(prediction, choice, found.Z.shape[1], found.n_learned, found.seconds, caught)
+
+    def refer(self, reference: Reference) -> Outcome:
+        """Return the outcome of a predictor of another kind."""
+        part, p = self.outer, self.protocol.X.shape[1]
+        start = time.perf_counter()
+        X, queries = part._scaled
+        X, queries = (Z.toarray() if issparse(Z) and "boosting" in reference.name else Z for Z in (X, queries))
+        learned = part.sample(reference.most_rows(p))
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            model = clone(reference.estimator).fit(X[learned], part.y[learned])
+            seconds = time.perf_counter() - start
+            if self.protocol.task == CLASSIFICATION:
+                prediction = np.zeros((len(part.queries), len(self.protocol.classes)))
+                prediction[:, model.classes_] = model.predict_proba(queries)
+            else:
+                prediction = model.predict(queries)
+        return self._outcome(prediction, Choice({}, self.votes[0], np.nan), p, len(learned), seconds, caught)
+
+    def _outcome(self, prediction: np.ndarray, choice: Choice, *figures: Any) -> Outcome:
+        dimension, n_learned, seconds, caught = figures
+        y, task = self.protocol.y[self.outer.queries], self.protocol.task
+        scores = {name: float(score.contributions(y, prediction).mean()) for name, score in SCORES[task.name].items()}
+        predicted = prediction.argmax(axis=1) if task == CLASSIFICATION else prediction
+        texts = Counter(str(warning.message) for warning in caught)
+        kept = Counter({text: n for text, n in texts.items() if not text.startswith(HARMLESS)})
+        contributions = self.outer.contributions(prediction)
+        return Outcome(contributions, scores, predicted, choice, dimension, n_learned, seconds, kept)
