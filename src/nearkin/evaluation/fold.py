@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ..estimators import SharedRows, SpectralEmbedding
 from .methods import Method, Params, Reference
 from .protocol import NO_ROWS, Protocol, sample
 from .scores import SCORES
@@ -90,6 +91,7 @@ class Part:
         self.protocol, self.rows, self.queries = protocol, rows, queries
         self.others = protocol.beside(rows)
         self._alone: Part | None = None
+        self._rows: dict[int, SharedRows] = {}
 
     @property
     def y(self) -> np.ndarray:
@@ -127,11 +129,19 @@ class Part:
         if len(self.others):
             y = np.append(y, np.full(len(self.others), -1 if self.protocol.task == CLASSIFICATION else np.nan))
             estimator.fit(self.scaled(np.append(self.rows[learned], self.others)), y)
+        elif isinstance(estimator, SpectralEmbedding) and self.protocol.task == CLASSIFICATION:
+            estimator.fit_rows(self._shared(X, learned))
         else:
             estimator.fit(X[learned], y)
         seconds = time.perf_counter() - start
         embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
         return Embedded([*steps, ("map", estimator)], *embedded, len(learned), seconds)
+
+    def _shared(self, X: Any, learned: np.ndarray) -> SharedRows:
+        """Return the rows that all spectral methods which learn from so many have in common."""
+        if len(learned) not in self._rows:
+            self._rows[len(learned)] = SharedRows(X[learned], self.y[learned])
+        return self._rows[len(learned)]
 
     def sample(self, most: int) -> np.ndarray:
         """Return the positions of the training rows that a map is learned from."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,71 +12,13 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from .._labels import known_labels
-from .._validation import as_rows
-from .methods import DIMENSIONS
-from .protocol import FAILURES, NO_ROWS, Progress, Protocol, fit_partly, take_rows
-from .results import Comparison, Fold, MethodResult
-from .task import CLASSIFICATION, named_task
-
-
-def score_by_dimension(
-    comparison: Comparison, X: Any, y: Any, *, progress: Progress = lambda *_: None
-) -> dict[str, dict[int, np.ndarray]]:
-    """Return the held-out score of every method for each number of dimensions, on the folds of the first repeat.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    X, y
-        What was compared on.
-    progress : callable
-        Called as `progress(method name, folds done, folds)`.
-
-    Returns
-    -------
-    dict of method name to dict of dimension to ndarray of scores (accuracy, R²), one a fold
-        Other parameters are those that each fold chose inside its training rows. Dimensions that some fold cannot have
-        are left out. The raw features have a single dimension.
-
-    Notes
-    -----
-    To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
-    """
-    X, y = as_rows(X), np.asarray(y)
-    protocol = Protocol(X, y, None, comparison.n_neighbors, comparison.scale, comparison.random_state, comparison.task)
-    folds = first_repeat(comparison.folds)
-    curves = {}
-    for result in comparison.results:
-        by_fold = []
-        for number, (train, test) in enumerate(folds):
-            settings = result.method.settings(X.shape[1])
-            if result.method.nested:  # the first columns of one fit are those of all dimensions
-                largest = min(result.max_components, max(DIMENSIONS), len(train) - 1)
-                settings = [result.params[number] | {"n_components": largest}]
-            rules, scores = replace(protocol, unlabelled=result.unlabelled[number]), dict[int, float]()
-            for setting in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
-                with warnings.catch_warnings(action="ignore"), suppress(*FAILURES), protocol.few_threads():
-                    scores |= rules.curve(result.method, setting, train, test)
-            by_fold.append(scores)
-            progress(f"{result.name}, dimensions", number + 1, len(folds))
-        shared = sorted(set.intersection(*map(set, by_fold)))
-        curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
-    return curves
-
-
-def first_repeat(folds: tuple[Fold, ...]) -> tuple[Fold, ...]:
-    """Return the folds that hold every row out once."""
-    n_rows = len(folds[0][0]) + len(folds[0][1])
-    held_out = np.cumsum([len(test) for _, test in folds])
-    return folds[: int(np.searchsorted(held_out, n_rows)) + 1]
-
-
-def confusion(result: MethodResult, comparison: Comparison, y: Any) -> np.ndarray:
-    """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
-    if comparison.task != CLASSIFICATION:
-        raise ValueError(f"confusion counts classes, and this is a {comparison.task.name}: look at result.predictions.")
-    truth = np.concatenate([known_labels(np.asarray(y), test) for _, test in comparison.folds])
-    return confusion_matrix(truth, np.concatenate(result.predictions))
+from .fold import FAILURES, Part
+from .methods import DIMENSIONS, Method
+from .protocol import NO_ROWS, Fold
+from .results import Comparison, MethodResult, first_repeat
+from .runs import Progress
+from .task import CLASSIFICATION, Task, named_task
+from .vote import nearest_voters, possible_votes
 
 
 @dataclass(frozen=True)
@@ -98,6 +40,85 @@ class HeldOutMap:
     rows: np.ndarray
     neighbors: np.ndarray
     score: float
+
+
+def score_by_dimension(
+    comparison: Comparison, *, progress: Progress = lambda *_: None
+) -> dict[str, dict[int, np.ndarray]]:
+    """Return the held-out score of every method for each number of dimensions, on the folds of the first repeat.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    progress : callable
+        Called as `progress(method name, folds done, folds)`.
+
+    Returns
+    -------
+    dict of method name to dict of dimension to ndarray of scores, one a fold
+        Other parameters, and the vote, are those that each fold chose inside its training rows. Dimensions that some
+        fold cannot have are left out. The raw features have a single dimension.
+
+    Notes
+    -----
+    To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
+    """
+    parts = [Part(comparison.protocol, *fold) for fold in first_repeat(comparison.folds)]
+    curves = {}
+    for result in comparison.results:
+        if not isinstance(result.method, Method):
+            continue
+        by_fold = []
+        for number, part in enumerate(parts):
+            by_fold.append(_curve(part, result, number))
+            progress(f"{result.name}, dimensions", number + 1, len(parts))
+        shared = sorted(set.intersection(*map(set, by_fold)))
+        curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
+    return curves
+
+
+def _curve(part: Part, result: MethodResult, number: int) -> dict[int, float]:
+    """Return the score on a fold, by dimension."""
+    method, p, scores = result.method, part.protocol.X.shape[1], dict[int, float]()
+    settings = method.settings(p)
+    if method.nested and method.estimator is not None:  # the first columns of one fit are those of all dimensions
+        most = method.max_components(p, max(1, len(part.protocol.classes)))
+        settings = [result.params[number] | {"n_components": min(most, max(DIMENSIONS), len(part.rows) - 1)}]
+    for setting in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
+        with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
+            found = part.embed(method, setting)
+            for m in method.cuts(found.Z.shape[1]):
+                (prediction,) = part.predictions(found.Z[:, :m], found.queries[:, :m], [result.votes[number]])
+                scores[m] = float(part.contributions(prediction).mean())
+    return scores
+
+
+def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
+    """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
+    protocol = comparison.protocol
+    if protocol.task != CLASSIFICATION:
+        raise ValueError(f"confusion counts classes, and this is a {protocol.task.name}: look at result.predictions.")
+    truth = np.concatenate([protocol.classes[protocol.y[test]] for _, test in comparison.folds])
+    return confusion_matrix(truth, np.concatenate(result.predictions), labels=protocol.classes)
+
+
+def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
+    """Return the held-out rows of the first fold in two dimensions of a method, learned from its training rows."""
+    part, method, params = Part(comparison.protocol, *comparison.folds[0]), result.method, dict(result.params[0])
+    if result.kind == "choice":
+        name = params.pop("method")
+        result = comparison[name]
+        method = result.method
+    p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
+    if method.estimator is not None:
+        params |= {"n_components": min(2, method.max_components(p, n_classes))}
+    with warnings.catch_warnings(action="ignore"):
+        found = part.embed(method, params)
+    Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
+    (vote,) = possible_votes([result.votes[0]], len(part.rows))
+    near = nearest_voters(Z, queries, vote.n_neighbors)[1]
+    (prediction,) = part.predictions(Z, queries, [vote])
+    return HeldOutMap(queries, part.queries, part.rows[near], float(part.contributions(prediction).mean()))
 
 
 def held_out_map(
@@ -122,3 +143,16 @@ def held_out_map(
     vote = target.vote(n_neighbors).fit(Z_train, y_train)
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
     return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, known_labels(y, test))))
+
+
+def fit_partly(maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task) -> Any:
+    """Fit on rows, whose labels y are, and on others that have none."""
+    if len(others) == 0:
+        return maps.fit(take_rows(X, rows), y)
+    targets, none = (np.unique(y, return_inverse=True)[1], -1) if task == CLASSIFICATION else (y, np.nan)
+    return maps.fit(take_rows(X, np.append(rows, others)), np.append(targets, np.full(len(others), none)))
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Return rows of an array or a DataFrame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
