@@ -19,9 +19,9 @@ from .methods import Method as Method
 from .methods import Reference as Reference
 from .methods import default_methods as default_methods
 from .methods import default_references as default_references
+from .protocol import first_repeat as first_repeat
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
-from .results import first_repeat as first_repeat
 from .results import status_of as status_of
 from .runs import CHOICE as CHOICE
 from .scores import SCORES as SCORES

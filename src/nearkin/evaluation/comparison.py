@@ -17,7 +17,7 @@ from .._labels import encode_labels, is_missing, known_labels
 from .._validation import as_rows, check_integer, check_spread
 from .fold import Choice, Outcome, Part
 from .methods import RAW, Method, Reference, default_methods, default_references
-from .protocol import CHOICE_ROWS, Protocol
+from .protocol import Protocol
 from .results import Comparison, collect, ranked
 from .runs import CHOICE, Contestants, Found, Progress, run_folds
 from .scores import SCORES
@@ -43,7 +43,7 @@ def compare(
     n_repeats: int | None = None,
     scale: bool = True,
     keep_twins: bool = False,
-    choice_rows: int = CHOICE_ROWS,
+    choice_rows: int | None = None,
     refit: bool = True,
     time_budget: float | None = None,
     random_state: int = 0,
@@ -77,14 +77,16 @@ def compare(
         k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
     n_splits, n_repeats : int, default=None
         Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 2,000 rows have been held out
-        (at most 5 times); of more than 20,000 rows a single split, which holds out 5,000. Folds are reduced to the size
-        of the smallest class (of numbers, to half the rows): see `Comparison.reduced`.
+        (at most 5 times); of more than 2,000 rows as many of the 5 as hold out 2,000, at least 2; of more than 20,000 a
+        single split, which holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
+        the rows): see `Comparison.reduced`.
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
     keep_twins : bool, default=False
         Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay on one side.
-    choice_rows : int, default=2000
-        Training rows on which dimension, parameters and vote are chosen, at most.
+    choice_rows : int, default=None
+        Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000; of more than 262
+        features those with 2^19 entries, but 500.
     refit : bool, default=True
         Whether the automatic choice is made again on all rows and fitted to them: `Comparison.winner`.
     time_budget : float, default=None
@@ -123,9 +125,8 @@ def compare(
     start = time.perf_counter()
     target = named_task(task)
     X, y, classes, groups = _check_table(X, y, groups, target, unlabelled)
-    check_integer(choice_rows, "choice_rows", 10)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    for name, value, least in (("n_splits", n_splits, 2), ("n_repeats", n_repeats, 1), ("n_neighbors", n_neighbors, 1)):
+    for name, value, least in (("n_splits", n_splits, 2), ("n_repeats", n_repeats, 1), ("n_neighbors", n_neighbors, 1)) + (("choice_rows", choice_rows, 10),):
         if value is not None:
             check_integer(value, name, least)
     missing = y < 0 if target == CLASSIFICATION else np.isnan(y)
@@ -188,10 +189,14 @@ def compare(
 
 
 def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
-    """Return the outcomes of the contestants that finished all folds, and why others did not."""
-    names = [name for name in found[0] if all(name in one for one in found)]
-    skipped = {name: str(one[name]) for one in reversed(found) for name in names if isinstance(one[name], str)}
-    return {name: [one[name] for one in found] for name in names if name not in skipped}, skipped  # type: ignore[misc]
+    """Return the outcomes of the contestants that finished all folds (or repeats) they took part in, and why not."""
+    names = [name for name in found[0] if name in found[-1] or len(found) > 1 and name not in found[1]]
+    outcomes = {name: [one[name] for one in found if name in one] for name in names}
+    skipped = {name: next(filter(_is_text, of), None) for name, of in outcomes.items()}
+    return (
+        {name: of for name, of in outcomes.items() if skipped[name] is None},
+        {name: str(reason) for name, reason in skipped.items() if reason is not None},
+    )
 
 
 def _choice_of(finished: dict[str, list[Outcome]]) -> tuple[str, Choice]:

@@ -17,11 +17,11 @@ from .twins import twin_groups
 from .vote import VOTES, Vote
 
 N_SPLITS = 5
-REPEATED_ROWS = 2000  # about so many rows are held out in all repeats together
+HELD_OUT_ROWS = 2000  # in all folds together, at least
 MOST_REPEATS = 5
-FOLD_ROWS = 20_000  # labelled rows up to which each is held out; of more, some are, once
-HELD_OUT_ROWS = 5000
-CHOICE_ROWS = 2000
+SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with more held-out rows
+SPLIT_HELD_OUT = 5000
+CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**19, 500
 INNER_SPLITS = 3
 NO_ROWS = np.arange(0)
 
@@ -50,7 +50,7 @@ class Protocol:
     score : Score
         By which they do.
     choice_rows : int
-        Rows on which choices are made, at most.
+        Rows on which choices are made, at most: 2,000, of more than 262 features those with 2^19 entries, but 500.
     """
 
     X: Any
@@ -64,7 +64,7 @@ class Protocol:
     keep_twins: bool = False
     scale: bool = True
     random_state: int = 0
-    choice_rows: int = CHOICE_ROWS
+    choice_rows: int | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
 
     @cached_property
@@ -97,19 +97,23 @@ class Protocol:
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default five folds, repeated until about 2,000 rows have been held out, at most five times; of more than
-        20,000 rows a single split, whose 5,000 held-out rows show differences of less than a point.
+        By default the first of five folds, drawn anew up to five times, that hold out 2,000 rows together: a difference
+        of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
-        if n_splits is None and n_repeats is None and len(rows) > FOLD_ROWS and not self.grouped:
+        by_default = n_splits is None and n_repeats is None
+        if by_default and len(rows) > SPLIT_ROWS and not self.grouped:
             return [self.one_split(rng.randint(2**31 - 1))], {}
         wanted, (most, reason) = n_splits or N_SPLITS, self.most_folds(rows)
         if len(self.unlabelled):
             reason += ", counting those with a label"
         reduced = {"n_splits": (wanted, reason)} if most < wanted else {}
-        repeats = n_repeats or int(np.clip(round(REPEATED_ROWS / len(rows)), 1, MOST_REPEATS))
+        repeats = n_repeats or int(np.clip(round(HELD_OUT_ROWS / len(rows)), 1, MOST_REPEATS))
         seeds = rng.randint(2**31 - 1, size=repeats)
         folds = [fold for seed in seeds for fold in self._splits(rows, min(wanted, most), seed)]
+        if by_default and not self.grouped:
+            held_out = np.cumsum([len(test) for _, test in folds])
+            folds = folds[: max(2, np.searchsorted(held_out, HELD_OUT_ROWS) + 1)] if repeats == 1 else folds
         for number, (_, test) in enumerate(folds, start=1):
             if not self._has_score(test):
                 raise ValueError(
@@ -121,7 +125,7 @@ class Protocol:
     def one_split(self, seed: int) -> Fold:
         """Hold out one row of each of 5,000 units; rows that are near-twins of these are not learned from."""
         heads = self.labelled[np.unique(self.units[self.labelled], return_index=True)[1]]
-        test = np.sort(sample(heads, self.y, min(HELD_OUT_ROWS, len(heads) // 5), seed))
+        test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
         own = np.isin(self.units, self.units[test])
         if not self.keep_twins:
             near = twin_groups(self.X, scale=self.scale, queries=test)
@@ -130,10 +134,11 @@ class Protocol:
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
         """Return folds of some training rows, without those that have no score; none where the rows are too few."""
-        if len(rows) > self.choice_rows:
+        most = self.choice_rows or max(FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1]))
+        if len(rows) > most:
             if not self.grouped:  # of twins one
                 rows = rows[np.unique(self.units[rows], return_index=True)[1]]
-            rows = sample(rows, self.y, self.choice_rows, self.random_state)
+            rows = sample(rows, self.y, most, self.random_state)
         n_splits = min(self.most_folds(rows)[0], INNER_SPLITS)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
@@ -172,3 +177,13 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])
     return np.sort(chosen)
+
+
+def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
+    """Return the folds that hold every row out once; a single split is one."""
+    held_out = np.zeros(1 + max(int(rows.max()) for fold in folds for rows in fold if len(rows)), dtype=bool)
+    for number, (_, test) in enumerate(folds):
+        if held_out[test].any():
+            return tuple(folds[:number])
+        held_out[test] = True
+    return tuple(folds)

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
-from .protocol import Fold, Protocol
+from .protocol import Fold, Protocol, first_repeat
 from .runs import CHOICE
 from .scores import Score
 from .statistics import SIGNIFICANCE, PairedTest, holm, least_difference, paired_test
@@ -217,16 +217,6 @@ class Comparison:
         )
 
 
-def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
-    """Return the folds that hold every row out once; a single split is one."""
-    held_out = np.zeros(1 + max(int(rows.max()) for fold in folds for rows in fold if len(rows)), dtype=bool)
-    for number, (_, test) in enumerate(folds):
-        if held_out[test].any():
-            return tuple(folds[:number])
-        held_out[test] = True
-    return tuple(folds)
-
-
 def collect(
     name: str, method: Method | Reference | None, outcomes: Sequence[Outcome], protocol: Protocol
 ) -> MethodResult:
@@ -271,8 +261,9 @@ def ranked(
 
 
 def _test(result: MethodResult, raw: MethodResult, folds: Sequence[Fold], protocol: Protocol) -> PairedTest:
-    pairs = zip(result.contributions, raw.contributions, strict=True)
-    return paired_test([own - others for own, others in pairs], folds, protocol.units)
+    n = len(result.contributions)  # of a reference, those of the first repeat
+    pairs = zip(result.contributions, raw.contributions[:n], strict=True)
+    return paired_test([own - others for own, others in pairs], folds[:n], protocol.units)
 
 
 def status_of(difference: float, p_value: float) -> str:

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from .fold import FAILURES, Choice, FoldRun, Outcome
 from .methods import RAW, Method, Reference
-from .protocol import Fold, Protocol
+from .protocol import Fold, Protocol, first_repeat
 
 CHOICE = "automatic choice"
 WORTH_PROCESSES = 5000  # rows of all folds together from which on processes are worth their start
@@ -43,8 +43,11 @@ class Contestants:
     references: Sequence[Reference]
     deadline: float = np.inf
 
-    def evaluate(self, protocol: Protocol, fold: Fold, found: Found, report: Callable[[str], None]) -> Found:
-        """Fill in the outcomes on a fold; after the deadline it ends with the methods that are done, at least two."""
+    def evaluate(self, protocol: Protocol, fold: Fold, refer: bool, found: Found, report: Callable[[str], None]) -> Found:
+        """Fill in the outcomes on a fold, if `refer` those of the references, too.
+
+        After the deadline it ends with the methods that are done, at least two.
+        """
         run = FoldRun(protocol, *fold)
         for method in self.methods:
             if len(found) > 1 and time.time() > self.deadline:
@@ -54,7 +57,7 @@ class Contestants:
         name = automatic({name: outcome.choice for name, outcome in outcomes_of(found).items()})
         chosen = outcomes_of(found)[name]
         found[CHOICE] = replace(chosen, choice=replace(chosen.choice, params={"method": name, **chosen.choice.params}))
-        for reference in self.references:
+        for reference in self.references if refer else ():
             found[reference.name] = _attempt(run.refer, reference)
             report(reference.name)
         return found
@@ -104,15 +107,16 @@ def run_folds(
     Folds are worked on in parallel where they are several and not small: each process then keeps to one thread.
     """
     n_jobs = min(n_jobs or cpu_count(), len(folds))
+    refer = [number < len(first_repeat(folds)) for number in range(len(folds))]
     if n_jobs > 1 and len(folds) * len(protocol.labelled) >= WORTH_PROCESSES:
-        return _in_processes(contestants, protocol, folds, rows, n_jobs, progress)
+        return _in_processes(contestants, protocol, folds, refer, rows, n_jobs, progress)
     found, chosen = dict[int, Found](), None
-    per_fold, n_done = len(contestants.methods) + len(contestants.references), 0
+    n_done, n_all = 0, len(folds) * len(contestants.methods) + sum(refer) * len(contestants.references)
 
     def report(name: str) -> None:
         nonlocal n_done
         n_done += 1
-        progress(name, n_done, per_fold * len(folds))
+        progress(name, n_done, n_all)
 
     few = max(map(len, folds[0])) <= FEW_ROWS, protocol.X.shape[1] <= FEW_FEATURES
     limits = threadpool_limits(1 if few[1] else None, user_api=None if few[0] else "blas")
@@ -120,7 +124,7 @@ def run_folds(
         try:
             for number, fold in enumerate(folds):
                 if not number or time.time() < contestants.deadline:
-                    contestants.evaluate(protocol, fold, found.setdefault(number, {}), report)
+                    contestants.evaluate(protocol, fold, refer[number], found.setdefault(number, {}), report)
             if rows is not None and time.time() < contestants.deadline:
                 chosen = contestants.choose(protocol, rows)
         except KeyboardInterrupt:
@@ -132,13 +136,14 @@ def _in_processes(
     contestants: Contestants,
     protocol: Protocol,
     folds: Sequence[Fold],
+    refer: Sequence[bool],
     rows: np.ndarray | None,
     n_jobs: int,
     progress: Progress,
 ) -> tuple[dict[int, Found], tuple[str, Choice] | None, bool]:
     found, chosen = dict[int, Found](), None
-    jobs = [delayed(_work)(contestants, protocol, number, fold) for number, fold in enumerate(folds)]
-    jobs += [] if rows is None else [delayed(_work)(contestants, protocol, None, rows)]
+    jobs = [delayed(_work)(contestants, protocol, n, fold, refer[n]) for n, fold in enumerate(folds)]
+    jobs += [] if rows is None else [delayed(_work)(contestants, protocol, None, rows, False)]
     results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(jobs)
     progress("folds", 0, len(jobs))
     try:
@@ -157,11 +162,13 @@ def _in_processes(
     return found, chosen, False
 
 
-def _work(contestants: Contestants, protocol: Protocol, number: int | None, rows: Any) -> tuple[int | None, Any]:
+def _work(
+    contestants: Contestants, protocol: Protocol, number: int | None, rows: Any, refer: bool
+) -> tuple[int | None, Any]:
     """Work on a fold, or choose on rows, in a process of its own, which leaves an interrupt to the parent."""
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     with threadpool_limits(1):
         if number is None:
             return None, contestants.choose(protocol, rows)
-        return number, contestants.evaluate(protocol, rows, {}, lambda name: None)
+        return number, contestants.evaluate(protocol, rows, refer, {}, lambda name: None)

@@ -14,8 +14,8 @@ from sklearn.metrics import confusion_matrix
 from .._labels import known_labels
 from .fold import FAILURES, Part
 from .methods import DIMENSIONS, Method
-from .protocol import NO_ROWS, Fold
-from .results import Comparison, MethodResult, first_repeat
+from .protocol import NO_ROWS, Fold, first_repeat
+from .results import Comparison, MethodResult
 from .runs import Progress
 from .task import CLASSIFICATION, Task, named_task
 from .vote import nearest_voters, possible_votes
