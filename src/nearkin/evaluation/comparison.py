@@ -126,7 +126,11 @@ def compare(
     target = named_task(task)
     X, y, classes, groups = _check_table(X, y, groups, target, unlabelled)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    for name, value, least in (("n_splits", n_splits, 2), ("n_repeats", n_repeats, 1), ("n_neighbors", n_neighbors, 1)) + (("choice_rows", choice_rows, 10),):
+    for name, value, least in (
+        ("n_splits", n_splits, 2),
+        ("n_repeats", n_repeats, 1),
+        ("n_neighbors", n_neighbors, 1),
+    ) + (("choice_rows", choice_rows, 10),):
         if value is not None:
             check_integer(value, name, least)
     missing = y < 0 if target == CLASSIFICATION else np.isnan(y)
@@ -159,7 +163,7 @@ def compare(
     complete = {number: one for number, one in sorted(found.items()) if CHOICE in one} or found
     if not any(RAW in one for one in complete.values()):
         raise KeyboardInterrupt
-    finished, skipped = _finished(list(complete.values()))
+    finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
     kept = [folds[number] for number in complete]
     by_name = {one.name: one for one in (*methods, *references)}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
@@ -188,15 +192,17 @@ def compare(
     )
 
 
-def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
-    """Return the outcomes of the contestants that finished all folds (or repeats) they took part in, and why not."""
-    names = [name for name in found[0] if name in found[-1] or len(found) > 1 and name not in found[1]]
-    outcomes = {name: [one[name] for one in found if name in one] for name in names}
-    skipped = {name: next(filter(_is_text, of), None) for name, of in outcomes.items()}
-    return (
-        {name: of for name, of in outcomes.items() if skipped[name] is None},
-        {name: str(reason) for name, reason in skipped.items() if reason is not None},
-    )
+def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
+    """Return the outcomes of those that finished every fold, or are optional there, and why others were skipped."""
+    finished, skipped = dict[str, list[Outcome]](), dict[str, str]()
+    for name in found[0]:
+        outcomes = [one[name] for one in found if name in one]
+        reasons = [reason for reason in outcomes if isinstance(reason, str)]
+        if reasons:
+            skipped[name] = reasons[0]
+        elif len(outcomes) == len(found) or name in optional:
+            finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+    return finished, skipped
 
 
 def _choice_of(finished: dict[str, list[Outcome]]) -> tuple[str, Choice]:

@@ -17,7 +17,7 @@ from .protocol import Fold, Protocol, first_repeat
 from .runs import CHOICE
 from .scores import Score
 from .statistics import SIGNIFICANCE, PairedTest, holm, least_difference, paired_test
-from .task import CLASSIFICATION, Task
+from .task import Task
 from .vote import Vote
 
 ORDER = ("choice", "baseline", "method", "reference")  # of equals

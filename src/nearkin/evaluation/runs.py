@@ -43,7 +43,9 @@ class Contestants:
     references: Sequence[Reference]
     deadline: float = np.inf
 
-    def evaluate(self, protocol: Protocol, fold: Fold, refer: bool, found: Found, report: Callable[[str], None]) -> Found:
+    def evaluate(
+        self, protocol: Protocol, fold: Fold, refer: bool, found: Found, report: Callable[[str], None]
+    ) -> Found:
         """Fill in the outcomes on a fold, if `refer` those of the references, too.
 
         After the deadline it ends with the methods that are done, at least two.

@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 """How good are the predictions of held-out rows? Scores as means of one contribution a row.
 
 A score that is no mean (a ratio, a share of pairs) is linearized: a row contributes the score of its fold plus its own
@@ -136,22 +135,3 @@ SCORES = {  # the first one of a task is its default
         Score("r2", _r2), Score("mae", _absolute_errors, sign=-1), Score("rank_correlation", _rank_correlation)
     ),
 }
-=======
-"""stub"""
-from dataclasses import dataclass
-from typing import Any, Callable
-import numpy as np
-@dataclass(frozen=True)
-class Score:
-    name: str
-    sign: int
-    contributions: Callable[[Any, Any], np.ndarray]
-def _acc(y, P): return (P.argmax(axis=1) == y).astype(float)
-def _bal(y, P):
-    n = np.bincount(y); w = len(y) / (np.count_nonzero(n) * n[y]); return w * _acc(y, P)
-def _ll(y, P): return -np.log(np.clip(P[np.arange(len(y)), y], 1e-3, 1))
-def _r2(y, z): return 1 - (y - z) ** 2 / y.var()
-def _mae(y, z): return np.abs(y - z)
-SCORES = {"classification": {s.name: s for s in (Score("accuracy", 1, _acc), Score("balanced_accuracy", 1, _bal), Score("log_loss", -1, _ll))},
- "regression": {s.name: s for s in (Score("r2", 1, _r2), Score("mae", -1, _mae))}}
->>>>>>> 6f7a499 (wip)

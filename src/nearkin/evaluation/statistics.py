@@ -121,28 +121,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty(len(p_values))
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(p_values) else []
     return corrected.tolist()
-
-
-SIGNIFICANCE = 0.05
-from dataclasses import dataclass  # noqa
-@dataclass(frozen=True)
-class PairedTest:
-    difference: float
-    standard_error: float
-    dof: float
-    p_value: float
-    def interval(self, level=0.95):
-        t = student.isf((1 - level) / 2, self.dof)
-        return self.difference - t * self.standard_error, self.difference + t * self.standard_error
-def paired_test(differences, folds, units):
-    rows = np.concatenate([t for _, t in folds]); d = np.concatenate(differences)
-    r, inv = np.unique(rows, return_inverse=True)
-    mean = np.bincount(inv, d) / np.bincount(inv)
-    m = len(r); u = np.unique(units[r], return_inverse=True)[1]
-    s = np.bincount(u, mean - mean.mean())
-    n_test = np.mean([len(t) for _, t in folds]); n_train = np.mean([len(t) for t, _ in folds])
-    var = max((s**2).sum() / m**2, 1e-12) * (1 + m / n_train)
-    se = var**.5
-    return PairedTest(float(np.mean(d)), se, len(s) - 1, float(2 * student.sf(abs(mean.mean()) / se, len(s) - 1)))
-def least_difference(test, n):
-    return float((student.isf(.025 / n, test.dof) + student.isf(.2, test.dof)) * test.standard_error)
