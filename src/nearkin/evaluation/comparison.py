@@ -126,13 +126,10 @@ def compare(
     target = named_task(task)
     X, y, classes, groups = _check_table(X, y, groups, target, unlabelled)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    for name, value, least in (
-        ("n_splits", n_splits, 2),
-        ("n_repeats", n_repeats, 1),
-        ("n_neighbors", n_neighbors, 1),
-    ) + (("choice_rows", choice_rows, 10),):
+    counts = {"n_splits": (n_splits, 2), "n_repeats": (n_repeats, 1), "n_neighbors": (n_neighbors, 1)}
+    for name, (value, fewest) in (counts | {"choice_rows": (choice_rows, 10)}).items():
         if value is not None:
-            check_integer(value, name, least)
+            check_integer(value, name, fewest)
     missing = y < 0 if target == CLASSIFICATION else np.isnan(y)
     if methods is None:
         methods = default_methods(task, semi_supervised=bool(missing.any()))
@@ -165,7 +162,7 @@ def compare(
         raise KeyboardInterrupt
     finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
     kept = [folds[number] for number in complete]
-    by_name = {one.name: one for one in (*methods, *references)}
+    by_name: dict[str, Any] = {one.name: one for one in (*methods, *references)}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
     results, least = ranked(collected, kept, protocol)
     winner_method, winner = RAW, None

@@ -199,7 +199,7 @@ class FoldRun:
             n_folds += fitted
         if self.inner and not n_folds and failure:
             raise failure
-        complete = {key: round(np.mean(values), 12) for key, values in scores.items() if len(values) == n_folds}
+        complete = {key: round(float(np.mean(values)), 12) for key, values in scores.items() if len(values) == n_folds}
         if not complete:
             return Choice(settings[0], self.votes[0], np.nan)
         number, m, vote = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0], -key[2]))

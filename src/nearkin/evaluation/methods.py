@@ -24,7 +24,8 @@ from .task import CLASSIFICATION
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
-WHEN = {
+# What `compared_as` may hold beside the attributes of a Method.
+WHEN = {"params", "regression", "semi_supervised", "growth", "memory"}
     "params",
     "regression",
     "semi_supervised",

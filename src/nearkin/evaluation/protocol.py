@@ -113,7 +113,7 @@ class Protocol:
         folds = [fold for seed in seeds for fold in self._splits(rows, min(wanted, most), seed)]
         if by_default and not self.grouped:
             held_out = np.cumsum([len(test) for _, test in folds])
-            folds = folds[: max(2, np.searchsorted(held_out, HELD_OUT_ROWS) + 1)] if repeats == 1 else folds
+            folds = folds[: max(2, int(np.searchsorted(held_out, HELD_OUT_ROWS)) + 1)] if repeats == 1 else folds
         for number, (_, test) in enumerate(folds, start=1):
             if not self._has_score(test):
                 raise ValueError(
@@ -149,7 +149,7 @@ class Protocol:
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
         """Return folds of the units; those of twins are small, so that it is their number that is shared out."""
-        units, first = np.unique(self.units[rows], return_index=True)
+        first = np.unique(self.units[rows], return_index=True)[1]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class")  # `Comparison.reduced` holds it
             if self.grouped:

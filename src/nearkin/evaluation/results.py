@@ -16,10 +16,11 @@ from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol, first_repeat
 from .runs import CHOICE
 from .scores import Score
-from .statistics import SIGNIFICANCE, PairedTest, holm, least_difference, paired_test
+from .statistics import PairedTest, detectable_difference, holm, paired_test
 from .task import Task
 from .vote import Vote
 
+SIGNIFICANCE = 0.05
 ORDER = ("choice", "baseline", "method", "reference")  # of equals
 
 
@@ -30,6 +31,8 @@ class MethodResult:
     Attributes
     ----------
     name : str
+    sign : int
+        1 where a larger score is better, -1 where a smaller one is.
     kind : {"choice", "baseline", "method", "reference"}
         The automatic choice of a method on inner folds, the raw features, a map, or a predictor of another kind.
     method : Method or Reference or None
@@ -64,6 +67,7 @@ class MethodResult:
     """
 
     name: str
+    sign: int
     kind: str
     method: Method | Reference | None
     score: np.ndarray
@@ -83,7 +87,11 @@ class MethodResult:
     @property
     def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
-        return self.kind if self.kind in ("baseline", "reference") else status_of(self.difference, self.p_value)
+        return (
+            self.kind
+            if self.kind in ("baseline", "reference")
+            else status_of(self.sign * self.difference, self.p_value)
+        )
 
 
 @dataclass(frozen=True)
@@ -225,6 +233,7 @@ def collect(
     scores = {key: np.array([outcome.scores[key] for outcome in outcomes]) for key in outcomes[0].scores}
     return MethodResult(
         name=name,
+        sign=protocol.score.sign,
         kind=kinds.get(type(method), "choice"),
         method=method,
         score=scores[protocol.score.name],
@@ -247,6 +256,7 @@ def ranked(
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features, and the least difference that shows."""
     raw = next(result for result in finished if result.name == RAW)
+    sign = protocol.score.sign
     tests = {result.name: _test(result, raw, folds, protocol) for result in finished if result is not raw}
     tested = [result.name for result in finished if result.kind in ("method", "choice")]
     p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
@@ -255,19 +265,20 @@ def ranked(
         result = next(result for result in finished if result.name == name)
         p_value = p_values.get(name, np.nan)
         results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
-    results.sort(key=lambda r: (-protocol.score.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
-    least = [least_difference(tests[name], len(tested)) for name in tested]
+    results.sort(key=lambda r: (-sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
+    least = [detectable_difference(tests[name].standard_error, tests[name].dof, len(tested)) for name in tested]
     return results, float(np.median(least)) if least else np.nan
 
 
 def _test(result: MethodResult, raw: MethodResult, folds: Sequence[Fold], protocol: Protocol) -> PairedTest:
     n = len(result.contributions)  # of a reference, those of the first repeat
-    pairs = zip(result.contributions, raw.contributions[:n], strict=True)
-    return paired_test([own - others for own, others in pairs], folds[:n], protocol.units)
+    n_train = float(np.mean([len(train) for train, _ in folds[:n]]))
+    rows = [test for _, test in folds[:n]]
+    return paired_test(result.contributions, raw.contributions[:n], rows, n_train, protocol.units)
 
 
-def status_of(difference: float, p_value: float) -> str:
-    """Return what a corrected p-value says of a method's difference from the raw features."""
+def status_of(gain: float, p_value: float) -> str:
+    """Return what a corrected p-value says of a method's gain over the raw features."""
     if not p_value < SIGNIFICANCE:
         return "unclear"
-    return "better" if difference > 0 else "worse"
+    return "better" if gain > 0 else "worse"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+FEWEST_FOLDS = 5  # that show how a method's score varies from fold to fold
+
 
 def corrected_resampled_t_test(
     differences: np.ndarray, n_train: float, n_test: float, resolution: float | None = None
@@ -72,8 +74,9 @@ def paired_test(
     their training rows: with K folds a repeat, 1 + K n_test/n_train. Rows do not show that a method is another one in
     every fold, as where its choices are a matter of luck; folds do. So the variance is the larger one of `v_rows`, with
     G - 1 degrees of freedom, and that of `corrected_resampled_t_test`, with J - 1: by rows alone, a method that draws
-    its features by lot is "significant" on 40 % of tables of 2,000 rows, not 5 % (benchmarks/verdicts.py). Two folds
-    hardly show luck, and a single split does not: its difference is that of two fitted models.
+    its features by lot is "significant" on 40 % of tables of 2,000 rows, not 5 % (benchmarks/verdicts.py). Fewer than
+    five folds hardly show luck, and a single split does not: there the rows alone count, and the difference is that of
+    the fitted models.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def paired_test(
     # at least that of one row: differences that are all alike by chance, or by rounding, prove nothing
     variance = max(G / (G - 1) * sums @ sums, pairs.var() / m**2)
     errors = [(float(np.sqrt((1 + m / n_train) * variance)), G - 1)]
-    if J > 1:
+    if J >= FEWEST_FOLDS:
         folds = np.array([np.mean(a - b) for a, b in zip(method, baseline, strict=True)])
         n_test = len(numbers) / J
         errors.append((float(np.sqrt((1 / J + n_test / n_train) * folds.var(ddof=1))), J - 1))

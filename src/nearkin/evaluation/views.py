@@ -13,12 +13,12 @@ from sklearn.metrics import confusion_matrix
 
 from .._labels import known_labels
 from .fold import FAILURES, Part
-from .methods import DIMENSIONS, Method
+from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, first_repeat
 from .results import Comparison, MethodResult
 from .runs import Progress
 from .task import CLASSIFICATION, Task, named_task
-from .vote import nearest_voters, possible_votes
+from .vote import Vote, nearest_voters, possible_votes
 
 
 @dataclass(frozen=True)
@@ -70,25 +70,25 @@ def score_by_dimension(
             continue
         by_fold = []
         for number, part in enumerate(parts):
-            by_fold.append(_curve(part, result, number))
+            by_fold.append(_curve(part, result.method, result.params[number], result.votes[number]))
             progress(f"{result.name}, dimensions", number + 1, len(parts))
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves
 
 
-def _curve(part: Part, result: MethodResult, number: int) -> dict[int, float]:
+def _curve(part: Part, method: Method, params: Params, vote: Vote) -> dict[int, float]:
     """Return the score on a fold, by dimension."""
-    method, p, scores = result.method, part.protocol.X.shape[1], dict[int, float]()
+    p, scores = part.protocol.X.shape[1], dict[int, float]()
     settings = method.settings(p)
     if method.nested and method.estimator is not None:  # the first columns of one fit are those of all dimensions
         most = method.max_components(p, max(1, len(part.protocol.classes)))
-        settings = [result.params[number] | {"n_components": min(most, max(DIMENSIONS), len(part.rows) - 1)}]
+        settings = [params | {"n_components": min(most, max(DIMENSIONS), len(part.rows) - 1)}]
     for setting in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
             found = part.embed(method, setting)
             for m in method.cuts(found.Z.shape[1]):
-                (prediction,) = part.predictions(found.Z[:, :m], found.queries[:, :m], [result.votes[number]])
+                (prediction,) = part.predictions(found.Z[:, :m], found.queries[:, :m], [vote])
                 scores[m] = float(part.contributions(prediction).mean())
     return scores
 
@@ -104,11 +104,11 @@ def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
 
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in two dimensions of a method, learned from its training rows."""
-    part, method, params = Part(comparison.protocol, *comparison.folds[0]), result.method, dict(result.params[0])
+    part, params, method = Part(comparison.protocol, *comparison.folds[0]), dict(result.params[0]), result.method
     if result.kind == "choice":
-        name = params.pop("method")
-        result = comparison[name]
-        method = result.method
+        method = comparison[params.pop("method")].method
+    if not isinstance(method, Method):
+        raise ValueError(f"{result.name} is no map: take another result.")
     p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
     if method.estimator is not None:
         params |= {"n_components": min(2, method.max_components(p, n_classes))}
@@ -140,7 +140,7 @@ def held_out_map(
     y_train = known_labels(y, train)
     fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, target)
     Z_train, Z_test = (np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test))
-    vote = target.vote(n_neighbors).fit(Z_train, y_train)
+    vote = Vote(n_neighbors).estimator(target).fit(Z_train, y_train)
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
     return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, known_labels(y, test))))
 
