@@ -26,12 +26,6 @@ DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "growth", "memory"}
-    "params",
-    "regression",
-    "semi_supervised",
-    "growth",
-    "memory",
-}  # what `compared_as` may hold beside the attributes of a Method
 MOST_ENTRIES = 2**18  # of the rows that a map is learned from, where its method sets no number of its own
 FEWEST_ROWS = 1000
 
