@@ -162,7 +162,8 @@ def compare(
         raise KeyboardInterrupt
     finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
     kept = [folds[number] for number in complete]
-    by_name: dict[str, Any] = {one.name: one for one in (*methods, *references)}
+    everyone: list[Any] = [*methods, *references]
+    by_name = {one.name: one for one in everyone}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
     results, least = ranked(collected, kept, protocol)
     winner_method, winner = RAW, None

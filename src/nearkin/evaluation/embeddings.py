@@ -140,7 +140,7 @@ def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] 
             f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be scored, hide some labels "
             "before the embedding is made."
         )
-    votes = {k: Vote(k).fit(Z[labelled], codes[labelled]) for k in n_neighbors}
+    votes = {k: Vote(k).estimator(CLASSIFICATION).fit(Z[labelled], codes[labelled]) for k in n_neighbors}
     return {k: float(vote.score(Z[~labelled], codes[~labelled])) for k, vote in votes.items()}
 
 
