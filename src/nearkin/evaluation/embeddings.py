@@ -18,6 +18,7 @@ from sklearn.utils import check_consistent_length
 from .._labels import encode_labels
 from .._validation import as_rows, check_integer
 from ..neighbors import nearest
+from .task import CLASSIFICATION
 from .vote import Vote
 
 
