@@ -124,7 +124,7 @@ class Part:
         if method.estimator is None:
             return Embedded(steps, X, queries, len(self.rows), 0.0)
         start = time.perf_counter()
-        learned = self.sample(method.most_rows(X.shape[1]))
+        learned = self.sample(method.most_rows)
         y, estimator = self.y[learned], clone(method.estimator).set_params(**params)
         if len(self.others):
             y = np.append(y, np.full(len(self.others), -1 if self.protocol.task == CLASSIFICATION else np.nan))
@@ -229,7 +229,7 @@ class FoldRun:
         start = time.perf_counter()
         X, queries = part._scaled
         X, queries = (Z.toarray() if issparse(Z) and "boosting" in reference.name else Z for Z in (X, queries))
-        learned = part.sample(reference.most_rows(p))
+        learned = part.sample(reference.most_rows)
         with warnings.catch_warnings(record=True, action="always") as caught:
             model = clone(reference.estimator).fit(X[learned], part.y[learned])
             seconds = time.perf_counter() - start

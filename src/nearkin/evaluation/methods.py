@@ -26,15 +26,9 @@ DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "growth", "memory"}
-MOST_ENTRIES = 2**18  # of the rows that a map is learned from, where its method sets no number of its own
-FEWEST_ROWS = 1000
+MOST_ROWS = 4000  # that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
 
 Params = dict[str, Any]
-
-
-def most_rows(p: int) -> int:
-    """Return from how many rows a map of p features is learned at most: those with 2^18 entries, but 1,000."""
-    return max(FEWEST_ROWS, MOST_ENTRIES // p)
 
 
 @dataclass(frozen=True)
@@ -55,8 +49,8 @@ class Method:
     nested : bool
         Whether the first m columns of a fit are the fit with m components; one fit then serves every dimension of
         `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
-    most_rows : function of p that returns from how many rows a map is learned at most
-        Of more training rows a sample is drawn, stratified by class; all of them vote.
+    most_rows : int
+        From how many rows a map is learned. Of more training rows a sample is drawn, stratified by class; all of them vote.
     max_components : function of p and the number of classes that returns the largest n_components
         The number of classes is 1 for a target of numbers.
     unlabelled : bool
@@ -68,7 +62,7 @@ class Method:
     estimator: BaseEstimator | None
     settings: Callable[[int], Sequence[Params]] = lambda p: [{}]
     nested: bool = True
-    most_rows: Callable[[int], int] = most_rows
+    most_rows: int = MOST_ROWS
     max_components: Callable[[int, int], int] = lambda p, n_classes: p
     unlabelled: bool = False
 
@@ -86,17 +80,14 @@ class Reference:
     ----------
     name : str
     estimator : classifier or regressor
-    most_entries : int
-        It learns from at most so many entries of X (rows times features).
+        Boosted trees look at 100 features in each node, and take fewer iterations for many classes.
+    most_rows : int
+        It learns from at most so many rows.
     """
 
     name: str
     estimator: BaseEstimator
-    most_entries: int
-
-    def most_rows(self, p: int) -> int:
-        """Return from how many rows it learns at most."""
-        return max(FEWEST_ROWS, self.most_entries // p)
+    most_rows: int
 
 
 def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = False) -> list[Method]:
@@ -117,17 +108,24 @@ def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = 
     return methods
 
 
-def default_references(task: str = CLASSIFICATION.name) -> list[Reference]:
-    """Return what most people would use instead: a constant, a linear model, a random forest and boosted trees."""
+def default_references(task: str = CLASSIFICATION.name, n_features: int = 1, n_classes: int = 1) -> list[Reference]:
+    """Return what most people would use instead: a constant, a linear model, a random forest and boosted trees.
+
+    Of more than 2^24 (cells of X times classes) boosting takes a sample of the rows, and of more than 10 classes fewer
+    iterations than 100, which grow a tree for each class.
+    """
+    n_iter = int(np.clip(1000 // n_classes, 10, 100))
     if task == CLASSIFICATION.name:
         constant, linear = DummyClassifier(strategy="prior"), LogisticRegression(max_iter=300)
-        forest, boosting = RandomForestClassifier(random_state=0), HistGradientBoostingClassifier(random_state=0)
+        forest = RandomForestClassifier(random_state=0)
+        boosting = HistGradientBoostingClassifier(max_iter=n_iter, random_state=0)
     else:
         constant, linear = DummyRegressor(), RidgeCV(np.logspace(-3, 3, 7))
         forest, boosting = RandomForestRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0)
+    few, many = 20_000, 100_000
     return [
         Reference("majority" if task == CLASSIFICATION.name else "mean", constant, 2**40),
-        Reference("logistic regression" if task == CLASSIFICATION.name else "ridge regression", linear, 2**21),
-        Reference("random forest", forest, 2**20),
-        Reference("gradient boosting", boosting, 2**21),
+        Reference("logistic regression" if task == CLASSIFICATION.name else "ridge regression", linear, many),
+        Reference("random forest", forest, few),
+        Reference("gradient boosting", boosting, many),
     ]
