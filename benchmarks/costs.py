@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/costs.py seconds
     OMP_NUM_THREADS=1 NEARKIN_DATA=folder python benchmarks/costs.py accuracy
+    OMP_NUM_THREADS=1 NEARKIN_DATA=folder python benchmarks/costs.py tolerances --rows 1500
 
 print Markdown. Seconds are of the processor, for one fit of one setting. Accuracy is that of 3-NN (R² for numbers) on
 held-out rows, with all training rows as voters and the map learned from r of them, every class's share.
@@ -23,6 +24,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 from nearkin.evaluation.methods import default_methods
+
+TOLERANCES = (1e-5, 1e-4, 1e-3)
 
 ROWS = (500, 1000, 2000, 4000, 8000, 16_000)
 FEATURES = (4, 30, 50, 100, 500)
@@ -71,8 +74,7 @@ def print_seconds(options):
                     X, codes = overlapping_clusters(n, p, n_classes or 5)
                     y = codes if n_classes else X[:, 0] + np.sin(2 * X[:, 1]) + codes
                     seconds = fit_seconds(clone(estimator), X, y)
-                    steps = getattr(estimator, "n_iter_", "")
-                    cells.append(f"{seconds:.2f}{steps}")
+                    cells.append(f"{seconds:.2f}")
                 cells += [""] * (len(options.rows) - len(cells))
                 print(f"| {task[:6]} {n_classes or ''} | {p} | {name} | " + " | ".join(cells) + " |", flush=True)
 
@@ -138,16 +140,39 @@ def print_accuracy(options):
             print(f"| {name} | {method} | " + " | ".join(cells) + " |", flush=True)
 
 
+def print_tolerances(options):
+    print("| table | rows | method | " + " | ".join(f"tol = {tol:g}" for tol in TOLERANCES) + " |")
+    print("|---|---|---|" + "---|" * len(TOLERANCES))
+    for name in options.tables:
+        X, y, train, test, task = load(name)
+        scaler = StandardScaler().fit(X[train])
+        X_train, X_test, y_train, y_test = scaler.transform(X[train]), scaler.transform(X[test]), y[train], y[test]
+        vote = KNeighborsClassifier(3) if task == "classification" else KNeighborsRegressor(3)
+        names = options.methods or ("NCA", "NCA log", "LMNN", "MLKR")
+        for r in options.rows:
+            rows = share_of_each(y_train, min(r, len(train)), task)
+            for method, estimator in compared(task, X.shape[1], names):
+                cells = []
+                for tol in TOLERANCES:
+                    seconds = fit_seconds(estimator.set_params(tol=tol), X_train[rows], y_train[rows])
+                    score = vote.fit(estimator.transform(X_train), y_train).score(estimator.transform(X_test), y_test)
+                    cells.append(f"{score:.4f} ({seconds:.1f}, {estimator.n_iter_})")
+                print(f"| {name} | {len(rows)} | {method} | " + " | ".join(cells) + " |", flush=True)
+
+
+PRINTERS = {"seconds": print_seconds, "accuracy": print_accuracy, "tolerances": print_tolerances}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("seconds", "accuracy"))
+    parser.add_argument("what", choices=PRINTERS)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
     parser.add_argument("--methods", nargs="+", default=())
     parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--limit", type=float, default=30.0, help="processor seconds that a fit may take, about")
     options = parser.parse_args()
-    (print_seconds if options.what == "seconds" else print_accuracy)(options)
+    PRINTERS[options.what](options)
 
 
 if __name__ == "__main__":

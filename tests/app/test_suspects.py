@@ -205,6 +205,12 @@ def test_rows_without_a_label_do_not_count(tmp_path):
     assert read(tmp_path, kind, outcome=CODE).suspects.suspicious == [("outcome", 1.0)]
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_column_may_be_constant_where_labels_are(tmp_path, task):
+    kind = np.where(np.arange(N) % 2, np.arange(N) % 7, None)
+    assert clean(read(tmp_path, pd.array(kind, "Int64").to_numpy(float, na_value=np.nan), x=np.arange(N) % 2))
+
+
 # Groups are hinted at
 
 

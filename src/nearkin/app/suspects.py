@@ -163,7 +163,11 @@ def _same_classes(codes: np.ndarray, n_values: int, target: np.ndarray) -> tuple
     first, starts = counts[order][ends], np.append(0, ends[:-1] + 1)
     second = np.where(ends > starts, counts[order][ends - 1], 0)
     majority, one_to_one = pairs[order][ends] % n_classes, len(pairs) == n_values == n_classes
-    return first[first > second + 1].sum() / len(codes), float(np.mean(majority[1:] == majority[:-1])), one_to_one
+    return (
+        float(first[first > second + 1].sum() / len(codes)),
+        (majority[1:] == majority[:-1]).sum() / n_values,
+        one_to_one,
+    )
 
 
 def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, validate_target_rows
 from ..descent import DescentResult, OnIteration, lbfgs
 from ..objectives.kernel_regression import squared_errors
-from .descent_embedding import COMPARED, DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
+from .descent_embedding import COMPARED, EARLY, DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
 from .initialization import directions, perplexity_bandwidth
 
 
@@ -79,7 +79,7 @@ class MLKR(DescentEmbedding):
     True
     """
 
-    compared_as: ClassVar[dict] = {"MLKR": COMPARED | {"params": None, "regression": {}}}
+    compared_as: ClassVar[dict] = {"MLKR": COMPARED | {"params": None, "regression": EARLY}}
     _needs_labels = True
 
     def __init__(

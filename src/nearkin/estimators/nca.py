@@ -19,7 +19,7 @@ from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel, targ
 from ._alpha_path import choose_alpha
 from ._rows_in_place import rows_and_init, rows_in_place
 from ._sgd import Minibatches, SGDState
-from .descent_embedding import COMPARED, DescentEmbedding, n_directions
+from .descent_embedding import COMPARED, EARLY, DescentEmbedding, n_directions
 from .nca_problem import NCAProblem, NCARows, check_parameters, coordinates_of, inits
 
 
@@ -168,8 +168,8 @@ class NCA(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "NCA": COMPARED | {"regression": {"target": "continuous"}},
-        "NCA log": COMPARED | {"params": {"objective": "log_likelihood"}},
+        "NCA": COMPARED | {"params": EARLY, "regression": {"target": "continuous"} | EARLY},
+        "NCA log": COMPARED | {"params": {"objective": "log_likelihood"} | EARLY},
     }
 
     _needs_labels = True
