@@ -76,8 +76,8 @@ def compare(
     n_neighbors : int, default=None
         k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
     n_splits, n_repeats : int, default=None
-        Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 2,000 rows have been held out
-        (at most 5 times); of more than 2,000 rows as many of the 5 as hold out 2,000, at least 2; of more than 20,000 a
+        Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500 rows have been held out
+        (at most 5 times); of more than 1,500 rows as many of the 5 as hold out 1,500, at least 2; of more than 20,000 a
         single split, which holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
         the rows): see `Comparison.reduced`.
     scale : bool, default=True
@@ -85,8 +85,8 @@ def compare(
     keep_twins : bool, default=False
         Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay on one side.
     choice_rows : int, default=None
-        Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000; of more than 262
-        features those with 2^19 entries, but 500.
+        Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000; of more than 131
+        features those with 2^18 entries, but 700.
     refit : bool, default=True
         Whether the automatic choice is made again on all rows and fitted to them: `Comparison.winner`.
     time_budget : float, default=None
@@ -134,7 +134,7 @@ def compare(
     if methods is None:
         methods = default_methods(task, semi_supervised=bool(missing.any()))
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
-    references = default_references(task) if references is None else references
+    references = default_references(task, X.shape[1], max(1, len(classes))) if references is None else references
 
     twins = twin_groups(X, scale=scale, queries=None if len(y) <= TWIN_QUERIES else np.arange(0))
     units = np.arange(len(y)) if keep_twins else twins

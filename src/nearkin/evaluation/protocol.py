@@ -17,11 +17,11 @@ from .twins import twin_groups
 from .vote import VOTES, Vote
 
 N_SPLITS = 5
-HELD_OUT_ROWS = 2000  # in all folds together, at least
+HELD_OUT_ROWS = 1500  # in all folds together, at least
 MOST_REPEATS = 5
 SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with more held-out rows
 SPLIT_HELD_OUT = 5000
-CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**19, 500
+CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
 NO_ROWS = np.arange(0)
 
@@ -50,7 +50,7 @@ class Protocol:
     score : Score
         By which they do.
     choice_rows : int
-        Rows on which choices are made, at most: 2,000, of more than 262 features those with 2^19 entries, but 500.
+        Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18 entries, but 700.
     """
 
     X: Any
@@ -97,7 +97,7 @@ class Protocol:
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default the first of five folds, drawn anew up to five times, that hold out 2,000 rows together: a difference
+        By default the first of five folds, drawn anew up to five times, that hold out 1,500 rows together: a difference
         of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
