@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
 from ._shrinkage import ShrinkageEmbedding
@@ -71,7 +70,6 @@ class MFA(ShrinkageEmbedding):
     compared_as: ClassVar[dict] = {
         "MFA": {
             "settings": lambda p: [{"n_pairs": k} for k in (20, 200)],
-            "memory": lambda sizes: 200.0 * BYTES_PER_NEIGHBOR * sizes.sum(),
         }
     }
 

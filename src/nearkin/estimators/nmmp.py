@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._validation import check_choice, check_integer, check_number
-from ..neighbors import BYTES_PER_NEIGHBOR
 from ..spectral import (
     ZERO,
     SpectralResult,
@@ -21,10 +20,6 @@ from ..spectral import (
 )
 from ._rows import Rows
 from ._shrinkage import ShrinkageEmbedding
-
-
-def _default_edges_bytes(class_sizes: np.ndarray) -> float:
-    return BYTES_PER_NEIGHBOR * float(np.sum(class_sizes * (class_sizes / 2 + 2)))
 
 
 class NMMP(ShrinkageEmbedding):
@@ -115,13 +110,12 @@ class NMMP(ShrinkageEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "NMMP ratio trace": {"params": {"criterion": "ratio_trace"}, "memory": _default_edges_bytes},
+        "NMMP ratio trace": {"params": {"criterion": "ratio_trace"}},
         "NMMP": {
             "settings": lambda p: [
                 {"n_components": m} for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
             ],
             "nested": False,
-            "memory": _default_edges_bytes,
         },
     }
 

@@ -100,7 +100,7 @@ class RCA(ShrinkageEmbedding):
     (178, 2)
     """
 
-    compared_as: ClassVar[dict] = {"RCA": {"growth": 1}}
+    compared_as: ClassVar[dict] = {"RCA": {}}
 
     def __init__(self, n_components: int | None = None, *, target: str = "classes", shrinkage: Any = 0.5) -> None:
         self.n_components = n_components

@@ -161,7 +161,6 @@ class TDL(TransductiveEmbedding):
             "settings": lambda p: [{"n_components": m} for m in (2, 5, 10, 20)],  # there may be more than features
             "nested": False,  # the unit of reg depends on n_components
             "max_components": lambda p, n_classes: 20,
-            "growth": 1,  # from the 1,000 rows of a pilot, which are solved densely, to the Lanczos iteration of many
             "unlabelled": True,
             "semi_supervised": True,
         }

@@ -25,7 +25,7 @@ from .task import CLASSIFICATION
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
-WHEN = {"params", "regression", "semi_supervised", "growth", "memory"}
+WHEN = {"params", "regression", "semi_supervised"}
 MOST_ROWS = 4000  # that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
 
 Params = dict[str, Any]
@@ -50,7 +50,7 @@ class Method:
         Whether the first m columns of a fit are the fit with m components; one fit then serves every dimension of
         `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     most_rows : int
-        From how many rows a map is learned. Of more training rows a sample is drawn, stratified by class; all of them vote.
+        From how many rows a map is learned. Of more training rows a sample is drawn, stratified by class; all vote.
     max_components : function of p and the number of classes that returns the largest n_components
         The number of classes is 1 for a target of numbers.
     unlabelled : bool

@@ -13,7 +13,6 @@ transformer, or among distances that are given; `ivf.py` approximately.
 from .choice import choose_search as choose_search
 from .choice import searcher as searcher
 from .ivf import ApproximateSearch as ApproximateSearch
-from .lists import BYTES_PER_NEIGHBOR as BYTES_PER_NEIGHBOR
 from .lists import closest_listed as closest_listed
 from .lists import closest_pairs as closest_pairs
 from .lists import nearest as nearest
