@@ -112,6 +112,20 @@ def test_numbers_are_those_of_the_pipeline(folder, again, name, vote):
     np.testing.assert_allclose(predict(model, rows)["value"], pipeline.predict(rows), rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["PCA", "LDA", "TDL"])
+def test_only_rows_with_a_label_vote(folder, again, name):
+    with np.load(folder / "dense table.npz") as archive:
+        np.savez(folder / "partly.npz", X=archive["X"], y=np.where(np.arange(N_ROWS) % 2, archive["y"], np.nan))
+    data = read_table(str(folder / "partly.npz"))
+    comparison, pipeline = fitted(name, data, vote=SOFT)
+    model = again(learned_model(comparison, data))
+    assert (model.n_rows, model.n_voters) == (N_ROWS, N_ROWS // 2)
+    found = predict(model, data.X)
+    assert (found["nearest"] % 2 == 1).all()
+    np.testing.assert_array_equal(found["label"], pipeline.predict(data.X))
+    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(data.X).max(axis=1), rtol=1e-6)
+
+
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 @pytest.mark.parametrize("soft", [False, True])
 def test_an_approximate_search_that_finds_all_rows_changes_nothing(folder, table, soft):
