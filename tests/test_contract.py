@@ -123,8 +123,9 @@ def test_a_new_method_needs_nothing_but_its_formula():
 
 def test_a_new_method_is_compared():
     X, y = load_iris(return_X_y=True)
-    ranking = compare(X[::3], y[::3], methods=[Method("Fisher", Fisher())], n_splits=2, n_repeats=1)
-    assert {result.name for result in ranking.results} == {"Fisher", "raw k-NN"}
+    fisher = [Method("Fisher", Fisher())]
+    ranking = compare(X[::3], y[::3], methods=fisher, references=(), n_splits=2, n_repeats=1, n_neighbors=3)
+    assert {result.name for result in ranking.results} == {"Fisher", "raw k-NN", "automatic choice"}
 
 
 class FirstFeatures(LinearEmbedding):

@@ -10,12 +10,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import DNE, LPP
-from nearkin.evaluation import Method, compare
+from nearkin.evaluation import SCORES as SCORES_OF
+from nearkin.evaluation import Method, Vote, compare, default_references, protocol
 from nearkin.plotting import (
     COLORS,
+    GREY,
     MARKERS,
     MAX_BARS,
+    SCORES,
     SEQUENTIAL,
+    STATUS_COLORS,
     EmbeddingDisplay,
     FeatureDisplay,
     RankingDisplay,
@@ -96,6 +100,20 @@ class TestEmbedding:
         ax.figure.savefig(io.BytesIO())
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["$a_{$", " _b", "c"]
 
+    @pytest.mark.parametrize(
+        ("score_name", "score", "text"),
+        [
+            ("accuracy", 0.912, "right in 91.2% of"),
+            ("balanced_accuracy", 0.912, "at balanced accuracy 91.2% on"),
+            ("auc", 0.912, "at AUC 0.912 on"),
+            ("log_loss", 0.912, "at log loss 0.912 on"),
+        ],
+    )
+    def test_the_title_names_vote_and_score(self, ax, score_name, score, text):
+        Z, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+        EmbeddingDisplay(Z, y, score, Vote(25, soft=True), "DNE", score_name=score_name).plot(ax=ax)
+        assert ax.get_title() == f"DNE in 2-D: soft 25-NN {text} 20 held-out rows"
+
     def test_many_classes_get_no_legend(self, ax):
         X = np.random.default_rng(0).normal(size=(300, 3))
         EmbeddingDisplay.from_estimator(LPP(2), X, np.arange(300) % 30, ax=ax)
@@ -139,24 +157,78 @@ class TestNumbers:
         assert ax.get_ylabel() == "target"
         assert len(ax.get_yticks()) > 0
 
-    def test_ranking(self, ax):
-        X, _ = wine()
-        pca = Method("PCA", PCA(2), nested=False)
-        comparison = compare(X[:, :12], X[:, 12], task="regression", methods=[pca], n_repeats=1)
-        RankingDisplay.from_comparison(comparison, ax=ax)
-        assert ax.get_xlabel() == "R² on held-out rows, 3-NN: mean ± std, 5 folds"
-        assert ax.get_title() == "R² on held-out rows (dashed: the raw features)"
-        assert max(np.abs(points.get_offsets()[:, 0]).max() for points in ax.collections[:1]) < 1
-
 
 def test_no_two_of_many_classes_look_alike():
     assert len({(COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]) for i in range(56)}) == 56
 
 
-def test_ranking(ax):
-    comparison = compare(*wine(), methods=[Method("DNE", DNE(), nested=False)], n_splits=3, n_repeats=1)
-    RankingDisplay.from_comparison(comparison, ax=ax)
-    assert {label.get_text().partition(",")[0] for label in ax.get_yticklabels()} == {"DNE", "raw k-NN"}
+DNE_METHOD = Method("D$NE_{", DNE(5), nested=False)
+
+
+class TestRanking:
+    def display(self, ax, X=None, y=None, **options):
+        X, y = wine() if X is None else (X, y)
+        options = {"methods": [DNE_METHOD], "references": (), "n_splits": 3, "n_repeats": 1, "refit": False} | options
+        return RankingDisplay.from_comparison(compare(X[::2], y[::2], **options), ax=ax)
+
+    def test_a_line_a_method_with_the_best_above(self, ax):
+        comparison = self.display(ax).comparison
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert labels == [f"{result.name}, {result.status}" for result in comparison.results]
+        bottom, top = ax.get_ylim()
+        assert bottom > top
+        assert ax.get_title("right") == "Accuracy on held-out rows (dashed: raw features)"
+        ax.figure.savefig(io.BytesIO())
+
+    def test_the_automatic_choice_has_a_mark_of_its_own(self, ax):
+        comparison = self.display(ax).comparison
+        marks = [bar.lines[0].get_marker() for bar in ax.containers]
+        assert marks == ["D" if result.kind == "choice" else "o" for result in comparison.results]
+        means = [bar.lines[0].get_xdata()[0] for bar in ax.containers]
+        np.testing.assert_allclose(means, [100 * result.score.mean() for result in comparison.results])
+
+    def test_the_vote_is_named_where_it_was_given(self, ax):
+        self.display(ax)
+        assert ax.get_xlabel() == "held-out rows right (%)\nmean ± std, 3 folds"
+        ax.clear()
+        self.display(ax, n_neighbors=3)
+        assert ax.get_xlabel() == "held-out rows right (%), 3-NN\nmean ± std, 3 folds"
+
+    def test_references_are_grey_below_a_line_and_far_ones_at_the_edge(self, ax):
+        comparison = self.display(ax, references=default_references()[:2], n_neighbors=3).comparison
+        far, linear = comparison["majority"], comparison["logistic regression"]
+        line = next(line for line in ax.lines if len(set(line.get_ydata())) == 1 and line.get_color() == GREY)
+        assert line.get_ydata()[0] == len(comparison.results) - 0.5
+        (text,) = ax.texts
+        assert text.get_text() == f" ← {100 * far.score.mean():.3g}"
+        assert text.get_position() == (ax.get_xlim()[0], len(comparison.results) + 1)
+        assert ax.containers[-1].lines[0].get_xdata()[0] == pytest.approx(100 * linear.score.mean())
+        assert ax.containers[-1].lines[0].get_color() == GREY
+
+    def test_a_single_split_shows_the_interval_of_the_difference(self, ax, monkeypatch):
+        monkeypatch.setattr(protocol, "SPLIT_ROWS", 50)
+        comparison = self.display(ax, n_splits=None, n_repeats=None).comparison
+        for result, bar in zip(comparison.results, ax.containers, strict=True):
+            (((low, _), (high, _)),) = bar.lines[2][0].get_segments()
+            assert high - low == pytest.approx(100 * (result.interval[1] - result.interval[0]))
+            assert (low + high) / 2 == pytest.approx(100 * result.score.mean())
+        assert ax.get_xlabel().endswith("one split, ± 95 % interval of the difference")
+
+    def test_numbers_and_scores_of_which_less_is_better(self, ax):
+        X, _ = wine()
+        pca = Method("PCA", PCA(2), nested=False)
+        comparison = self.display(ax, X[:, :12], X[:, 12], task="regression", score="mae", methods=[pca]).comparison
+        assert ax.get_xlabel().startswith("mean absolute error on held-out rows (less is better)")
+        best = comparison.results[0]
+        assert (
+            ax.containers[0].lines[0].get_xdata()[0]
+            == best.score.mean()
+            == min(result.score.mean() for result in comparison.results)
+        )
+
+    def test_every_score_and_status_can_be_drawn(self):
+        assert list(SCORES) == [name for scores in SCORES_OF.values() for name in scores]
+        assert set(STATUS_COLORS) == {"better", "worse", "unclear", "baseline", "reference"}
 
 
 class TestFeatures:

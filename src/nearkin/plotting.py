@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._labels import known_labels
-from .evaluation import CLASSIFICATION, RAW, REGRESSION, Comparison, held_out_map, named_task
+from .evaluation import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
+from .evaluation import SCORES as SCORES_OF
 
 # Okabe and Ito's colours, which colour-blind readers can distinguish (without yellow, too pale for a dot); with eight
 # markers no two of 56 classes look alike.
@@ -24,12 +25,19 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#00
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are outlined to be seen.
 SEQUENTIAL = "cividis"
-# How the score of a task is drawn: its factor, the title, and the label of the axis.
+# How a score is drawn: its factor, the title, and the label of the axis.
 SCORES = {
-    CLASSIFICATION.name: (100, "Accuracy", "held-out rows right (%)"),
-    REGRESSION.name: (1, "R²", "R² on held-out rows"),
+    "accuracy": (100, "Accuracy", "held-out rows right (%)"),
+    "balanced_accuracy": (100, "Balanced accuracy", "mean over the classes of held-out rows right (%)"),
+    "f1": (1, "F1", "F1 on held-out rows, mean over the classes"),
+    "auc": (1, "AUC", "area under the ROC curve on held-out rows"),
+    "log_loss": (1, "Log loss", "log loss on held-out rows (less is better)"),
+    "r2": (1, "R²", "R² on held-out rows"),
+    "mae": (1, "Mean absolute error", "mean absolute error on held-out rows (less is better)"),
+    "rank_correlation": (1, "Rank correlation", "rank correlation on held-out rows (Spearman)"),
 }
 STATUS_COLORS = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
+STATUS_COLORS["reference"] = GREY = "#888888"
 MAX_LEGEND = 24
 MAX_BARS = 30
 
@@ -95,20 +103,22 @@ class EmbeddingDisplay(_Display):
     labels : array of shape (n,)
         Classes, shown by colours and markers, or numbers, shown by a scale of colours.
     score : float
-        Accuracy, or R², of a k-NN vote of the training rows on these, in the same coordinates.
-    n_neighbors : int
-        k of the vote.
+        Of the vote of the training rows on these, in the same coordinates.
+    vote : Vote
     name : str
     task : {"classification", "regression"}, default="classification"
         Whether the labels are classes or numbers.
+    score_name : str, default=None
+        One of `SCORES`; None takes accuracy, of numbers R².
     """
 
     embedding: np.ndarray
     labels: np.ndarray
     score: float
-    n_neighbors: int
+    vote: Vote
     name: str
     task: str = CLASSIFICATION.name
+    score_name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -150,23 +160,32 @@ class EmbeddingDisplay(_Display):
         rows = np.asarray(unlabelled, dtype=int)
         seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
         name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
-        return cls(seen.embedding, known_labels(y, seen.rows), seen.score, n_neighbors, name, task).plot(ax=ax)
+        labels = known_labels(y, seen.rows)
+        return cls(seen.embedding, labels, seen.score, Vote(n_neighbors), name, task).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         Z, is_plane = self.embedding, self.embedding.shape[1] > 1
         if named_task(self.task) == CLASSIFICATION:
-            score, other_axis = f"right in {self.score:.1%} of", "class"
+            other_axis = "class"
             self._plot_classes(ax)
             ax.set(yticks=[])
         else:
-            score, other_axis = f"at R² {self.score:.3f} on", "target"
+            other_axis = "target"
             heights = Z[:, 1] if is_plane else self.labels
             style = {"c": self.labels, "cmap": SEQUENTIAL, "s": 26, "linewidths": 0.4, "edgecolors": "#555555"}
             ax.figure.colorbar(ax.scatter(Z[:, 0], heights, **style), ax=ax, label="target")
             ax.set(yticks=[] if is_plane else ax.get_yticks())
         ax.set(xlabel="dimension 1", ylabel="dimension 2" if is_plane else other_axis, xticks=[])
-        title = f"{self.name} in {Z.shape[1]}-D: {self.n_neighbors}-NN {score} {len(Z)} held-out rows"
+        title = f"{self.name} in {Z.shape[1]}-D: {self.vote} {self._score_text()} {len(Z)} held-out rows"
         ax.set_title(title, parse_math=False)
+
+    def _score_text(self) -> str:
+        name = self.score_name or next(iter(SCORES_OF[self.task]))
+        if name == "accuracy":
+            return f"right in {self.score:.1%} of"
+        factor, title, _ = SCORES[name]
+        text = f"{self.score:.1%}" if factor == 100 else f"{self.score:.3f}"
+        return f"at {title if title.isupper() else title.lower()} {text} on"
 
     def _plot_classes(self, ax: Any) -> None:
         classes = np.unique(self.labels)
@@ -182,7 +201,11 @@ class EmbeddingDisplay(_Display):
 
 @dataclass(eq=False)
 class RankingDisplay(_Display):
-    """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat."""
+    """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat.
+
+    The automatic choice is a diamond. Below the line are the references, predictors of another kind; of one far off the
+    mean is written at the edge.
+    """
 
     comparison: Comparison
 
@@ -192,18 +215,37 @@ class RankingDisplay(_Display):
         return cls(comparison).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
-        results = self.comparison.results[::-1]
-        factor, title, label = SCORES[self.comparison.task.name]
+        found, n_folds = self.comparison, len(self.comparison.folds)
+        factor, title, label = SCORES[found.score.name]
+        results = [*found.results, *found.references]
         for position, result in enumerate(results):
-            color, folds = STATUS_COLORS[result.status], factor * result.score
+            if position == len(found.results):  # a constant that is far off must not squeeze the others
+                ax.margins(x=0.3)
+                ax.set_xlim(ax.get_xlim())
+                ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
+            self._plot_result(ax, result, position, factor)
+        ax.axvline(factor * found.raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
+        ax.set_yticks(range(len(results)), [f"{r.name}, {r.status}" for r in results], parse_math=False)
+        ax.set_ylim(len(results) - 0.5, -0.5)
+        vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
+        spread = f"mean ± std, {n_folds} folds" if n_folds > 1 else "one split, ± 95 % interval of the difference"
+        ax.set_xlabel(f"{label}{vote}\n{spread}")
+        ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
+
+    def _plot_result(self, ax: Any, result: MethodResult, position: int, factor: int) -> None:
+        folds, style = factor * result.score, {"color": STATUS_COLORS[result.status]}
+        mean, (low, high) = folds.mean(), ax.get_xlim()
+        if result.kind == "reference" and not low <= mean <= high:
+            edge, text, side = (low, f" ← {mean:.3g}", "left") if mean < low else (high, f"{mean:.3g} → ", "right")
+            ax.text(edge, position, text, ha=side, va="center", **style)
+            return
+        half = factor * np.ptp(result.interval) / 2  # a single fold does not vary, but its rows do
+        if len(folds) > 1:
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
-            ax.scatter(folds, position + jitter, color=color, alpha=0.3, s=14, linewidths=0)
-            ax.errorbar(folds.mean(), position, xerr=folds.std(ddof=1), fmt="o", color=color, capsize=3)
-        raw = factor * self.comparison[RAW].score.mean()
-        ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
-        ax.set_yticks(range(len(results)), [f"{r.name}, {r.status}" for r in results])
-        ax.set_xlabel(f"{label}, {self.comparison.n_neighbors}-NN: mean ± std, {len(folds)} folds")
-        ax.set_title(f"{title} on held-out rows (dashed: the raw features)")
+            ax.scatter(folds, position + jitter, alpha=0.3, s=14, linewidths=0, **style)
+            half = folds.std(ddof=1)
+        marker = {"fmt": "D", "markersize": 8} if result.kind == "choice" else {"fmt": "o"}
+        ax.errorbar(mean, position, xerr=half, capsize=3, **marker, **style)
 
 
 @dataclass(eq=False)

@@ -21,7 +21,7 @@ from nearkin.app.model import embed, predict
 from nearkin.app.model_file import ModelFileError, load_model, save_model
 from nearkin.app.tables import read_table
 
-from .winners import winner, write_tables
+from .winners import HARD, SOFT, winner, write_tables
 
 MODELS = {
     "words": ("NMMP", "words table.csv", "kind", "classification"),
@@ -33,6 +33,7 @@ MODELS = {
 }
 MISSING = object()
 GRAPH = {"n_neighbors": 5, "bandwidth": 1.0, "normalized": True}
+FIGURES = {"score": 0.5, "raw": 0.5, "folds": 5.0}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,8 @@ def sound(tmp_path_factory):
     folder, files = tmp_path_factory.mktemp("hostile"), {}
     write_tables(folder)
     for kind, (method, table, target, task) in MODELS.items():
-        model = winner(method, read_table(str(folder / table), target, task=task), scale=kind != "dense")
+        vote = SOFT if kind in ("dense", "numbers") else HARD
+        model = winner(method, read_table(str(folder / table), target, task=task), scale=kind != "dense", vote=vote)
         save_model(model, folder / "m.safetensors")
         files[kind] = (folder / "m.safetensors").read_bytes()
     return files
@@ -154,13 +156,12 @@ VALUES = [MISSING, None, True, -1, 0, 2**70, 0.5, float("nan"), "", "text", "\ud
           {}, {"n_neighbors": 1}]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["words", "graph"])
-def test_any_value_for_any_field(sound, path, kind):
-    header, arrays = parts(sound[kind], path)
-    for name, value in header.items():
-        places = [(name,), *((name, key) for key in (value if isinstance(value, dict) else ()))]
-        for place in places:
-            for other in VALUES:
+@pytest.mark.parametrize("other", VALUES, ids=lambda value: "missing" if value is MISSING else ascii(value))
+def test_any_value_for_any_field(sound, path, other):
+    for kind in ("words", "graph"):
+        header, arrays = parts(sound[kind], path)
+        for name, value in header.items():
+            for place in [(name,), *((name, key) for key in (value if isinstance(value, dict) else ()))]:
                 changed = json.loads(json.dumps(header))
                 part = changed if len(place) == 1 else changed[name]
                 if other is MISSING:
@@ -174,8 +175,8 @@ def test_any_value_for_any_field(sound, path, kind):
 @pytest.mark.parametrize(
     ("kind", "changes", "says"),
     [
-        ("words", {"format": 5}, "was written by a newer nearkin (format 5): install a newer nearkin."),
-        ("words", {"format": 3}, "is no nearkin model of this version (format 3): make it again"),
+        ("words", {"format": 6}, "was written by a newer nearkin (format 6): install a newer nearkin."),
+        ("words", {"format": 4}, "is no nearkin model of this version (format 4): make it again"),
         ("words", {"more": 1}, "is no nearkin model of this version (fields ['more'])"),
         ("words", {"task": "clustering"}, "clustering"),
         ("words", {"task": "regression"}, "its labels"),
@@ -194,7 +195,14 @@ def test_any_value_for_any_field(sound, path, kind):
         ("words", {"n_neighbors": 0}, "its number of neighbours"),
         ("words", {"n_neighbors": 41}, "its number of neighbours"),
         ("words", {"n_rows": 39}, "its rows"),
-        ("words", {"held_out": {"accuracy": 0.5}}, "its held-out figures"),
+        ("words", {"soft": 1}, "its soft"),
+        ("words", {"score": "r2"}, "its score"),
+        ("words", {"held_out": {"score": 0.5}}, "its held-out figures"),
+        ("words", {"held_out": FIGURES | {"accuracy": 0.5}}, "its held-out figures"),
+        ("words", {"held_out": FIGURES | {"low": 0.1}}, "its held-out figures"),
+        ("words", {"held_out": FIGURES | {"low": 0.1, "high": 0.0}}, "its held-out figures"),
+        ("words", {"held_out": FIGURES | {"raw": float("nan")}}, "its held-out figures"),
+        ("words", {"held_out": FIGURES | {"folds": 0.0}}, "its held-out figures"),
         ("words", {"version": "x" * 1000}, "its words"),
         ("numbers", {"classes": ["a"]}, "its labels"),
         ("graph", {"graph": {}}, ""),
@@ -209,7 +217,7 @@ def test_headers_that_do_not_fit(sound, path, kind, changes, says):
     refused(path, says)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": 4}', "[" * 100_000, '{"format": 1e999}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": 5}', "[" * 100_000, '{"format": 1e999}'])
 def test_headers_that_are_none(sound, path, text):
     _, arrays = parts(sound["words"], path)
     write(path, text, arrays)

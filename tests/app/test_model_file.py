@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import fields, replace
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from nearkin.app.cli import main
 from nearkin.app.model import MAX_NAME, embed, learned_model, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.tables import read_rows, read_table
-from nearkin.evaluation import RAW
+from nearkin.evaluation import RAW, Vote, compare
 
-from .winners import FOR_SPARSE_ROWS, METHODS, fitted, winner, write_tables
+from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
 PREDICT = """
 import json, sys
@@ -67,7 +68,7 @@ def again(tmp_path):
 )
 def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, kind, name, scale):
     data = table(kind)
-    comparison, pipeline = fitted(name, data, scale=scale)
+    comparison, pipeline = fitted(name, data, scale=scale, vote=SOFT)
     model = learned_model(comparison, data)
     loaded = again(model)
     for field in fields(model):
@@ -77,11 +78,84 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     for _, step in pipeline.steps[:-1]:
         expected = step.transform(expected)
     assert issparse(Z) == issparse(expected)
+    tolerance = 1e-4 if kind == "single" else 1e-9  # the pipeline's voters have single precision, too
     Z, expected = (part.toarray() if issparse(part) else part for part in (Z, expected))
     np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-    found = predict(loaded, rows)
-    np.testing.assert_array_equal(found["label"], pipeline[-1].predict(Z))
+    found, P = predict(loaded, rows), pipeline.predict_proba(rows)
+    np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
+    np.testing.assert_allclose(found["probability"], P.max(axis=1), rtol=tolerance)
     np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
+
+
+@pytest.mark.parametrize("vote", [Vote(1), Vote(4), Vote(40), Vote(1, soft=True), SOFT, Vote(40, soft=True)], ids=str)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_every_vote_is_that_of_the_pipeline(folder, table, again, kind, vote):
+    comparison, pipeline = fitted(RAW, table(kind), vote=vote)
+    model = again(learned_model(comparison, table(kind)))
+    assert model.vote == vote
+    rows, _ = read_rows(str(folder / f"{kind} new.npz"), model.encoder)
+    found = predict(model, rows)
+    np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
+    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-9)
+    near = pipeline[-1].kneighbors(pipeline[:-1].transform(rows), return_distance=False)
+    np.testing.assert_array_equal(found["nearest"], near)
+
+
+@pytest.mark.parametrize("vote", [HARD, SOFT], ids=str)
+@pytest.mark.parametrize("name", [RAW, "PCA"])
+def test_numbers_are_those_of_the_pipeline(folder, again, name, vote):
+    data = read_table(str(folder / "words table.csv"), "width", task="regression")
+    comparison, pipeline = fitted(name, data, vote=vote)
+    model = again(learned_model(comparison, data))
+    assert model.score == "r2"
+    rows, _ = read_rows(str(folder / "words new.csv"), model.encoder)
+    np.testing.assert_allclose(predict(model, rows)["value"], pipeline.predict(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["PCA", "LDA", "TDL"])
+def test_only_rows_with_a_label_vote(folder, again, name):
+    with np.load(folder / "dense table.npz") as archive:
+        np.savez(folder / "partly.npz", X=archive["X"], y=np.where(np.arange(N_ROWS) % 2, archive["y"], np.nan))
+    data = read_table(str(folder / "partly.npz"))
+    comparison, pipeline = fitted(name, data, vote=SOFT)
+    model = again(learned_model(comparison, data))
+    assert (model.n_rows, model.n_voters) == (N_ROWS, N_ROWS // 2)
+    found = predict(model, data.X)
+    assert (found["nearest"] % 2 == 1).all()
+    np.testing.assert_array_equal(found["label"], pipeline.predict(data.X))
+    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(data.X).max(axis=1), rtol=1e-6)
+
+
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+@pytest.mark.parametrize("soft", [False, True])
+def test_an_approximate_search_that_finds_all_rows_changes_nothing(folder, table, soft):
+    model = winner("PCA", table("dense"), vote=Vote(N_ROWS, soft))
+    rows, _ = read_rows(str(folder / "dense new.npz"), model.encoder)
+    exact, found = predict(model, rows), predict(model, rows, search="approximate")
+    np.testing.assert_array_equal(found["nearest"], exact["nearest"])
+    np.testing.assert_array_equal(found["label"], exact["label"])
+    np.testing.assert_allclose(found["probability"], exact["probability"], rtol=1e-6)
+
+
+def test_the_model_is_the_automatic_choice_with_its_held_out_figures(table, again):
+    data = table("dense")
+    comparison = compare(data.X, data.y, methods=[METHODS["PCA"]], references=[], score="f1", n_splits=2, n_repeats=1)
+    model, choice = again(learned_model(comparison, data)), comparison.choice
+    vote = comparison.winner[-1]
+    assert (model.method, model.score) == (comparison.winner_method, "f1")
+    assert (model.n_neighbors, model.soft) == (vote.n_neighbors, vote.weights != "uniform")
+    assert model.held_out == {
+        **{"score": choice.score.mean(), "raw": comparison.raw.score.mean(), "folds": 2.0},
+        **{"low": choice.interval[0], "high": choice.interval[1], "p_value": choice.p_value},
+    }
+    np.testing.assert_array_equal(predict(model, data.X)["label"], comparison.winner.predict(data.X))
+
+
+def test_figures_that_are_no_numbers_are_left_out(table, again):
+    comparison, _ = fitted(RAW, table("dense"))
+    results = tuple(replace(r, interval=(-np.inf, np.inf), p_value=np.nan) for r in comparison.results)
+    model = again(learned_model(replace(comparison, results=results), table("dense")))
+    assert set(model.held_out) == {"score", "raw", "folds"}
 
 
 @pytest.mark.slow

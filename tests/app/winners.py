@@ -1,36 +1,34 @@
-"""Models of every method, as `nearkin compare --save` would write them had that method won."""
+"""Models of every method, as `nearkin compare --save` would write them had the automatic choice been that method."""
 
 from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import random_array
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from nearkin.app.model import learned_model
-from nearkin.evaluation import RAW, compare, default_methods
+from nearkin.evaluation import RAW, Vote, compare, default_methods
+from nearkin.evaluation.fold import Choice, Part
 
 METHODS = {method.name: method for method in default_methods(semi_supervised=True)}
 FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
+HARD, SOFT = Vote(3), Vote(10, soft=True)
 
 
-def fitted(name, table, *, scale=True):
-    """Return a comparison on a table that a method is declared to have won, and the fitted pipeline."""
-    comparison = compare(table.X, table.y, task=table.task, methods=[], n_splits=2, n_repeats=1, scale=scale)
-    raw = best = comparison[RAW]
-    *steps, vote = raw.pipeline.steps
-    if name != RAW:
-        best = replace(raw, method=METHODS[name], difference=0.1, p_value=0.01)
-        steps.append(("map", clone(METHODS[name].estimator)))
-    y = table.y if len(table.labelled) == len(table.y) else np.where(table.y == None, -1, table.y).astype(int)  # noqa: E711
-    pipeline = Pipeline([*steps, vote]).fit(table.X, y)
-    return replace(comparison, results=(best, raw), winner=pipeline), pipeline
+def fitted(name, table, *, scale=True, vote=HARD):
+    """Return a comparison on a table whose automatic choice is declared to be a method, and the fitted pipeline."""
+    folds = {"n_splits": 2, "n_repeats": 1}
+    comparison = compare(
+        table.X, table.y, task=table.task, methods=[], references=[], refit=False, scale=scale, **folds
+    )
+    rows = Part(comparison.protocol, comparison.protocol.labelled)
+    pipeline = rows.pipeline(METHODS[name], Choice({}, vote, np.nan))
+    return replace(comparison, winner=pipeline, winner_method=name), pipeline
 
 
-def winner(name, table, *, scale=True):
-    """Return the model of a table on which a method is declared to have won."""
-    return learned_model(fitted(name, table, scale=scale)[0], table)
+def winner(name, table, *, scale=True, vote=HARD):
+    """Return the model of a table for which a method is declared to be the automatic choice."""
+    return learned_model(fitted(name, table, scale=scale, vote=vote)[0], table)
 
 
 def write_tables(folder):

@@ -182,19 +182,21 @@ class FolderComparison(ExitStack):
     def model(self, comparison: SplitComparison) -> tuple[Model, str]:
         """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what it learned from."""
         best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
-        error = float(best.score.std() / np.sqrt(len(best.score)))  # for held-out rows drawn at random
-        figures = {"accuracy": float(best.score.mean()), "std": error, "raw_accuracy": float(raw.score.mean())}
+        low, high = best.difference - best.margin, best.difference + best.margin
+        figures = {"score": best.score.mean(), "raw": raw.score.mean(), "low": low, "high": high}
         model = new_model(
             [step.to_local() for step in (self.scaler, best.map) if step is not None],
             ColumnEncoder(self.features),
             task=CLASSIFICATION.name,
+            score="accuracy",
             method=best.name,
             classes=self.classes.tolist(),
             n_neighbors=comparison.n_neighbors,
+            soft=False,
             n_rows=self.folder.n_rows,
             target=self.target,
             table=self.folder.name,
-            held_out=figures | {"folds": 1.0} | ({} if best is raw else {"p_value": best.p_value}),
+            held_out=figures | {"folds": 1, "p_value": best.p_value},
         )
         voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
         Z = self.X if best.map is None else best.map.transform(self.X)

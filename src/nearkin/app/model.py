@@ -1,4 +1,4 @@
-"""What `nearkin compare --save` keeps: the winner as arrays and a header, ready for rows without a label."""
+"""What `nearkin compare --save` keeps: its automatic choice as arrays and a header, ready for new rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .. import __version__
 from .._blocks import row_blocks
 from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
-from ..evaluation import CLASSIFICATION, RAW, TASKS, Comparison, Task
+from ..evaluation import CLASSIFICATION, TASKS, Comparison, Task, Vote
+from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch
 from .encoder import ColumnEncoder
@@ -38,26 +39,26 @@ class Model:
 
     Attributes
     ----------
-    task : str
-        "classification" or "regression".
+    task, score : str
+        "classification" or "regression"; the name of the score by which it was chosen, one of `SCORES`.
     method, prefix : str
-        Name of the winner; what the names of its coordinates begin with, "" for the raw features.
+        Name of the chosen method; what the names of its coordinates begin with, "" for the raw features.
     numbers, categories
         See `ColumnEncoder`.
     classes : list
         Labels, sorted: strings, integers or booleans; empty in a regression.
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for an affine map.
-    n_neighbors : int
-        k of the vote, at most `MAX_NEIGHBORS`.
+    n_neighbors, soft : int, bool
+        k of the vote, at most `MAX_NEIGHBORS`, and whether near rows count more than far ones, see `Vote`.
     n_rows : int
         Rows of the table, those without a label included.
     target, table : str
         Names of the target and of the table; cut after `MAX_NAME` characters.
     held_out : dict
-        Figures of the comparison: mean and standard deviation of the winner's score, mean score of the raw features,
-        number of folds, and the corrected p-value (absent when the raw features won). The scores are named "accuracy"
-        and "raw_accuracy", or "r2" and "raw_r2".
+        Figures of the comparison: "score", the mean over the held-out folds of what a choice made like this one scores;
+        "raw", that of the raw features; "folds", how many there were; and where they are known "low" and "high", the
+        95 % interval of the difference "score" - "raw", and its corrected "p_value".
     version : str
         Of nearkin.
     arrays : dict of str to ndarray
@@ -67,6 +68,7 @@ class Model:
     """
 
     task: str
+    score: str
     method: str
     prefix: str
     numbers: list[str]
@@ -74,6 +76,7 @@ class Model:
     classes: list[Any]
     graph: dict[str, Any]
     n_neighbors: int
+    soft: bool
     n_rows: int
     target: str
     table: str
@@ -86,6 +89,16 @@ class Model:
         """Return the task as the evaluation knows it."""
         return TASKS[self.task]
 
+    @property
+    def vote(self) -> Vote:
+        """Return how the nearest voters answer; as text e.g. "soft 25-NN"."""
+        return Vote(self.n_neighbors, self.soft)
+
+    @property
+    def n_voters(self) -> int:
+        """Return how many rows of the table vote."""
+        return len(self.arrays["rows"])
+
     @cached_property
     def encoder(self) -> ColumnEncoder:
         """Return what makes features of the columns of a table."""
@@ -93,7 +106,7 @@ class Model:
 
     @property
     def is_raw(self) -> bool:
-        """Return whether the raw features won."""
+        """Return whether it has no map: the features vote as they are, or scaled."""
         return not self.graph and "components" not in self.arrays
 
     @property
@@ -120,7 +133,7 @@ class Model:
     @cached_property
     def voters(self) -> Any:
         """Return the coordinates of the rows that vote, an array or a csr_array."""
-        return self._matrix("voters", (len(self.arrays["rows"]), self.n_components))
+        return self._matrix("voters", (self.n_voters, self.n_components))
 
     @cached_property
     def extension(self) -> Any:  # GraphExtension
@@ -166,22 +179,23 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
     Returns
     -------
     dict of str to ndarray
-        Of a classification "label" and "probability", its share of the k votes (of equally many votes the first label
-        in sorted order wins); of a regression "value", the mean of the k numbers. "nearest", of shape (n, k), are row
-        numbers of the nearest voters in their table (the first is 0), nearest first, and "distance" is how far they
-        are in the learned space.
+        Of a classification "label" and "probability", its share of the weights of the k votes (of equal shares the
+        first label in sorted order wins); of a regression "value", the weighted mean of the k numbers. A hard vote
+        gives every row the weight 1, a soft one `gaussian_weights`. "nearest", of shape (n, k), are row numbers of the
+        nearest voters in their table (the first is 0), nearest first, and "distance" is how far they are in the
+        learned space.
     """
-    index = searcher(search, model.voters.shape[0]).index(model.voters, model.n_neighbors)
+    index = searcher(search, model.n_voters).index(model.voters, model.n_neighbors)
     n_rows, values, classes = X.shape[0], model.arrays["answers"], np.array(model.classes)
     width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
     found: list[dict[str, np.ndarray]] = []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
         far, near = index(model.transform(X[block]), model.n_neighbors)
+        votes = model.vote.predict(far, values[near], len(classes))
         if model.question is CLASSIFICATION:
-            votes = np.apply_along_axis(np.bincount, 1, values[near], minlength=len(classes))
-            answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1) / model.n_neighbors}
+            answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1)}
         else:
-            answer = {"value": values[near].mean(axis=1)}
+            answer = {"value": votes}
         found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})
         progress(block.stop, n_rows)
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
@@ -208,7 +222,7 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
                 components = step.scalings_[:, : len(spectrum)].T
             else:  # NCA and LMNN have no eigenvalues but those of the metric
                 components = step.components_
-                values = getattr(step, "eigenvalues_", np.linalg.svd(components, compute_uv=False) ** 2)
+                values = getattr(step, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
                 spectrum = getattr(step, "explained_variance_", values)
             offset = -step.transform(np.zeros((1, components.shape[1])))[0]
             arrays |= {"components": components, "offset": offset, "spectrum": spectrum}
@@ -223,9 +237,14 @@ def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
 
 
 def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Model:
-    """Return a model that maps rows as fitted steps do, and has no voters yet."""
+    """Return a model that maps rows as fitted steps (a scaler, a map, or none) do, and has no voters yet.
+
+    `header` are task, score, method, classes, n_neighbors, soft, n_rows, target, table and held_out, see `Model`.
+    Figures of `held_out` that are no finite numbers are left out: no p-value is NaN.
+    """
     arrays, graph = map_arrays(steps)
     header |= {name: header[name].encode(errors="replace").decode()[:MAX_NAME] for name in ("target", "table")}
+    header["held_out"] = {name: float(value) for name, value in header["held_out"].items() if np.isfinite(value)}
     return Model(
         prefix=type(steps[-1]).__name__.lower() if steps else "",
         numbers=encoder.numbers,
@@ -243,24 +262,26 @@ def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
-    """Return the winner of a comparison on the table, which it was refitted on, as a model."""
+    """Return the automatic choice of a comparison on the table, which it was refitted on, as a model."""
     assert comparison.winner is not None
-    best, raw, score = comparison.best, comparison[RAW], comparison.task.score_name
-    rows, answers = table.labelled, table.labels
-    if comparison.task is CLASSIFICATION:
-        answers = np.searchsorted(comparison.classes, answers)
-    figures = {score: best.score.mean(), "std": best.score.std(ddof=1), f"raw_{score}": raw.score.mean()}
-    figures |= {"folds": len(comparison.folds)} | ({} if best is raw else {"p_value": best.p_value})
+    choice, protocol = comparison.choice, comparison.protocol
+    *steps, vote = (step for _, step in comparison.winner.steps)
+    low, high = choice.interval
+    figures = {"score": choice.score.mean(), "raw": comparison.raw.score.mean(), "low": low, "high": high}
     model = new_model(
-        [step for _, step in comparison.winner.steps[:-1]],
+        steps,
         table.encoder,
         task=comparison.task.name,
-        method=best.name,
+        score=comparison.score.name,
+        method=comparison.winner_method,
         classes=comparison.classes.tolist(),
-        n_neighbors=comparison.n_neighbors,
+        n_neighbors=vote.n_neighbors,
+        soft=vote.weights != "uniform",
         n_rows=table.X.shape[0],
         target=table.target,
         table=table.name,
-        held_out={name: float(value) for name, value in figures.items()},
+        held_out=figures | {"folds": len(comparison.folds), "p_value": choice.p_value},
     )
-    return with_voters(model, embed(model, table.X if len(rows) == len(table.y) else table.X[rows]), rows, answers)
+    rows = protocol.labelled
+    X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
+    return with_voters(model, embed(model, X), rows, protocol.y[rows])

@@ -15,12 +15,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._memory import require_memory
-from ..evaluation import CLASSIFICATION, TASKS
+from ..evaluation import CLASSIFICATION, SCORES, TASKS
 from .encoder import MAX_ONE_HOT
 from .model import MAX_NAME, MAX_NEIGHBORS, Model, predict
 from .refusals import MAX_TEXT
 
-FORMAT = 4  # 1 to 3 were skops files
+FORMAT = 5  # 1 to 3 were skops files, 4 knew no soft votes
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
@@ -86,7 +86,7 @@ def _load(path: Path) -> Model:
             raise ModelFileError(f"was written by a newer nearkin (format {written}): install a newer nearkin.")
         differing = header.keys() ^ {field.name for field in fields(Model)} - {"arrays"}
         if written != FORMAT or differing:
-            found = f"fields {_line(sorted(differing))}" if differing else f"format {_line(written)}"
+            found = f"format {_line(written)}" if written != FORMAT else f"fields {_line(sorted(differing))}"
             raise ModelFileError(f"is no nearkin model of this version ({found}): {AGAIN}")
         model = Model(**header, arrays={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
     _check_header(model)
@@ -123,14 +123,22 @@ def _check_header(model: Model) -> None:
     _require(model.classes == sorted(set(model.classes)) and np.array(model.classes).dtype.kind != "O", "labels")
     _require(not model.graph or {name: type(value) for name, value in model.graph.items()} == GRAPH, "graph")
     _require(not model.graph or (model.graph["n_neighbors"] > 0 and model.graph["bandwidth"] > 0), "graph")
-    score = model.question.score_name
-    _require(set(model.held_out) - {"p_value"} == {score, f"raw_{score}", "std", "folds"}, "held-out figures")
-    _require(all(type(value) is float and np.isfinite(value) for value in model.held_out.values()), "held-out figures")
+    _require(model.score in SCORES[model.task], "score")
+    _check_figures(model.held_out)
+
+
+def _check_figures(held_out: dict[str, float]) -> None:
+    """Raise an error unless the held-out figures are those of `Model`, and numbers."""
+    known = {"score", "raw", "folds"}
+    _require(known <= set(held_out) <= known | {"low", "high", "p_value"}, "held-out figures")
+    _require(all(type(value) is float and np.isfinite(value) for value in held_out.values()), "held-out figures")
+    interval = [held_out[name] for name in ("low", "high") if name in held_out]
+    _require(len(interval) != 1 and interval == sorted(interval) and held_out["folds"] >= 1, "held-out figures")
 
 
 def _check_arrays(model: Model) -> None:
     """Raise an error unless every array is finite and of the shape that the header and the others give it."""
-    arrays, v = model.arrays, len(model.arrays["rows"])
+    arrays = model.arrays
     sizes = {"p": len(model.encoder.feature_names), "m": model.n_components}
     for name, array in arrays.items():
         integers = name == "rows" or name.endswith((".indices", ".indptr"))
@@ -144,6 +152,6 @@ def _check_arrays(model: Model) -> None:
     _require((np.diff(rows) > 0).all() and rows[0] >= 0 and rows[-1] < model.n_rows, "rows")
     if model.question is CLASSIFICATION:
         _require(0 <= answers.min() <= answers.max() < len(model.classes), "labels")
-    _require(1 <= model.n_neighbors <= min(v, MAX_NEIGHBORS), "number of neighbours")
+    _require(1 <= model.n_neighbors <= min(model.n_voters, MAX_NEIGHBORS), "number of neighbours")
     for matrix in (model.voters, *([model.extension.graph.rows] if model.graph else [])):
         _require(not issparse(matrix) or matrix.has_canonical_format, "matrices")
