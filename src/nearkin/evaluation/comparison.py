@@ -6,9 +6,11 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -19,7 +21,7 @@ from .fold import Choice, Outcome, Part
 from .methods import RAW, Method, Reference, default_methods, default_references
 from .protocol import Protocol
 from .results import Comparison, collect, ranked
-from .runs import CHOICE, Contestants, Found, Progress, run_folds
+from .runs import CHOICE, Found, Progress, automatic, jobs_of, run_jobs, with_choice
 from .scores import SCORES
 from .task import CLASSIFICATION, Task, named_task
 from .twins import n_with_twin, twin_groups
@@ -154,21 +156,24 @@ def compare(
         unlabelled=np.flatnonzero(missing),
     )
     folds, reduced = protocol.folds(n_splits, n_repeats)
-    contestants = Contestants(methods, references, np.inf if time_budget is None else time.time() + time_budget)
-    again = protocol.labelled if refit and len(folds) > 1 else None  # that of a single split is as good
-    found, chosen, interrupted = run_folds(contestants, protocol, folds, again, n_jobs, progress)
-    complete = {number: one for number, one in sorted(found.items()) if CHOICE in one} or found
-    if not any(RAW in one for one in complete.values()):
+    deadline = np.inf if time_budget is None else time.time() + time_budget
+    again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
+    make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
+    findings = run_jobs(protocol, make_jobs, n_jobs or cpu_count(), progress)
+    everyone: list[Any] = [*methods, *references]
+    complete = {number: with_choice(found, everyone) for number, found in findings.complete.items()}
+    if not complete:
         raise KeyboardInterrupt
     finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
-    kept = [folds[number] for number in complete]
-    everyone: list[Any] = [*methods, *references]
-    by_name = {one.name: one for one in everyone}
+    kept, by_name = [folds[number] for number in complete], {one.name: one for one in everyone}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
     results, least = ranked(collected, kept, protocol)
     winner_method, winner = RAW, None
-    if refit and not interrupted:
-        winner_method, choice = chosen or _choice_of(finished)
+    if refit and not findings.interrupted:
+        winner_method, choice = _choice_of(finished)
+        if findings.choices:
+            winner_method = automatic(findings.choices)
+            choice = findings.choices[winner_method]
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
             winner = Part(protocol, protocol.labelled).pipeline(by_name[winner_method], choice)
     return Comparison(
@@ -185,7 +190,7 @@ def compare(
         n_twins=n_with_twin(twins),
         kept_twins=keep_twins,
         seconds=time.perf_counter() - start,
-        interrupted=interrupted,
+        interrupted=findings.interrupted,
         least_difference=least,
     )
 
@@ -205,9 +210,9 @@ def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, lis
 
 def _choice_of(finished: dict[str, list[Outcome]]) -> tuple[str, Choice]:
     """Return the method and settings that the first fold chose."""
-    choice = finished[CHOICE][0].choice if CHOICE in finished else finished[RAW][0].choice
+    choice = finished[CHOICE][0].choice
     params = dict(choice.params)
-    return params.pop("method", RAW), replace(choice, params=params)
+    return params.pop("method"), replace(choice, params=params)
 
 
 def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:

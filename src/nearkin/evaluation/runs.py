@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from .fold import FAILURES, Choice, FoldRun, Outcome
@@ -20,59 +20,66 @@ from .protocol import Fold, Protocol, first_repeat
 
 CHOICE = "automatic choice"
 WORTH_PROCESSES = 5000  # rows of all folds together from which on processes are worth their start
-# Up to so many rows and features BLAS threads cost more than they give.
-FEW_ROWS, FEW_FEATURES = 2000, 500
+FEW_FOLDS = 4  # for each process: of fewer, the methods are shared out, too
 
 Progress = Callable[[str, int, int], None]
 Found = dict[str, Outcome | str]  # by name of the method; a reason where it was skipped
 
 
 @dataclass(frozen=True)
-class Contestants:
-    """What every fold compares, until a deadline (of `time.time`).
+class Job:
+    """Some methods on a fold, or their choices on rows.
 
     Attributes
     ----------
-    methods : sequence of Method
-        The raw features first.
-    references : sequence of Reference
+    number : int or None
+        Of the fold; None for choices.
+    rows : pair of ndarray, or ndarray
+        The fold, or the rows to choose on.
+    contestants : sequence of Method and Reference
     deadline : float
+        Of `time.time`. After it the job ends, but with at least two methods where the raw features are among them.
     """
 
-    methods: Sequence[Method]
-    references: Sequence[Reference]
-    deadline: float = np.inf
+    number: int | None
+    rows: Any
+    contestants: Sequence[Method | Reference]
+    deadline: float
 
-    def evaluate(
-        self, protocol: Protocol, fold: Fold, refer: bool, found: Found, report: Callable[[str], None]
-    ) -> Found:
-        """Fill in the outcomes on a fold, if `refer` those of the references, too.
+    def work(self, protocol: Protocol) -> Iterator[tuple[str, Any]]:
+        """Yield outcomes, choices, or the reasons why there are none, by name."""
+        run = FoldRun(protocol, *self.rows) if self.number is not None else FoldRun(protocol, self.rows)
+        at_least = 2 if self.contestants[0].name == RAW else 0
+        for n_done, one in enumerate(self.contestants):
+            if n_done >= at_least and time.time() > self.deadline:
+                return
+            work = run.refer if isinstance(one, Reference) else run.evaluate if self.number is not None else run.choose
+            try:
+                with warnings.catch_warnings(record=self.number is not None):
+                    yield one.name, work(one)  # type: ignore[arg-type]
+            except FAILURES as error:
+                if one.name == RAW:
+                    raise
+                yield one.name, str(error).partition("\n")[0]
 
-        After the deadline it ends with the methods that are done, at least two.
-        """
-        run = FoldRun(protocol, *fold)
-        for method in self.methods:
-            if len(found) > 1 and time.time() > self.deadline:
-                break
-            found[method.name] = _attempt(run.evaluate, method)
-            report(method.name)
-        name = automatic({name: outcome.choice for name, outcome in outcomes_of(found).items()})
-        chosen = outcomes_of(found)[name]
-        found[CHOICE] = replace(chosen, choice=replace(chosen.choice, params={"method": name, **chosen.choice.params}))
-        for reference in self.references if refer else ():
-            found[reference.name] = _attempt(run.refer, reference)
-            report(reference.name)
-        return found
 
-    def choose(self, protocol: Protocol, rows: np.ndarray) -> tuple[str, Choice]:
-        """Return the method that inner folds of the rows choose, and its parameters and vote."""
-        run, choices = FoldRun(protocol, rows), dict[str, Choice]()
-        with warnings.catch_warnings(action="ignore"):
-            for method in self.methods:
-                with suppress(*FAILURES):
-                    choices[method.name] = run.choose(method)
-        name = automatic(choices)
-        return name, choices[name]
+def jobs_of(
+    folds: Sequence[Fold],
+    methods: Sequence[Method],
+    references: Sequence[Reference],
+    rows: np.ndarray | None,
+    deadline: float,
+    n_parts: int,
+) -> list[Job]:
+    """Return the work on all folds, in so many parts each: references on the first repeat only; choices come last."""
+    n_first, jobs = len(first_repeat(folds)), list[Job]()
+    everyone: list[Method | Reference]
+    for number, fold in enumerate(folds):
+        everyone = [*methods, *(references if number < n_first else [])]
+        jobs += [Job(number, fold, everyone[part::n_parts], deadline) for part in range(n_parts)]
+    if rows is not None:
+        jobs += [Job(None, rows, methods[part::n_parts], deadline) for part in range(n_parts)]
+    return jobs
 
 
 def automatic(choices: dict[str, Choice]) -> str:
@@ -81,96 +88,107 @@ def automatic(choices: dict[str, Choice]) -> str:
     return max(scores, key=scores.__getitem__) if scores else RAW
 
 
-def outcomes_of(found: Found) -> dict[str, Outcome]:
-    """Return the outcomes without those of skipped methods."""
-    return {name: outcome for name, outcome in found.items() if isinstance(outcome, Outcome)}
+def with_choice(found: Found, order: Sequence[Method | Reference]) -> Found:
+    """Return what was found on a fold in the order of the contestants, and the outcome of the automatic choice."""
+    ordered = {one.name: found[one.name] for one in order if one.name in found}
+    outcomes = {one.name: ordered.get(one.name) for one in order if isinstance(one, Method)}
+    name = automatic({name: outcome.choice for name, outcome in outcomes.items() if isinstance(outcome, Outcome)})
+    chosen = outcomes[name]
+    assert isinstance(chosen, Outcome)  # what the raw features raise is raised
+    params = {"method": name, **chosen.choice.params}
+    return ordered | {CHOICE: replace(chosen, choice=replace(chosen.choice, params=params))}
 
 
-def _attempt(evaluate: Callable[[Any], Outcome], contestant: Any) -> Outcome | str:
-    """Return the outcome, or why there is none; what the raw features raise is raised."""
-    try:
-        return evaluate(contestant)
-    except FAILURES as error:
-        if contestant.name == RAW:
-            raise
-        return str(error).partition("\n")[0]
+@dataclass
+class Findings:
+    """What the jobs have found so far.
 
-
-def run_folds(
-    contestants: Contestants,
-    protocol: Protocol,
-    folds: Sequence[Fold],
-    rows: np.ndarray | None,
-    n_jobs: int | None,
-    progress: Progress,
-) -> tuple[dict[int, Found], tuple[str, Choice] | None, bool]:
-    """Return what was found on each fold, the choice on `rows`, if any, and whether an interrupt ended it early.
-
-    Folds are worked on in parallel where they are several and not small: each process then keeps to one thread.
+    Attributes
+    ----------
+    folds : dict of int to Found
+    n_left : dict of int to int
+        Jobs that are not finished, by fold.
+    choices : dict of str to Choice
+        On all rows.
+    interrupted : bool
     """
-    n_jobs = min(n_jobs or cpu_count(), len(folds))
-    refer = [number < len(first_repeat(folds)) for number in range(len(folds))]
-    if n_jobs > 1 and len(folds) * len(protocol.labelled) >= WORTH_PROCESSES:
-        return _in_processes(contestants, protocol, folds, refer, rows, n_jobs, progress)
-    found, chosen = dict[int, Found](), None
-    n_done, n_all = 0, len(folds) * len(contestants.methods) + sum(refer) * len(contestants.references)
 
-    def report(name: str) -> None:
-        nonlocal n_done
-        n_done += 1
-        progress(name, n_done, n_all)
+    folds: dict[int, Found] = field(default_factory=dict)
+    n_left: dict[int, int] = field(default_factory=dict)
+    choices: dict[str, Choice] = field(default_factory=dict)
+    interrupted: bool = False
 
-    few = max(map(len, folds[0])) <= FEW_ROWS, protocol.X.shape[1] <= FEW_FEATURES
-    limits = threadpool_limits(1 if few[1] else None, user_api=None if few[0] else "blas")
-    with limits, parallel_config("threading", n_jobs=n_jobs if few[0] else cpu_count()):
-        try:
-            for number, fold in enumerate(folds):
-                if not number or time.time() < contestants.deadline:
-                    contestants.evaluate(protocol, fold, refer[number], found.setdefault(number, {}), report)
-            if rows is not None and time.time() < contestants.deadline:
-                chosen = contestants.choose(protocol, rows)
-        except KeyboardInterrupt:
-            return found, None, True
-    return found, chosen, False
+    def add(self, number: int | None, name: str, result: Any) -> None:
+        """Keep what a job yields."""
+        if number is not None:
+            self.folds.setdefault(number, {})[name] = result
+        elif isinstance(result, Choice):
+            self.choices[name] = result
+
+    @property
+    def complete(self) -> dict[int, Found]:
+        """Return the folds that are finished, or, if none is, what there is of those that have the raw features."""
+        done = {number: found for number, found in sorted(self.folds.items()) if not self.n_left[number]}
+        return done or {number: found for number, found in sorted(self.folds.items()) if RAW in found}
 
 
-def _in_processes(
-    contestants: Contestants,
-    protocol: Protocol,
-    folds: Sequence[Fold],
-    refer: Sequence[bool],
-    rows: np.ndarray | None,
-    n_jobs: int,
-    progress: Progress,
-) -> tuple[dict[int, Found], tuple[str, Choice] | None, bool]:
-    found, chosen = dict[int, Found](), None
-    jobs = [delayed(_work)(contestants, protocol, n, fold, refer[n]) for n, fold in enumerate(folds)]
-    jobs += [] if rows is None else [delayed(_work)(contestants, protocol, None, rows, False)]
-    results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(jobs)
-    progress("folds", 0, len(jobs))
+def run_jobs(protocol: Protocol, make_jobs: Callable[[int], list[Job]], n_jobs: int, progress: Progress) -> Findings:
+    """Return what the jobs find; `make_jobs(n)` cuts the work on a fold into n parts.
+
+    In parallel where the rows of all folds are not few: each process then keeps to one thread.
+    """
+    jobs, findings = make_jobs(1), Findings()
+    n_folds = len({job.number for job in jobs} - {None})
+    in_processes = n_jobs > 1 and n_folds * len(protocol.labelled) >= WORTH_PROCESSES
+    if in_processes and n_folds < FEW_FOLDS * n_jobs:
+        jobs = make_jobs(min(n_jobs, FEW_FOLDS))
+    n_all, n_done = sum(len(job.contestants) for job in jobs), 0
+    for job in jobs:
+        if job.number is not None:
+            findings.n_left[job.number] = findings.n_left.get(job.number, 0) + 1
+    results = _in_processes(protocol, jobs, n_jobs) if in_processes else _in_turn(protocol, jobs)
+    progress("comparing", 0, n_all)
     try:
-        for n_done, (number, result) in enumerate(results, start=1):
-            if number is None:
-                chosen = result
-            else:
-                found[number] = result
-            progress("folds", n_done, len(jobs))
-            if found and time.time() > contestants.deadline:
-                break
+        for job, name, result in results:
+            if name is not None:
+                findings.add(job.number, name, result)
+                n_done += 1
+                progress(name, n_done, n_all)
+            elif job.number is not None:
+                findings.n_left[job.number] -= 1
     except KeyboardInterrupt:
-        return found, None, True
+        findings.interrupted = True
     finally:
         results.close()
-    return found, chosen, False
+    return findings
 
 
-def _work(
-    contestants: Contestants, protocol: Protocol, number: int | None, rows: Any, refer: bool
-) -> tuple[int | None, Any]:
-    """Work on a fold, or choose on rows, in a process of its own, which leaves an interrupt to the parent."""
+def _in_turn(protocol: Protocol, jobs: Sequence[Job]) -> Generator[tuple[Job, str | None, Any]]:
+    """Yield what each job finds; its end has no name. Small problems: threads cost more than they give."""
+    with threadpool_limits(1):
+        for number, job in enumerate(jobs):
+            if not number or time.time() < job.deadline:
+                yield from ((job, name, result) for name, result in job.work(protocol))
+                yield job, None, None
+
+
+def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Generator[tuple[Job, str | None, Any]]:
+    tasks = (delayed(_work)(protocol, number, job) for number, job in enumerate(jobs))
+    results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
+    try:
+        for number, found in results:
+            yield from ((jobs[number], name, result) for name, result in found)
+            if found or time.time() < jobs[number].deadline:
+                yield jobs[number], None, None
+    finally:
+        results.close()
+
+
+def _work(protocol: Protocol, number: int, job: Job) -> tuple[int, list[tuple[str, Any]]]:
+    """Work in a process of its own, which leaves an interrupt to the parent."""
     with suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if number and time.time() > job.deadline:
+        return number, []
     with threadpool_limits(1):
-        if number is None:
-            return None, contestants.choose(protocol, rows)
-        return number, contestants.evaluate(protocol, rows, refer, {}, lambda name: None)
+        return number, list(job.work(protocol))
