@@ -165,7 +165,7 @@ def compare(
     everyone: list[Any] = [*methods, *references]
     by_name = {one.name: one for one in everyone}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
-    results, least = ranked(collected, kept, protocol)
+    results, least = ranked(collected, kept, protocol.units)
     winner_method, winner = RAW, None
     if refit and not interrupted:
         winner_method, choice = chosen or _choice_of(finished)
@@ -180,6 +180,7 @@ def compare(
         skipped=skipped,
         reduced=reduced,
         folds=tuple(kept),
+        n_planned=len(folds),
         protocol=protocol,
         n_neighbors=n_neighbors,
         n_twins=n_with_twin(twins),

@@ -116,6 +116,8 @@ class Comparison:
         What the rows do not allow.
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
+    n_planned : int
+        Folds there were to be; fewer are finished after an interruption, or by the end of the time budget.
     protocol : Protocol
         Rows and rules of the comparison.
     n_neighbors : int or None
@@ -137,6 +139,7 @@ class Comparison:
     skipped: dict[str, str]
     reduced: dict[str, tuple[int, str]]
     folds: tuple[Fold, ...]
+    n_planned: int
     protocol: Protocol
     n_neighbors: int | None
     n_twins: int
@@ -252,12 +255,11 @@ def collect(
 
 
 def ranked(
-    finished: Sequence[MethodResult], folds: Sequence[Fold], protocol: Protocol
+    finished: Sequence[MethodResult], folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features, and the least difference that shows."""
     raw = next(result for result in finished if result.name == RAW)
-    sign = protocol.score.sign
-    tests = {result.name: _test(result, raw, folds, protocol) for result in finished if result is not raw}
+    tests = {result.name: difference_test(result, raw, folds, units) for result in finished if result is not raw}
     tested = [result.name for result in finished if result.kind in ("method", "choice")]
     p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
     results = [raw]
@@ -265,16 +267,19 @@ def ranked(
         result = next(result for result in finished if result.name == name)
         p_value = p_values.get(name, np.nan)
         results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
-    results.sort(key=lambda r: (-sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
+    results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
     least = [detectable_difference(tests[name].standard_error, tests[name].dof, len(tested)) for name in tested]
     return results, float(np.median(least)) if least else np.nan
 
 
-def _test(result: MethodResult, raw: MethodResult, folds: Sequence[Fold], protocol: Protocol) -> PairedTest:
-    n = len(result.contributions)  # of a reference, those of the first repeat
+def difference_test(
+    result: MethodResult, other: MethodResult, folds: Sequence[Fold], units: np.ndarray | None = None
+) -> PairedTest:
+    """Return the test of a difference in score between two results, on the folds that both have."""
+    n = min(len(result.contributions), len(other.contributions))  # of a reference, those of the first repeat
     n_train = float(np.mean([len(train) for train, _ in folds[:n]]))
     rows = [test for _, test in folds[:n]]
-    return paired_test(result.contributions, raw.contributions[:n], rows, n_train, protocol.units)
+    return paired_test(result.contributions[:n], other.contributions[:n], rows, n_train, units)
 
 
 def status_of(gain: float, p_value: float) -> str:
