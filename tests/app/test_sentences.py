@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from nearkin import DNE, NMMP
+from nearkin import DNE, NMMP, plotting
 from nearkin.app.sentences import notes, summarize, summary
 from nearkin.app.verdicts import quote, verdict
 from nearkin.app.wording import WORDING, format_p
@@ -70,6 +70,7 @@ def test_differences_of_errors_have_the_digits_of_the_errors():
 
 def test_every_score_has_its_words():
     assert set(WORDING) == {name for scores in SCORES.values() for name in scores}
+    assert all(words.factor == plotting.SCORES[name][0] for name, words in WORDING.items())
     assert {words.second for words in WORDING.values()} <= set(WORDING)
     assert all(WORDING[words.second] is not words for words in WORDING.values())
 

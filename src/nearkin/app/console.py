@@ -24,7 +24,7 @@ from ..evaluation import CLASSIFICATION
 from .model import MAX_NAME, Model
 from .refusals import listed
 from .sentences import Summary
-from .wording import WORDING, format_p
+from .wording import WORDING, Wording, stated_p
 
 FEW = 10
 SPARED = ("fit", "", "dim", "vote", "p")  # columns that a narrow terminal goes without, "" for the second score
@@ -89,21 +89,18 @@ def report(summary: Summary) -> None:
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
     names, held_out, values = model.encoder.feature_names, model.held_out, model.arrays["answers"]
-    words, score = WORDING[model.task], model.question.score_name
-    one_split = held_out["folds"] == 1  # of a folder: the held-out rows were not learned from
-    rows, folds = ("part of ", "one split") if one_split else ("", f"{held_out['folds']:.0f} folds")
+    words = WORDING[model.score].at(held_out["raw"])
+    part = "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""  # of a folder, or few labels
     target = f"numbers from {values.min():.4g} to {values.max():.4g}"
     if model.question is CLASSIFICATION:
         target = f"{len(model.classes)} classes"
     say(
-        f"{path}: {model.method}, learned from {rows}{model.n_rows} rows of {model.table} ({len(names)} features, "
+        f"{path}: {model.method}, learned from {part}{model.n_rows} rows of {model.table} ({len(names)} features, "
         f"{target} of {model.target!r}), saved by nearkin {model.version}"
     )
-    beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
-    say(
-        f"Held out: {model.n_neighbors}-NN {words.vote(held_out[score])} ± {words.figure(held_out['std'])} "
-        f"({folds}); on the raw features {words.figure(held_out[f'raw_{score}'])}{beaten}"
-    )
+    folds = f"{held_out['folds']:.0f} folds" if held_out["folds"] > 1 else "one split"
+    others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
+    say(f"Held out: the {model.vote} {words.says(held_out['score'])} ({folds}), {others}")
     size, smaller = human_bytes(path.stat().st_size), f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}; the file has {size}")
     if "spectrum" in model.arrays:
@@ -121,6 +118,16 @@ def describe(model: Model, path: Path) -> None:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
             grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature][:MAX_NAME]), overflow="fold"))
     _console().print(grid)
+
+
+def _proof(held_out: dict[str, float], words: Wording) -> str:
+    """Return the interval of the difference from the raw features, and its p-value, as far as they are known."""
+    known = []
+    if "low" in held_out:
+        known.append(f"95% interval {words.signed(held_out['low'])} to {words.signed(held_out['high'])}{words.points}")
+    if "p_value" in held_out:
+        known.append(f"p {stated_p(held_out['p_value'])}")
+    return f" ({', '.join(known)})" if known else ""
 
 
 def while_reading(options: argparse.Namespace, read: Callable[[Callable[[int, int], None]], Any]) -> Any:

@@ -100,8 +100,8 @@ class TableComparison(nullcontext):
         RankingDisplay(comparison).plot(ax=axes[0])
         for ax in axes[1:]:
             seen = first_map(comparison, shown)
-            labels, k = known_labels(table.y, seen.rows), seen.neighbors.shape[1]
-            EmbeddingDisplay(seen.embedding, labels, seen.score, k, name, table.task).plot(ax=ax)
+            labels, how = known_labels(table.y, seen.rows), (shown.votes[0], name, table.task, comparison.score.name)
+            EmbeddingDisplay(seen.embedding, labels, seen.score, *how).plot(ax=ax)
         figure.savefig(path, dpi=110, format="png")
 
     def document(self, comparison: Comparison, progress: console.Progress) -> Any:
@@ -113,12 +113,10 @@ class TableComparison(nullcontext):
 
     def model(self, comparison: Comparison) -> tuple[Model, str]:
         """Return the winner, and what it was learned from."""
-        words, score = wording(comparison), comparison.choice.score.mean()
-        vote = comparison.winner.steps[-1][1]  # type: ignore[union-attr]
-        name = f"{comparison.winner_method} ({'soft ' * (vote.weights != 'uniform')}{vote.n_neighbors}-NN)"
-        rows = "all rows" if len(comparison.folds) > 1 else "the training rows, fitted to all"
-        text = f"{name}, chosen on {rows}; held-out {words.title} of this choice: {words.figure(score)}"
-        return learned_model(comparison, self.table), text
+        model, words = learned_model(comparison, self.table), wording(comparison)
+        rows = "all rows" if len(comparison.folds) > 1 else "the training rows of the split, fitted to all rows"
+        score = f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
+        return model, f"{model.method} ({model.vote}), chosen on {rows}; {score}"
 
 
 def _score_named(option: str | None, task: str) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..evaluation import RAW, Comparison, MethodResult, difference_test, first_repeat
 from .one_split import SplitComparison
-from .wording import WORDING, Wording, format_p
+from .wording import WORDING, Wording, stated_p
 
 CONSTANT = {"majority": "always predicting the largest class", "mean": "always predicting the mean"}
 SIGNIFICANT = 0.05
@@ -22,14 +22,13 @@ def wording(comparison: AnyComparison) -> Wording:
     return WORDING[comparison.score.name].at(comparison.raw.score.mean())
 
 
-def held_out(comparison: Comparison) -> str:
+def held_out(comparison: AnyComparison) -> str:
     """Return how many rows were held out, e.g. "625 rows, 5 folds drawn 3 times"."""
-    n, n_first = len(comparison.folds), len(first_repeat(comparison.folds))
-    n_rows = sum(len(test) for _, test in comparison.folds[:n_first])
-    if n == 1:
-        return f"{n_rows:,} rows, one split"
-    times = n // n_first
-    return f"{n_rows:,} rows, {n_first} folds" + (f" drawn {times} times" if times > 1 else "")
+    n_folds = len(comparison.raw.contributions)
+    n_first = 1 if isinstance(comparison, SplitComparison) else len(first_repeat(comparison.folds))
+    n_rows, times = sum(map(len, comparison.raw.contributions[:n_first])), n_folds // n_first
+    folds = "one split" if n_folds == 1 else f"{n_first} folds"
+    return f"{n_rows:,} rows, {folds}" + (f" drawn {times} times" if times > 1 else "")
 
 
 def verdict(comparison: AnyComparison) -> str:
@@ -40,8 +39,7 @@ def verdict(comparison: AnyComparison) -> str:
 def quote(comparison: AnyComparison) -> str:
     """Return the outcome in one sentence, with the rows and folds that it rests on."""
     raw, first = comparison.raw, leader(comparison)
-    split = isinstance(comparison, SplitComparison)
-    rows = f"{len(raw.contributions[0]):,} rows, one split" if split else held_out(comparison)
+    rows = held_out(comparison)
     if first is raw:
         return f"On held-out rows ({rows}), raw k-NN {wording(comparison).says(raw.score.mean())}."
     return f"On held-out rows ({rows}), {_evidence(first, comparison, _named(first))}."
@@ -73,8 +71,7 @@ def _evidence(result: MethodResult, comparison: AnyComparison, subject: str) -> 
     """Return what is known of a result beside raw k-NN."""
     words, n_tested = wording(comparison), sum(not np.isnan(r.p_value) for r in comparison.results)
     low, high = (words.signed(end).removeprefix("+") for end in result.interval)
-    p = format_p(result.p_value).replace("<", "< ")
-    proof = f"95% interval {low} to {high}, p {p if p.startswith('<') else f'= {p}'}"
+    proof = f"95% interval {low} to {high}, p {stated_p(result.p_value)}"
     proof += f" after Holm over {n_tested} methods" if n_tested > 1 else ""
     other = words.other.format(words.figure(comparison.raw.score.mean()))
     change = f"{words.signed(result.difference)}{words.points}"

@@ -98,3 +98,9 @@ WORDING = {
 def format_p(p_value: float) -> str:
     """Return a p-value with two digits, or "<0.001"."""
     return f"{p_value:.2g}" if p_value >= 0.001 else "<0.001"
+
+
+def stated_p(p_value: float) -> str:
+    """Return a p-value with what stands before it in a sentence, e.g. "= 0.012" or "< 0.001"."""
+    text = format_p(p_value)
+    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
