@@ -157,10 +157,14 @@ def compare(
     contestants = Contestants(methods, references, np.inf if time_budget is None else time.time() + time_budget)
     again = protocol.labelled if refit and len(folds) > 1 else None  # that of a single split is as good
     found, chosen, interrupted = run_folds(contestants, protocol, folds, again, n_jobs, progress)
-    complete = {number: one for number, one in sorted(found.items()) if CHOICE in one} or found
+    most = max((_n_done(one, methods) for one in found.values()), default=0)  # a fold that was cut short does not count
+    complete = {number: one for number, one in sorted(found.items()) if _n_done(one, methods) == most}
     if not any(RAW in one for one in complete.values()):
         raise KeyboardInterrupt
     finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
+    if not interrupted:
+        late = "the time budget ended before its turn"
+        skipped |= {method.name: late for method in methods if method.name not in finished | skipped}
     kept = [folds[number] for number in complete]
     everyone: list[Any] = [*methods, *references]
     by_name = {one.name: one for one in everyone}
@@ -189,6 +193,11 @@ def compare(
         interrupted=interrupted,
         least_difference=least,
     )
+
+
+def _n_done(found: Found, methods: Sequence[Method]) -> int:
+    """Return how many of the methods, and of the automatic choice, a fold came to."""
+    return sum(name in found for name in (*(method.name for method in methods), CHOICE))
 
 
 def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:

@@ -105,6 +105,11 @@ class Protocol:
         if by_default and len(rows) > SPLIT_ROWS and not self.grouped:
             return [self.one_split(rng.randint(2**31 - 1))], {}
         wanted, (most, reason) = n_splits or N_SPLITS, self.most_folds(rows)
+        if most < 2:
+            raise ValueError(
+                f"X holds {len(np.unique(self.units[rows]))} rows that are no twins of one another, too few to hold "
+                "some out: keep_twins=True splits twins like other rows."
+            )
         if len(self.unlabelled):
             reason += ", counting those with a label"
         reduced = {"n_splits": (wanted, reason)} if most < wanted else {}

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
@@ -92,6 +94,12 @@ class MethodResult:
             if self.kind in ("baseline", "reference")
             else status_of(self.sign * self.difference, self.p_value)
         )
+
+    def __repr__(self) -> str:
+        """Return mean score, difference and status, without the figures of the rows."""
+        p = "" if np.isnan(self.p_value) else f"  p = {self.p_value:.2g}"
+        change = "" if self.kind == "baseline" else f"  {self.difference:+.3f}{p}"
+        return f"{self.name:22} {self.score.mean():.3f}{change}  {self.status}"
 
 
 @dataclass(frozen=True)
@@ -191,26 +199,30 @@ class Comparison:
         return next((r for r in self.results if r.status == "better" and r.kind == "method"), self.raw)
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return scaler and map of a method with the parameters of the first fold, unfitted, with n_components."""
+        """Return scaler and map of a method with the parameters of the first fold, unfitted, with n_components.
+
+        None where the result is no map. The automatic choice is several.
+        """
         method, p = result.method, self.protocol.X.shape[1]
         if not isinstance(method, Method) or method.estimator is None:
             return None
         m = min(n_components, method.max_components(p, max(1, len(self.classes))))
-        return clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
+        scaler = StandardScaler(with_mean=not issparse(self.protocol.X)) if self.protocol.scale else "passthrough"
+        estimator = clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
+        return Pipeline([("scale", scaler), ("map", estimator)])
 
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""
-        name, lines = self.score.name, []
-        for r in (*self.results, *self.references):
-            p = "" if np.isnan(r.p_value) else f"  p = {r.p_value:.2g}"
-            change = "" if r.kind == "baseline" else f"  {r.difference:+.3f}{p}"
-            lines.append(f"{r.name:22} {r.score.mean():.3f}{change}  {r.status}")
-        rows = f"{len(self.protocol.labelled)} labelled rows, {len(self.folds)} folds"
-        return "\n".join([f"Comparison by {name} ({rows}):", *lines])
+        folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
+        head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
+        return "\n".join([head, *map(str, (*self.results, *self.references))])
 
-    def _repr_html_(self) -> str:
-        """Return the ranking as a table."""
-        return self.to_frame().to_html(index=False, float_format="{:.3g}".format)
+    def _repr_html_(self) -> str | None:
+        """Return the ranking as a table; None, which notebooks take for "as text", without pandas."""
+        try:
+            return str(self.to_frame().to_html(index=False, float_format="{:.3g}".format))
+        except ImportError:
+            return None
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method, the references last (needs pandas)."""
