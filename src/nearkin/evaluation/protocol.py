@@ -167,7 +167,7 @@ class Protocol:
 
 
 def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, but three rows (or all it has).
+    """Return about so many of the rows, ascending: of every class its share, at least three rows (or all it has).
 
     Of numbers, evenly spaced ones in their order.
     """
@@ -177,7 +177,8 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
     rows = rows[np.argsort(y[rows], kind="stable")]
     chosen = rows[np.linspace(0, len(rows) - 1, size).round().astype(int)]
     if y.dtype.kind != "f":
-        starts = np.searchsorted(y[rows], np.unique(y[rows]))
+        classes, starts = np.unique(y[rows], return_index=True)
+        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < 3]
         few = (starts[:, None] + np.arange(3)).clip(max=len(rows) - 1)
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])
