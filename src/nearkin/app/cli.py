@@ -19,7 +19,7 @@ from ..evaluation import CLASSIFICATION, TASKS
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "safetensors")
+NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),

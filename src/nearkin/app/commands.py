@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -67,6 +66,7 @@ def compare(options: argparse.Namespace) -> None:
 
 def _write_documents(document: Any, report: Path | None, file: Path | None) -> list[str]:
     """Write what a comparison found as a page and as JSON, and return a line for each."""
+    from .document import write_json
     from .report import write_report
 
     written = []
@@ -76,7 +76,7 @@ def _write_documents(document: Any, report: Path | None, file: Path | None) -> l
         written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
     if file:
         with atomic_write(file) as part:
-            part.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            write_json(part, document)
         written.append(f"JSON: {file}")
     return written
 
