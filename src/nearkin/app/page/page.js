@@ -35,7 +35,13 @@ const shorten = (text, most) => {
   const letters = [...clean(text)];
   return letters.length <= most ? letters.join("") : `${letters.slice(0, most - 1).join("")}…`;
 };
-const shortAll = (texts, most) => texts.map(text => shorten(text, most));
+
+/** Shorten texts; what all of them begin with goes first, where they are long. */
+function shortAll(texts, most) {
+  const all = texts.map(clean), same = [...all[0]].findIndex((_, i) => all.some(text => text[i] !== all[0][i]));
+  const long = all.length > 1 && same > 3 && all.some(text => text.length > most);
+  return all.map(text => shorten(long ? `…${text.slice(same)}` : text, most));
+}
 
 // ---- Numbers ----
 
@@ -72,17 +78,15 @@ const ORDER = {choice: 0, method: 1, baseline: 1, reference: 2};
 const better = (a, b) => score.sign * (b - a); // to sort by, best first
 const ranking = [...data.ranking].sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || better(a.score, b.score));
 const baseline = ranking.find(row => row.kind === "baseline");
-const leader = ranking.find(row => row.kind === "choice") || ranking[0];
+const choice = ranking[0];
 const labels = table.classes ? table.classes.map(group => group.label) : null;
 const answer = row => labels ? labels[data.rows.answer[row]] : number(data.rows.answer[row]);
 const drawings = [];
 
 // ---- Scales, axes, shapes ----
 
-const linear = ([a, b], range) => {
-  const [c, d] = range;
-  return Object.assign(value => a === b ? (c + d) / 2 : c + (value - a) / (b - a) * (d - c), {range});
-};
+const linear = ([a, b], range) => Object.assign(
+  value => range[0] + (a === b ? 0.5 : (value - a) / (b - a)) * (range[1] - range[0]), {range});
 const extent = values =>
   values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
 const around = ([low, high], room) => [low - room, high + room];
@@ -133,9 +137,7 @@ const icon = (kind, name, line = false) => iconOf(name, line ? svg("path", {clas
 /** Put an empty chart into a place and return it. */
 function chart(id, title, description, width, height) {
   const said = {role: "img", tabindex: 0, "aria-label": `${title}. ${description}`};
-  // an empty title of its own keeps the browser from showing the chart's as a second tooltip
-  const ground = svg("rect", {width, height, fill: "transparent"}, svg("title", {}));
-  const node = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, ...said}, ground);
+  const node = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, ...said});
   fill(id, node);
   return node;
 }
@@ -203,15 +205,11 @@ function copyButton(id, source) {
 
 function writeHead() {
   const tile = (name, value) => value ? html("div", {}, html("dt", {}, name), html("dd", {}, value)) : null;
-  fill("keys", tile(`${leader.name}, ${inText(score.title)}`, figure(leader.score)),
-    leader === baseline ? null : [
-      tile(`against ${baseline.name}`, signed(leader.difference) + points),
-      tile("95% interval", interval(leader)),
-      tile(protocol.tests > 1 ? `p, of ${protocol.tests} tests` : "p", pValue(leader.p))]);
-  if (leader.kind === "choice") {
-    fill("promise", `${leader.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
-      + "so this is the figure that a saved model can promise.");
-  }
+  fill("keys", tile(`${choice.name}, ${inText(score.title)}`, figure(choice.score)),
+    tile(`against ${baseline.name}`, signed(choice.difference) + points), tile("95% interval", interval(choice)),
+    tile(protocol.tests > 1 ? `p, of ${protocol.tests} tests` : "p", pValue(choice.p)));
+  fill("promise", `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
+    + "so this is the figure that a saved model can promise.");
   fill("quote", data.quote);
   copyButton("copy-quote", "quote");
   fill("notes", data.notes.map(note => html("li", {}, note)));
@@ -359,7 +357,7 @@ function writeTable() {
     ["dim", row => span(row.dimension), row => row.dimension && row.dimension[1], "number minor"],
     ["k", row => span(row.neighbors), row => row.neighbors && row.neighbors[1], "number minor"],
     ["soft", row => missing(row.soft) ? "" : `${fixed(100 * row.soft, 0)}%`, row => row.soft, "number minor"],
-    ["fit", row => seconds(row.fit_seconds), row => row.fit_seconds, "number minor"],
+    ["fit", row => row === baseline ? "" : seconds(row.fit_seconds), row => row.fit_seconds, "number minor"],
   ];
   const line = row => html("tr", {class: `${row.status} ${row.kind}`}, columns.map(([, cell, , kind], i) =>
     i ? html("td", {class: kind}, cell(row)) : html("th", {scope: "row"}, cell(row))));
@@ -421,8 +419,7 @@ function drawMap() {
   const [x, y] = flat ? strip(node, map, answers, left, right, top, bottom) : plane(map, left, right, top, bottom);
   node.append(textAt((left + right) / 2, bottom + 18, {class: "faint", "text-anchor": "middle"},
     flat ? "dimension 1" : "dimension 1 across, dimension 2 upwards"));
-  const r = width < 560 && visible.length > 300 ? 3.2 : 4.5;
-  const heat = labels ? null : linear(table.range, [0, 100]);
+  const r = width < 560 && visible.length > 300 ? 3.2 : 4.5, heat = linear(table.range || [0, 1], [0, 100]);
   const spots = visible.map(i => {
     const [px, py] = [x(i), y(i)], value = answers[i];
     node.append(labels ? svg("path", {class: `mark ${color(value)}`, d: shape(value, px, py, r)})
@@ -481,7 +478,7 @@ function drawCurves() {
   if (!drawn.length) return;
   const domain = widen(extent(drawn.flatMap(curve => [...curve.low, ...curve.high]).map(shown)), 0.05);
   const own = [...new Set(drawn.flatMap(curve => curve.dimension))].sort((a, b) => a - b);
-  const far = [Math.log(own[0]), Math.log(own.at(-1))], room = 0.03 * (far[1] - far[0]) || 0.5;
+  const far = [own[0], own.at(-1)].map(Math.log), room = 0.03 * (far[1] - far[0]) || 0.5;
   const log = linear(around(far, room), [left, right]), x = Object.assign(value => log(Math.log(value)), {range: log.range});
   const y = linear(domain, [bottom, top]);
   const usual = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].filter(m => m >= own[0] && m <= own.at(-1));
