@@ -64,6 +64,7 @@ def scores(
 ) -> tuple[list[str], list[str], np.ndarray]:
     """Return the tables that are there, the methods, raw k-NN among them, and the mean scores (tables, methods)."""
     methods = [Method(name, model, nested=False) for name, model in models.items()]
+    score = "accuracy" if task == "classification" else "r2"
     tables, rows = [], []
     for name in names:
         if (table := read(name, most)) is None:
@@ -73,10 +74,12 @@ def scores(
             codes, counts = np.unique(y, return_inverse=True, return_counts=True)[1:]
             X, y = X[counts[codes] >= 5], y[counts[codes] >= 5]
         with warnings.catch_warnings(action="ignore"):
-            found = compare(X, y, task=task, methods=methods, n_repeats=1, time_budget=None)
-        score = {result.name: 100 * float(np.mean(result.score)) for result in found.results}
+            found = compare(
+                X, y, task=task, methods=methods, references=(), score=score, n_neighbors=3, n_repeats=1, refit=False
+            )
+        means = {result.name: 100 * float(np.mean(result.score)) for result in found.results}
         tables.append(f"{name} ({len(y)} x {X.shape[1]})")
-        rows.append([score[method] for method in found.methods])
+        rows.append([means[method] for method in found.methods])
         print(tables[-1], *(f"{value:.1f}" for value in rows[-1]), file=sys.stderr)
     return tables, list(found.methods), np.array(rows)
 

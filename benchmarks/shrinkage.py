@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from comparison import BUDGET, MOST_ROWS, SETS, Set, rows_of, some, table
+from comparison import MOST_ROWS, SETS, Set, rows_of, some, table
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -44,7 +44,7 @@ def methods() -> list[Method]:
             for form, shrinkage in FORMS.items():
                 model = clone(method.estimator).set_params(shrinkage=shrinkage)
                 settings = {"settings": method.settings, "nested": method.nested}
-                found.append(Method(f"{method.name}|{form}", model, memory=method.memory, **settings))
+                found.append(Method(f"{method.name}|{form}", model, **settings))
                 every = clone(model).set_params(n_components=None)
                 found.append(Method(f"{method.name}|{form}|all", every, nested=False))
     return found
@@ -56,9 +56,8 @@ def measure(one: Set, known: dict[str, float], n_splits: int) -> Iterator[None]:
     for method in methods():
         if method.name not in known:
             with threadpool_limits(1):
-                found = compare(
-                    X, y, methods=[method], n_splits=n_splits, n_repeats=1, scale=not one.units, time_budget=BUDGET
-                )
+                folds = {"n_splits": n_splits, "n_repeats": 1, "n_neighbors": 3, "score": "accuracy", "refit": False}
+                found = compare(X, y, methods=[method], references=(), scale=not one.units, **folds)
             known |= {result.name: 100 * float(result.score.mean()) for result in found.results}
             yield
 

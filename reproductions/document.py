@@ -15,7 +15,7 @@ HEAD = """\
 Every table and figure of the five papers for which data are available: our figures, with those of the paper in
 brackets; what is skipped is listed, with the reason. `python -m reproductions` writes this page, section by section. z
 is the difference in standard deviations of the paper's splits. Accuracies are percentages, ± is the standard deviation
-over random splits. Times were measured on two cores with other programs running.
+over random splits, of paired differences as well. Times were measured on two cores with other programs running.
 """
 
 

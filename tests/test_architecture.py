@@ -76,7 +76,7 @@ def test_import_needs_and_loads_nothing_optional():
     """One process shows both: what cannot be imported is neither needed nor loaded."""
     code = """
 import sys
-missing = ["distributed", "faiss", "matplotlib", "pandas", "plotly", "pyarrow", "rich"]
+missing = ["distributed", "faiss", "matplotlib", "pandas", "pyarrow", "rich"]
 sys.modules |= dict.fromkeys(missing)
 import nearkin.datasets, nearkin.evaluation
 print({"dask", "torch"} & set(sys.modules))  # SciPy asks sys.modules for these: None there would confuse it

@@ -1,45 +1,28 @@
-"""Documents such as `nearkin compare --json` writes, made up to look at the page.
+"""Documents such as `nearkin compare --json` writes (docs/json.md), made up to look at the page.
 
 By hand: `python -m tests.app.sample_document FOLDER` writes a page of each.
 """
 
-import json
 import sys
-from html import escape
 from pathlib import Path
-from string import Template
 
 import numpy as np
 
-import nearkin.app
+from nearkin.app.report import write_report
 
-PAGE = Path(nearkin.app.__file__).parent / "page"
-NO_MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}  # JSON that ends no script element
 EVIL = "</script><img src=x onerror=alert(1)>"
 NASTY = f"{EVIL}\"'&lt;$title\x00\x1b\u202eabc\u2028"
 METHODS = (
     "NCA", "NCA log", "LDE", "LFDA", "LDA", "RCA", "GMML", "DMLMJ", "DNE", "NMMP ratio trace", "NMMP", "MFA", "LMNN",
     "PCA", "raw k-NN", "LPP", "ANMM",
 )  # fmt: skip
-CLASSIFICATION = {"name": "accuracy", "title": "Accuracy", "axis": "held-out rows right, %", "factor": 100, "unit": "%",
-                  "prefix": "", "decimals": 1, "sign": 1}  # fmt: skip
+ACCURACY = {"name": "accuracy", "title": "Accuracy", "axis": "Accuracy on held-out rows, %", "factor": 100, "unit": "%",
+            "decimals": 1, "sign": 1}  # fmt: skip
+BALANCED = ACCURACY | {"name": "balanced_accuracy", "title": "Balanced accuracy"}
+R2 = {"name": "r2", "title": "R²", "axis": "R² on held-out rows", "factor": 1, "unit": "", "decimals": 3, "sign": 1}
+MAE = R2 | {"name": "mae", "title": "Mean absolute error", "decimals": None, "sign": -1}
 NO_NEIGHBORS = {"kind": "reference", "status": "reference", "neighbors": None, "soft": None, "dimension": None}
 MODELS = {"random forest": 0.3, "gradient boosting": 0.15, "logistic regression": 0.5, "majority": 2.6}
-REGRESSION = {"name": "r2", "title": "R²", "axis": "R² on held-out rows", "factor": 1, "unit": "", "prefix": "R² ",
-              "decimals": 3, "sign": 1}  # fmt: skip
-
-
-def fill(document):
-    """Return the page of a document."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False).translate(NO_MARKUP)
-    pieces = {
-        "title": escape(f"nearkin compare {document['table']['name']}"),
-        "verdict": escape(document["verdict"]),
-        "style": (PAGE / "report.css").read_text(encoding="utf-8"),
-        "script": (PAGE / "report.js").read_text(encoding="utf-8"),
-        "data": text,
-    }
-    return Template((PAGE / "report.html").read_text(encoding="utf-8")).substitute(pieces)
 
 
 def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", target="side", single=False, dimensions=2,
@@ -62,11 +45,12 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
     """
     rng, n_folds = np.random.default_rng(0), 1 if single else 15
     labels = None if labels is None else [wrap(label) for label in labels]
-    score = REGRESSION if labels is None else CLASSIFICATION
-    rows = [_line(rng, method, place / len(methods), n_folds) for place, method in enumerate(methods)]
+    score, beside = (R2, MAE) if labels is None else (ACCURACY, BALANCED)
+    title = {"score": score, "beside": beside}
+    rows = [_line(rng, method, place / len(methods), n_folds, beside) for place, method in enumerate(methods)]
     base = next(row for row in rows if row["kind"] == "baseline")
-    choice = _line(rng, "automatic choice", 0.01, n_folds) | {"kind": "choice"}
-    references = [_line(rng, title, place, n_folds) | NO_NEIGHBORS for title, place in MODELS.items()]
+    choice = _line(rng, "automatic choice", 0.01, n_folds, beside) | {"kind": "choice"}
+    references = [_line(rng, name_, place, n_folds, beside) | NO_NEIGHBORS for name_, place in MODELS.items()]
     for row in [choice, *rows, *references]:
         row["difference"] = row["score"] - base["score"]
         if row is not base:
@@ -79,66 +63,76 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
     n_classes = 0 if labels is None else len(labels)
     counts = None if labels is None else rng.integers(20, 300, n_classes).tolist()
     answers = rng.uniform(5, 50, points).round(2) if labels is None else rng.integers(0, n_classes, points)
+    maps = [_map(rng, row, answers, dimensions) for row in rows if row["kind"] == "method"]
     return {
-        "nearkin": "0.2.0", "format": 1, "command": ["nearkin", "compare", name, "--target", target],
+        "format": 1, "nearkin": "0.2.0", "command": ["nearkin", "compare", name, "--target", target],
         "versions": {"Python": "3.11.2", "NumPy": "2.4.6", "SciPy": "1.17.1", "scikit-learn": "1.8.0"},
         "machine": "Linux-6.1-x86_64", "seed": 0, "seconds": 17.2,
         "table": {
             "name": name, "rows": 625, "labelled": 625, "features": 4, "sparse": False, "target": target,
             "task": "regression" if labels is None else "classification",
+            "n_classes": labels and n_classes,
             "classes": labels and [{"label": a, "rows": b} for a, b in zip(labels, counts, strict=True)],
             "range": [5.0, 50.0] if labels is None else None,
             "largest_class": None if labels is None else max(counts) / sum(counts), "groups": None,
-            "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
+            "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
             "suspicious": [{"column": wrap("weight_copy"), "score": 0.99}], "group_hints": [wrap("patient")],
             "twins": {"rows": 12, "share": 0.0192, "kept": False},
         },
         "protocol": {
-            "score": score["name"], "second_score": "mae" if labels is None else "balanced_accuracy",
             "folds": n_folds, "repeats": 1 if single else 3, "held_out_rows": 125 if single else 625,
             "training_rows": 500, "scaled": True, "neighbors": None,
             "test": "corrected resampled t-test, paired by fold; Holm over the methods",
             "tests": len(methods), "detectable": 0.021,
         },
-        "score": score,
-        "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.",
+        **title,
+        "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.\nA second line.",
         "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
         "notes": ["LMNN warned 3 times: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
         "ranking": [choice, *rows, *references],
         "curves": [_curve(rng, row, n_folds) for row in rows],
-        "maps": [_map(rng, row, answers, dimensions, wrap) for row in rows if row["kind"] == "method"],
+        "rows": _rows(rng, answers, wrap) if maps else None, "maps": maps,
         "confusion": None if labels is None else _confusion(rng, methods[0], labels),
     }  # fmt: skip
 
 
-def _line(rng, name, place, n_folds):
+def _line(rng, name, place, n_folds, beside):
     folds = (0.955 - 0.16 * place + rng.normal(0, 0.017, n_folds)).round(5)
     baseline = name == "raw k-NN"
     return {
         "name": name, "kind": "baseline" if baseline else "method", "status": "baseline" if baseline else "unclear",
         "score": folds.mean(), "deviation": folds.std(ddof=1) if n_folds > 1 else None, "folds": folds.tolist(),
-        "second": folds.mean() - 0.05, "difference": 0.0, "low": None, "high": None, "p": None, "dimension": [2, 4, 4],
+        "scores": {beside["name"]: folds.mean() - 0.05}, "difference": 0.0,
+        "low": None, "high": None, "p": None, "dimension": [2, 4, 4],
         "neighbors": [3, 9, 15], "soft": 0.4, "fit_seconds": 0.096, "learned_rows": 400 if name == "LMNN" else 500,
-        "summary": f"{name}: the first line of its documentation.", "params": "init='pca'" if name == "NCA" else "",
+        "summary": f"{name}: the first line of its documentation.",
+        "choices": [{"folds": n_folds, "params": {"init": "pca"}}] if name == "NCA" else [],
     }  # fmt: skip
 
 
 def _curve(rng, row, n_folds):
     dimension = [4] if row["kind"] == "baseline" else [1, 2, 3, 4]
-    folds = [(row["score"] - 0.1 / d + rng.normal(0, 0.01, min(n_folds, 5))).round(5).tolist() for d in dimension]
-    return {"name": row["name"], "dimension": dimension, "folds": folds}
+    mean = row["score"] - 0.1 / np.array(dimension)
+    ends = {"mean": mean, "low": mean - 0.02, "high": mean + 0.02}
+    return {"name": row["name"], "dimension": dimension} | {key: v.round(5).tolist() for key, v in ends.items()}
 
 
-def _map(rng, row, answers, dimensions, wrap):
-    n, turn = len(answers), 2 * np.pi * answers / (np.ptp(answers) + 1)
-    near = np.where(rng.random((n, 3)) < 0.9, answers[:, None], rng.permutation(answers)[:, None])
+def _rows(rng, answers, wrap):
+    n = len(answers)
     return {
-        "name": row["name"], "score": row["score"], "said": f"right in {100 * row['score']:.1f}% of {n} held-out rows",
+        "held_out": n, "name": [wrap(f"row {i}") for i in range(2 * n)],
+        "answer": [*answers.tolist(), *answers.tolist()],
+        "values": {wrap("left weight"): rng.integers(1, 6, n).tolist()},
+    }  # fmt: skip
+
+
+def _map(rng, row, answers, dimensions):
+    n, turn = len(answers), 2 * np.pi * answers / (np.ptp(answers) + 1)
+    return {
+        "name": row["name"], "vote": "15-NN", "score": row["score"], "said": f"is right in {100 * row['score']:.1f}%",
         "x": (3 * np.cos(turn) + rng.standard_normal(n)).round(3).tolist(),
         "y": (3 * np.sin(turn) + rng.standard_normal(n)).round(3).tolist() if dimensions > 1 else None,
-        "row": [wrap(f"row {i}") for i in range(n)], "answer": answers.tolist(), "near": near.tolist(),
-        "near_row": [[wrap(str(j)) for j in rng.integers(0, 500, 3)] for _ in range(n)],
-        "values": {wrap("left weight"): rng.integers(1, 6, n).tolist(), wrap("text"): [wrap("yes")] * n},
+        "near": rng.integers(n, 2 * n, (n, 3)).tolist(),
     }  # fmt: skip
 
 
@@ -162,7 +156,7 @@ SAMPLES = {
     "evil": lambda: sample(("a", "b", "c"), name=NASTY, target=NASTY, wrap=lambda text: f"{NASTY}{text}",
                            methods=(f"NCA {NASTY}", "raw k-NN", "PCA")),
     "few": lambda: sample(methods=("PCA", "raw k-NN")) | {"curves": [], "notes": []},
-    "raw": lambda: sample(methods=("raw k-NN",)) | {"quote": "", "confusion": None},
+    "raw": lambda: sample(methods=("raw k-NN",)) | {"confusion": None},
     "strip": lambda: sample(dimensions=1),
     "strip_regression": lambda: sample(None, dimensions=1, methods=("PCA", "raw k-NN")),
     "single": lambda: sample(("cat", "dog"), single=True, methods=("NCA", "PCA", "raw k-NN")),
@@ -173,7 +167,7 @@ def main(folder):
     """Write a page of every sample into a folder."""
     for name, make in SAMPLES.items():
         path = Path(folder) / f"{name}.html"
-        path.write_text(fill(make()), encoding="utf-8")
+        write_report(path, make())
         print(path, path.stat().st_size)
 
 

@@ -1,77 +1,192 @@
-"""The page: what it says, that nothing from a table becomes code, and how it looks in a real browser."""
+"""The document and the page: what they say, that nothing from a table becomes code, and how a browser shows it."""
 
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from nearkin.app import report
+from nearkin.app import document as documents
+from nearkin.app import maps
+from nearkin.app.document import comparison_document, write_json
 from nearkin.app.encoder import ColumnEncoder
+from nearkin.app.plain import to_json
 from nearkin.app.report import write_report
+from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table
-from nearkin.evaluation import Method, compare, default_methods, score_by_dimension
+from nearkin.evaluation import Method, compare, default_methods, default_references, score_by_dimension
+from tests.app.sample_document import SAMPLES
 from tests.browser import Browser, find_chromium
 
-EVIL = '"><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;%{x}</b>'
-METHODS = [method for method in default_methods() if method.name in ("PCA", "DNE", "NMMP ratio trace")]
-MAX_BYTES = 6_500_000
+EVIL = '"></script><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;$title\x00\x1b\u202e\udc80</b>'
+METHODS = [method for method in default_methods() if method.name in ("PCA", "LDA")]
+REFERENCES = default_references()[:1]
+MAX_BYTES = 2_000_000
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "json.md"
 
 
-def hostile_table(n=90):
+def hostile_table(n=90, n_classes=3, p=5):
     rng = np.random.default_rng(0)
-    y = np.array([f"{EVIL} {i % 3}" for i in range(n)])
-    X = rng.standard_normal((n, 5)) + np.arange(n)[:, None] % 3
-    names = [f"{EVIL} {i}" for i in range(5)]
+    classes = rng.permutation(np.arange(n) % n_classes)
+    names = [f"{EVIL} {i}" for i in range(p)]
+    suspects = Suspects([(EVIL, "a constant")], [(EVIL, 1.0)], [(EVIL, 12)])
     return Table(
-        X, y, None, EVIL, [f"ignored: {EVIL}"], EVIL, ColumnEncoder(names), [f"{EVIL} row {i}" for i in range(n)]
+        X=rng.standard_normal((n, p)) + 2 * rng.standard_normal((n_classes, p))[classes],
+        y=np.array([f"{i:03d} {EVIL}" for i in range(n_classes)])[classes],
+        groups=None,
+        name=EVIL,
+        notes=[f"ignored: {EVIL}"],
+        target=EVIL,
+        encoder=ColumnEncoder(names),
+        row_names=[f"{i} {EVIL}" for i in range(n)],
+        suspects=suspects,
     )
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A page about a table that would like to run a script."""
-    path, table = tmp_path_factory.mktemp("report") / "page.html", hostile_table()
-    methods = [*METHODS, Method(EVIL, METHODS[0].estimator)]
-    comparison = compare(table.X, table.y, methods=methods, n_splits=3, n_repeats=2)
-    curves = score_by_dimension(comparison, table.X, table.y)
-    write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])
-    return path
+def document_of(table, methods=METHODS, **options):
+    options = {"n_splits": 3, "n_repeats": 2, "references": REFERENCES, "refit": False} | options
+    comparison = compare(table.X, table.y, task=table.task, methods=methods, **options)
+    return comparison_document(comparison, score_by_dimension(comparison), table, ["nearkin", f"{EVIL}.csv"])
 
 
 @pytest.fixture(scope="module")
-def page_of_numbers(tmp_path_factory):
-    """The page of a regression on such a table; one of its maps has a single dimension."""
-    path, table = tmp_path_factory.mktemp("numbers") / "page.html", hostile_table()
-    table = replace(table, y=table.X.sum(axis=1), task="regression")
+def classes():
+    """The document of a table that would like to run a script."""
+    return document_of(hostile_table(), [*METHODS, Method(EVIL, PCA())])
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """The document of a regression on such a table; one of its maps has a single dimension."""
+    table = hostile_table()
     single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, max_components=lambda p, n_classes: 1)
-    methods = [*default_methods("regression"), single]
-    comparison = compare(table.X, table.y, task="regression", methods=methods, n_splits=3, n_repeats=2)
-    curves = score_by_dimension(comparison, table.X, table.y)
-    write_report(path, comparison, curves, table, ["nearkin", "compare", f"{EVIL}.csv"])
+    table = replace(table, y=table.X.sum(axis=1), task="regression")
+    methods = [method for method in default_methods("regression") if method.name == "PCA"]
+    return document_of(table, [*methods, single], references=default_references("regression")[:1])
+
+
+def written(document, path):
+    write_report(path, document)
     return path
 
 
-def data_of(page):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
-    return json.loads(found[1])
+def keys_by_section(document):
+    """Return the keys that the document has, by the headings of docs/json.md."""
+    sections = {"": set(document)}
+    for name, part in document.items():
+        parts = part if isinstance(part, list) else [part]
+        if name != "versions" and parts and isinstance(parts[0], dict):
+            sections[name] = set().union(*parts)
+    sections["score, beside"] = sections.pop("score") | sections.pop("beside")
+    return sections
 
 
-def test_one_file_of_moderate_size(page):
-    text = page.read_text()
-    assert len(text.encode()) <= MAX_BYTES
-    assert [path.name for path in page.parent.iterdir()] == ["page.html"]
-    assert "default-src 'none'" in text
-    for said in ("raw k-NN", "standardized on the training rows", "scikit-learn", "nearkin compare", "of 3 a repeat"):
-        assert said in text
+def documented_keys():
+    sections, name = {}, ""
+    for line in DOCUMENTED.read_text().splitlines():
+        if line.startswith("## "):
+            name = line[3:]
+        elif line.startswith("| `"):
+            sections.setdefault(name, set()).update(re.findall("`([a-z_]+)`", line.split("|")[1]))
+    return sections
 
 
-@pytest.mark.parametrize("which", ["page", "page_of_numbers"])
-def test_what_a_table_contains_stays_text(which, request):
-    page = request.getfixturevalue(which)
+def test_every_key_is_documented(classes, numbers):
+    assert keys_by_section(classes) == documented_keys()
+    assert keys_by_section(numbers) == {name: keys for name, keys in documented_keys().items() if name != "confusion"}
+    for make in SAMPLES.values():
+        sections = keys_by_section(make())
+        assert sections == {name: keys for name, keys in documented_keys().items() if name in sections}
+
+
+def test_what_is_written_can_be_read_again(classes, tmp_path):
+    write_json(tmp_path / "a.json", classes)
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert json.loads(text, parse_constant=refuse) == json.loads(json.dumps(classes).replace("\\udc80", "?"))
+    assert not {"<", ">", "&"}.intersection(text)
+
+
+def test_the_document_says_what_was_compared(classes):
+    table = hostile_table()
+    assert classes["table"]["name"] == EVIL
+    assert [c["rows"] for c in classes["table"]["classes"]] == [30, 30, 30]
+    assert classes["notes"][0] == f"ignored: {EVIL}"
+    assert len(classes["notes"]) == len(set(classes["notes"]))
+    assert sorted(line["kind"] for line in classes["ranking"]) == ["baseline", "choice", *["method"] * 3, "reference"]
+    for line in classes["ranking"]:
+        assert len(line["folds"]) == (3 if line["kind"] == "reference" else 6)
+        assert line["scores"]["accuracy"] == line["score"]
+        assert np.mean(line["folds"]) == pytest.approx(line["score"], abs=1e-5)
+    choice = next(line for line in classes["ranking"] if line["kind"] == "choice")
+    assert sum(chosen["folds"] for chosen in choice["choices"]) == 6
+    curves = {curve["name"]: curve["dimension"] for curve in classes["curves"]}
+    assert curves["raw k-NN"] == [5]
+    assert curves["LDA"] == [1, 2]
+
+    rows = classes["rows"]
+    truth = dict(zip(rows["name"], rows["answer"], strict=True))
+    codes = np.unique(table.y, return_inverse=True)[1]
+    assert all(codes[int(name.split()[0])] == answer for name, answer in truth.items())
+    assert len(classes["maps"]) == 3
+    for shown in classes["maps"]:
+        assert len(shown["x"]) == len(shown["y"]) == rows["held_out"] == 30
+        assert np.shape(shown["near"]) == (30, 3)
+        assert np.min(shown["near"]) >= 30  # training rows
+    for when in ("before", "after"):
+        np.testing.assert_allclose(np.sum(classes["confusion"][when], axis=1), 100, atol=0.05)
+
+
+def test_a_single_split_without_references_or_methods():
+    document = document_of(hostile_table(60), [], n_splits=2, n_repeats=1, references=[])
+    assert document["maps"] == []
+    assert document["rows"] is None
+    assert document["confusion"] is None
+    assert {line["kind"] for line in document["ranking"]} == {"choice", "baseline"}
+
+
+def test_one_fold(monkeypatch):
+    monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 80)
+    document = document_of(hostile_table(), n_splits=None, n_repeats=None)
+    assert document["protocol"]["folds"] == document["protocol"]["repeats"] == 1
+    assert all(line["deviation"] is None and len(line["folds"]) == 1 for line in document["ranking"])
+    json.loads(to_json(document))
+
+
+def test_many_rows_and_classes_are_cut(monkeypatch):
+    monkeypatch.setattr(maps, "MAX_POINTS", (10, 5))
+    monkeypatch.setattr(documents, "MAX_CONFUSION", 2)
+    monkeypatch.setattr(documents, "MAX_CLASSES", 2)
+    table, options = hostile_table(), {"methods": METHODS[:1], "n_repeats": 1}
+    document = document_of(table, **options)
+    assert len(document["maps"][0]["x"]) == 10
+    assert document["rows"]["held_out"] == 30
+    assert [c["label"] for c in document["table"]["classes"]][2:] == ["the 1 other classes"]
+    assert max(document["rows"]["answer"]) == 2
+    assert len(document["confusion"]["labels"]) == 2
+    assert document["maps"] == document_of(table, **options)["maps"]
+    monkeypatch.setattr(maps, "MAX_BYTES", 1000)
+    assert len(document_of(table, **options)["maps"][0]["x"]) == 5
+
+
+@pytest.mark.slow
+def test_a_page_is_small_whatever_the_table(tmp_path):
+    table = hostile_table(20_500, 50, 20)
+    methods = [Method(f"PCA {i}", PCA(whiten=i % 2), nested=False) for i in range(16)]
+    page = written(document_of(table, methods, n_splits=None, n_repeats=None), tmp_path / "page.html")
+    assert page.stat().st_size < MAX_BYTES
+
+
+@pytest.mark.parametrize("which", ["classes", "numbers"])
+def test_what_a_table_contains_stays_text(which, request, tmp_path):
+    page = written(request.getfixturevalue(which), tmp_path / "page.html")
 
     class Elements(HTMLParser):
         def __init__(self):
@@ -81,54 +196,16 @@ def test_what_a_table_contains_stays_text(which, request):
         def handle_starttag(self, tag, attributes):
             self.tags.add(tag)
             self.scripts += tag == "script"
-            self.handlers += [name for name, _ in attributes if name.startswith("on") or name == "src"]
+            self.handlers += [name for name, _ in attributes if name.startswith("on") or name in ("src", "href")]
 
-    elements = Elements()
-    elements.feed(page.read_text())
-    assert elements.scripts == 3  # plotly, the data, the page's own
+    elements, text = Elements(), page.read_text(encoding="utf-8")
+    elements.feed(text)
+    assert elements.scripts == 2  # the data, and the page's own
     assert elements.handlers == []
     assert "img" not in elements.tags
-
-
-def test_the_pictures_show_the_comparison(page):
-    data, table = data_of(page), hostile_table()
-    assert len(data["labels"]) == 3
-    assert {line["name"] for line in data["ranking"]} == {"raw k-NN", "PCA", "DNE", "NMMP ratio trace", EVIL}
-    assert all(len(line["folds"]) == 6 for line in data["ranking"])
-    assert [curve["dimension"] for curve in data["curves"] if curve["name"] == "DNE"] == [[1, 2, 3, 5]]
-    assert [curve["dimension"] for curve in data["curves"] if curve["name"] == "raw k-NN"] == [[5]]
-    for shown in data["maps"]:
-        assert len(shown["x"]) == 30
-        assert shown["said"].endswith("of 30 held-out rows")
-        assert np.shape(shown["near"]) == np.shape(shown["near_row"]) == (30, 3)
-        truth = np.unique(table.y, return_inverse=True)[1][:30]
-        assert sorted(shown["answer"]) == sorted(truth.tolist())
-        votes = [max(sorted(set(near)), key=near.count) for near in shown["near"]]
-        assert 100 * np.mean(np.array(votes) == shown["answer"]) == pytest.approx(shown["score"], abs=0.01)
-    for when in ("before", "after"):
-        np.testing.assert_allclose(np.sum(data["confusion"][when], axis=1), 100, atol=0.05)
-
-
-def test_many_rows_are_sampled_and_many_classes_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "MAX_POINTS", 10)
-    monkeypatch.setattr(report, "MAX_CONFUSION", 2)
-    table = hostile_table()
-    comparison = compare(table.X, table.y, methods=METHODS[:1], n_splits=3, n_repeats=1)
-    for name in ("a.html", "b.html"):
-        write_report(tmp_path / name, comparison, score_by_dimension(comparison, table.X, table.y), table, ["x"])
-    assert "Shown are 10 of 30 held-out rows, drawn with seed 0." in (tmp_path / "a.html").read_text()
-    data = data_of(tmp_path / "a.html")
-    assert len(data["maps"][0]["x"]) == 10
-    assert len(data["confusion"]["labels"]) == 2
-    assert data["confusion"]["classes"] == 3
-    assert data == data_of(tmp_path / "b.html")
-
-
-def test_nothing_but_the_raw_features(tmp_path):
-    table = hostile_table()
-    comparison = compare(table.X, table.y, methods=[], n_splits=3, n_repeats=1)
-    write_report(tmp_path / "a.html", comparison, score_by_dimension(comparison, table.X, table.y), table, ["x"])
-    assert data_of(tmp_path / "a.html")["maps"] == []
+    assert "default-src 'none'" in text
+    assert len(text.encode()) < 200_000
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def needs_chromium(test):
@@ -142,16 +219,25 @@ def browser():
         yield browser
 
 
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, classes, numbers):
+    """Pages of both comparisons, and of what is made up."""
+    folder = tmp_path_factory.mktemp("pages")
+    documents = {"real classes": classes, "real numbers": numbers} | {name: make() for name, make in SAMPLES.items()}
+    return {name: written(document, folder / f"{name}.html") for name, document in documents.items()}
+
+
 @needs_chromium
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_in_a_browser(browser, page, width, dark):
-    browser.open(page, width=width, dark=dark)
+@pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
+def test_in_a_browser(browser, pages, name, width, dark):
+    browser.open(pages[name], width=width, dark=dark)
     browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
-    plots = "['ranking', 'map', 'curves', 'before', 'after']"
-    assert browser.evaluate(f"{plots}.every(id => document.querySelector(`#${{id}} .main-svg`))")
+    assert browser.evaluate("[...document.querySelectorAll('.chart')].every(host => host.querySelector('svg'))")
     assert browser.evaluate("typeof pwned") == "undefined"
+    assert browser.evaluate("document.images.length") == 0
     assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing to scroll sideways
+    assert "NaN" not in browser.evaluate("document.querySelector('main').outerHTML")
     colour = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
     assert browser.console == []
@@ -159,65 +245,37 @@ def test_in_a_browser(browser, page, width, dark):
 
 
 @needs_chromium
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_numbers_in_a_browser(browser, page_of_numbers, width, dark):
-    browser.open(page_of_numbers, width=width, dark=dark)
-    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
-    assert browser.evaluate("['ranking', 'map', 'curves'].every(id => document.querySelector(`#${id} .main-svg`))")
-    drawn = "document.querySelectorAll('#before .main-svg, #after .main-svg').length"
-    assert browser.evaluate(drawn) == 0
+def test_a_regression_has_no_classes(browser, pages):
+    browser.open(pages["real numbers"], width=1440)
     visible = "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
-    assert browser.evaluate(visible) == ["Ranking", "Maps of held-out rows", "R² against dimension", "The methods",
-                                         "To get these figures again"]  # fmt: skip
-    assert browser.evaluate("document.querySelector('#map .colorbar') !== null")
-    assert browser.evaluate("document.querySelector('#map .legend')") is None
-    assert browser.evaluate("document.querySelector('#map').data[0].marker.colorscale") == "Cividis"
-    assert browser.evaluate("typeof pwned") == "undefined"
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert browser.console == []
-    assert browser.requests == []
+    assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out rows", "R² by dimension",
+                                         "The methods", "To get these figures again"]  # fmt: skip
+    assert browser.evaluate("document.querySelectorAll('#legend .scale').length") == 1
 
 
 @needs_chromium
-def test_numbers_are_shown_beside_their_neighbours(browser, page_of_numbers):
-    browser.open(page_of_numbers, width=1440)
-    maps = data_of(page_of_numbers)["maps"]
-    for number, shown in enumerate(maps):
-        browser.evaluate(f"choice.selectedIndex = {number}; choice.dispatchEvent(new Event('change'))")
-        caption = browser.evaluate("document.getElementById('map-caption').textContent")
-        dimensions = "one dimension" if shown["name"] == EVIL else "two dimensions"
-        assert caption == f"{shown['name']} in {dimensions}: 3-NN {shown['said']}."
-        heights = shown["answer"] if shown["y"] is None else shown["y"]
-        np.testing.assert_allclose(browser.evaluate("[...document.querySelector('#map').data[0].y]"), heights)
-        for value in [shown["answer"][0], *shown["near"][0]]:  # the text of the map before may still be there
-            hover = "Plotly.Fx.hover('map', [{curveNumber: 0, pointNumber: 0}])"
-            shown_text = "document.querySelector('#map .hovertext')?.textContent"
-            browser.wait_for(f"({hover}, {shown_text}?.includes({json.dumps(f': {value:.6g}')}))")
-    assert EVIL[:20] in browser.evaluate("document.querySelector('#map .infolayer').textContent")
-    assert browser.console == []
+def test_the_keyboard_walks_through_a_map(browser, pages, classes):
+    browser.open(pages["real classes"], width=1440)
+    browser.evaluate(
+        "document.querySelector('#map svg').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+    )
+    lines = browser.evaluate("[...document.querySelectorAll('#tip div')].map(line => line.textContent)")
+    name = re.sub("[\x00\x1b\u202e\udc80]", ".", classes["rows"]["name"][0])
+    assert re.match("row " + re.escape(name).replace(r"\.", "."), lines[0])
+    assert [line.split(":")[0] for line in lines[1:4]] == ["nearest"] * 3
 
 
 @needs_chromium
-def test_names_are_shown_as_they_are(browser, page):
-    browser.open(page, width=1440)
-    legend = browser.evaluate("document.querySelector('#map .legendtext').textContent")
-    assert legend == EVIL[: report.MAX_LABEL - 1] + "…"
-    browser.evaluate("Plotly.Fx.hover('map', [{curveNumber: 0, pointNumber: 0}])")
-    browser.wait_for("document.querySelector('#map .hovertext')")
-    assert EVIL[:20] in browser.evaluate("document.querySelector('#map .hovertext').textContent")
-    assert browser.console == []
-
-
-@needs_chromium
-def test_methods_are_chosen_and_labels_filtered(browser, page):
-    browser.open(page, width=1440)
-    caption = "document.getElementById('map-caption').textContent"
-    assert browser.evaluate(caption).startswith(data_of(page)["maps"][0]["name"])
-    browser.evaluate("choice.selectedIndex = 1; choice.dispatchEvent(new Event('change'))")
-    assert browser.evaluate(caption).startswith(data_of(page)["maps"][1]["name"])
-    assert browser.evaluate("document.querySelectorAll('#map .scatterlayer .trace').length") == 3
-    toggle = "document.querySelector('#map .legendtoggle')"
-    for event in ("mousedown", "mouseup"):
-        browser.evaluate(f"{toggle}.dispatchEvent(new MouseEvent('{event}', {{bubbles: true}}))")
-    browser.wait_for("document.querySelectorAll('#map .scatterlayer .trace').length === 2")
+def test_methods_are_chosen_labels_hidden_and_lines_sorted(browser, pages, classes):
+    browser.open(pages["classes"], width=1440)
+    marks = "document.querySelectorAll('#map .mark').length"
+    assert browser.evaluate(marks) == 125
+    browser.evaluate("document.querySelector('#legend .chips button').click()")
+    assert 0 < browser.evaluate(marks) < 125
+    browser.evaluate("method.selectedIndex = 1; method.dispatchEvent(new Event('change'))")
+    caption = browser.evaluate("document.getElementById('map-caption').textContent")
+    assert caption.startswith(SAMPLES["classes"]()["maps"][1]["name"])
+    names = "[...document.querySelectorAll('#table tbody')[1].querySelectorAll('th')].map(cell => cell.textContent)"
+    browser.evaluate("document.querySelector('#table thead button').click()")
+    found = browser.evaluate(names)
+    assert found == sorted(found, key=str.lower)

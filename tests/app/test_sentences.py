@@ -1,19 +1,30 @@
 """What the command says of a comparison."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from nearkin import DNE, NMMP
-from nearkin.app.sentences import WORDING, format_p, notes, summary, verdict
-from nearkin.evaluation import RAW, Method, compare, default_methods
+from nearkin import DNE, NMMP, plotting
+from nearkin.app.sentences import notes, summarize, summary
+from nearkin.app.verdicts import quote, verdict
+from nearkin.app.wording import WORDING, format_p
+from nearkin.evaluation import CHOICE, RAW, SCORES, Method, Reference, compare, default_methods, default_references
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3
 X = RNG.normal(size=(90, 30)) + 4 * np.eye(30)[Y]
+MANY = np.arange(240) % 3
+WIDE = RNG.normal(size=(240, 40)) + 3 * np.eye(40)[MANY]
+TARGET = RNG.normal(size=90)
+NONE = RNG.permutation(MANY)
 FEW = {"n_splits": 3, "n_repeats": 1}
-DNE_METHOD = Method("DNE", DNE(), nested=False)
+ALONE = {"references": [], **FEW}
+ONE = [Method("one", LinearDiscriminantAnalysis(n_components=2), nested=False)]
+LINEAR = default_references()[:2]
 
 
 class Broken(TransformerMixin, BaseEstimator):
@@ -26,57 +37,151 @@ class Broken(TransformerMixin, BaseEstimator):
         return X
 
 
+@pytest.fixture(scope="module")
+def won():
+    return compare(WIDE, MANY, methods=ONE, references=LINEAR, **FEW)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    return compare(WIDE, NONE, methods=ONE, references=LINEAR, **FEW)
+
+
+def changed(comparison, **by_name):
+    """Return the comparison with results of which some attributes are others."""
+    results = (replace(result, **by_name.get(result.name.split()[0], {})) for result in comparison.results)
+    return replace(comparison, results=tuple(results))
+
+
+# Figures
+
+
 @pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ([2.5, 2.9], "2.70 ± 0.28"),
-        ([23145.0, 23947.0], "23546 ± 567"),
-        ([0.0012, 0.0014], "0.00130 ± 0.00014"),
-        ([0.0, 0.0], "0.00 ± 0.00"),
-        ([2e-9, 3e-9], "2.50e-09 ± 7e-10"),
-        ([2e12, 3e12], "2.50e+12 ± 7e+11"),
-    ],
+    ("score", "text"), [(2.7, "2.70"), (23546.0, "23546"), (0.0013, "0.00130"), (0.0, "0.00"), (2.5e-9, "2.50e-09")]
 )
-def test_errors_in_the_unit_of_the_target(values, text):
-    assert WORDING["regression"].second_mean_std(np.array(values)) == text
+def test_errors_in_the_unit_of_the_target(score, text):
+    assert WORDING["mae"].at(score).figure(score) == text
+
+
+def test_differences_of_errors_have_the_digits_of_the_errors():
+    words = WORDING["mae"].at(23.46)
+    assert [words.signed(d) for d in (0.123, -0.04, -12.0)] == ["+0.1", "+0.0", "-12.0"]
+
+
+def test_every_score_has_its_words():
+    assert set(WORDING) == {name for scores in SCORES.values() for name in scores}
+    assert all(words.factor == plotting.SCORES[name][0] for name, words in WORDING.items())
+    assert {words.second for words in WORDING.values()} <= set(WORDING)
+    assert all(WORDING[words.second] is not words for words in WORDING.values())
 
 
 def test_scores():
-    classes, numbers = WORDING["classification"], WORDING["regression"]
-    assert numbers.mean_std(np.array([0.5, 0.7])) == "0.600 ± 0.141"
-    assert classes.mean_std(np.array([0.5, 0.7])) == classes.second_mean_std(np.array([0.5, 0.7])) == "60.0 ± 14.1"
-    assert [numbers.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+0.123", "+0.000", "-0.020"]
-    assert [classes.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
-    assert (numbers.vote(0.5), classes.vote(0.5)) == ("at R² 0.500", "right in 50.0%")
+    accuracy, r2 = WORDING["accuracy"], WORDING["r2"]
+    assert (accuracy.number(0.954), accuracy.figure(0.954), r2.figure(-0.0001)) == ("95.4", "95.4%", "0.000")
+    assert [r2.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+0.123", "+0.000", "-0.020"]
+    assert [accuracy.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
+    assert accuracy.says(0.5) == "is right in 50.0% of the held-out rows"
+    assert WORDING["auc"].says(0.931) == "has an AUC of 0.931 on held-out rows"
     assert [format_p(p) for p in (0.05149, 1.0, 2e-5)] == ["0.051", "1", "<0.001"]
 
 
-def test_verdict_of_a_winner():
-    comparison = compare(X, Y, methods=[Method("one", DNE(2), nested=False)], n_neighbors=1)
-    text = verdict(comparison)
-    assert text.startswith("1-NN is more accurate after one than on the raw features: ")
-    raw = comparison[RAW].score.mean()
-    assert f"% against {raw:.1%} of held-out rows, +" in text
-    assert text.endswith(" after Holm over 1 method.")
+# The verdict
 
 
-def test_verdict_without_a_winner():
-    labels = RNG.permutation(Y)
-    assert verdict(compare(X, labels, methods=[DNE_METHOD], **FEW)).startswith(
-        "No method is shown to beat raw k-NN here. The best, DNE: "
+def test_verdict_of_a_choice_that_is_better(won):
+    finding, references, power = verdict(won).split("\n")
+    choice, raw = won.choice.score.mean(), won.raw.score.mean()
+    assert finding.startswith(
+        f"The automatic choice (one in all 3 folds) is right in {choice:.1%} of the held-out rows, raw k-NN in "
+        f"{raw:.1%}: +{100 * (choice - raw):.1f} points (95% interval "
     )
-    assert verdict(compare(X, labels, methods=[], **FEW)).endswith("%; nothing to compare.")
-    text = verdict(compare(X, X[:, 0], task="regression", methods=[], **FEW))
-    assert text.startswith("3-NN on the raw features is at R² ")
+    assert finding.endswith(" after Holm over 2 methods).")
+    assert references.startswith("The best reference, logistic regression, is right in ")
+    assert references.endswith(" it.")
+    assert power.startswith("A difference of about ")
+    assert quote(won).startswith("On held-out rows (240 rows, 3 folds), the automatic choice (one in all 3 folds) is ")
+
+
+def test_verdict_without_a_winner(noise):
+    finding, *others = verdict(noise).split("\n")
+    assert finding.startswith(("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here"))
+    assert any("always predicting the largest class (3" in line for line in others)
+
+
+def test_verdict_where_a_method_but_not_the_choice_is_better(won):
+    text = verdict(changed(won, automatic={"p_value": 0.3})).partition("\n")[0]
+    assert text.startswith("The automatic choice (one in all 3 folds) is not shown to beat raw k-NN: it is right in ")
+    assert ". one is: it is right in " in text
+
+
+def test_nobody_is_the_best_by_a_digit_that_is_not_shown(won):
+    level = {"difference": 0.0, "p_value": 1.0, "score": won.raw.score}
+    text = verdict(changed(won, automatic=level, one=level)).partition("\n")[0]
+    expected = f"is right in {won.raw.score.mean():.1%} of the held-out rows."
+    assert text == f"No method is ahead of raw k-NN here, which {expected}"
+    text = verdict(changed(won, automatic=level, one={"p_value": 1.0})).partition("\n")[0]
+    assert text.startswith("No method is shown to beat raw k-NN here, which is right in ")
+    assert text.endswith(", as the automatic choice (one in all 3 folds) is.")
+
+
+def test_verdict_on_raw_k_nn_alone():
+    comparison = compare(X, Y, methods=[], **ALONE)
+    assert verdict(comparison).startswith("No method is ahead of raw k-NN here, which is right in ")
+
+
+def test_a_regression_of_noise_is_said_to_be_no_better_than_the_mean():
+    mean = default_references("regression")[:1]
+    comparison = compare(X, TARGET, task="regression", methods=[], references=mean, **FEW)
+    assert "R² of " in verdict(comparison)
+    assert "always predicting the mean" in verdict(comparison)
+
+
+def test_a_smaller_error_is_ahead():
+    target = X[:, 0] + 0.1 * TARGET
+    ridge = default_references("regression")[1:2]
+    comparison = compare(X, target, task="regression", methods=[], references=ridge, score="mae", **FEW)
+    assert "The best reference, ridge regression, has a mean absolute error of 0." in verdict(comparison)
+    assert " behind it." in verdict(comparison)
+
+
+# The ranking
+
+
+def test_the_ranking(won):
+    found = summarize(won)
+    assert list(found.cells[0]) == [
+        "method",
+        "accuracy %",
+        "balanced %",
+        "dim",
+        "vote",
+        "fit",
+        "vs raw",
+        "p",
+        "verdict",
+    ]
+    by_name = {row["method"]: row for row in [*found.cells, *found.references]}
+    assert list(by_name)[-2:] == ["logistic regression", "majority"]
+    half = 100 * (won.choice.interval[1] - won.choice.interval[0]) / 2
+    assert by_name[CHOICE]["vs raw"] == f"{100 * won.choice.difference:+.1f} ± {half:.1f}"
+    assert (by_name[RAW]["vs raw"], by_name[RAW]["verdict"]) == ("", "baseline")
+    assert {by_name["majority"][name] for name in ("dim", "vote", "fit", "p")} == {""}
+    assert by_name["majority"]["verdict"] == "reference"
+    assert found.caption.startswith("Accuracy on held-out rows (240 rows, 3 folds, standardized features, seed 0)")
+    assert "vote chosen on inner folds" in found.caption
+    assert found.caption.endswith("p after Holm over 2 methods")
+
+
+# Remarks
 
 
 def test_notes():
-    known = RNG.random(90) < 0.5
+    known = TARGET < 0
     methods = [
         Method("PCA", default_methods()[1].estimator, nested=False, unlabelled=True),
         Method("broken", Broken(), nested=False),
     ]
-    comparison = compare(X, np.where(known, Y, None), methods=methods, n_splits=50, n_repeats=1, n_neighbors=60)
+    comparison = compare(X, np.where(known, Y, None), methods=methods, references=[], n_splits=50, n_repeats=1)
     n = known.sum()
     lines = list(notes(comparison))
     assert lines[0] == (
@@ -84,27 +189,50 @@ def test_notes():
     )
     assert lines[1].startswith("50 folds reduced to ")
     assert lines[1].endswith(" rows, counting those with a label.")
-    assert lines[2].startswith(f"60-NN reduced to {comparison.n_neighbors}-NN: a fold leaves ")
-    assert lines[3:] == ["broken skipped: no luck today"]
+    assert lines[2:] == ["broken skipped: no luck today"]
 
 
 def test_notes_of_warnings_and_of_an_interruption():
     def progress(method, done, total):
-        if (method, done) == ("PCA", 1):
+        if (method, done) == ("PCA", 6):
             raise KeyboardInterrupt
 
-    noise, labels = RNG.normal(size=(300, 2)), np.arange(300) % 5
-    methods = [DNE_METHOD, Method("PCA", PCA(), nested=False)]
-    lines = list(notes(compare(noise, labels, methods=methods, progress=progress, **FEW)))
+    rows, labels = WIDE[:, :2], np.arange(240) % 5
+    methods = [Method("DNE", DNE(), nested=False), Method("PCA", PCA(), nested=False)]
+    lines = list(notes(compare(rows, labels, methods=methods, progress=progress, **ALONE)))
     assert lines[0].startswith("DNE warned ")
-    assert " times: " in lines[0]
-    assert lines[1:] == ["Interrupted: 2 of 3 methods were finished, no winner was fitted."]
+    assert lines[-1] == "Interrupted: 1 of 3 folds were finished. No model was fitted."
+
+
+def test_notes_of_the_end_of_the_time_budget():
+    methods = [*ONE, Method("PCA", PCA(), nested=False)]
+    (line,) = notes(compare(X, Y, methods=methods, time_budget=1e-9, **ALONE))
+    assert line == "The time budget ran out: 1 of 3 folds were finished; not finished: PCA."
+
+
+def test_notes_of_twins():
+    twice = np.append(np.arange(90), np.arange(30))
+    stay = "twins stay on one side of every split (--keep-twins splits them like others)."
+    (line,) = notes(compare(X[twice], Y[twice], methods=[], **ALONE))
+    assert line == f"50% of the rows have an identical or nearly identical twin: {stay}"
+    (line,) = notes(compare(X[twice], Y[twice], methods=[], keep_twins=True, **ALONE))
+    assert "they were split like others" in line
+
+
+def test_notes_of_samples():
+    methods = [
+        Method("PCA", PCA(), most_rows=50),
+        Method("DNE", DNE(2), most_rows=50, nested=False),
+    ]
+    some = Reference("majority", LINEAR[0].estimator, 1000)
+    (line,) = notes(compare(X, Y, methods=methods, references=[some], **FEW))
+    assert line in [f"Learned from 51 of 60 training rows: {names}." for names in ("PCA, DNE", "DNE, PCA")]
 
 
 def test_notes_of_a_class_minus_1():
     doubt = "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 (--unlabelled -1)."
-    assert list(notes(compare(X, Y - 1, methods=[], **FEW))) == [doubt]
-    assert list(notes(compare(X, 2 * (Y > 0) - 1, methods=[], **FEW))) == []
+    assert list(notes(compare(X, Y - 1, methods=[], **ALONE))) == [doubt]
+    assert list(notes(compare(X, 2 * (Y > 0) - 1, methods=[], **ALONE))) == []
 
 
 def test_summaries():

@@ -8,7 +8,7 @@ import pytest
 
 from reproductions import EXPERIMENTS, Data, Run, document
 from reproductions.document import heading, renewed
-from reproductions.experiment import Printed, gap, mean_std, paired, table, verdict
+from reproductions.experiment import Printed, mean_std, paired, table, verdict
 
 
 def test_z_counts_the_papers_standard_deviations():
@@ -36,12 +36,12 @@ def test_mean_and_deviation_of_splits():
 def test_paired_difference_is_blind_to_what_both_share():
     rng = np.random.default_rng(0)
     a, b, shared = rng.normal(size=(3, 12))
-    difference, error = gap(a, b)
-    assert gap(a + 100 * shared, b + 100 * shared) == pytest.approx((difference, error))
-    assert gap(b, a) == pytest.approx((-difference, error))
-    assert error == pytest.approx(np.std(a - b, ddof=1) / np.sqrt(12))
+    assert paired(a, b, 6) == paired(a + shared, b + shared, 6)
+    assert paired(np.maximum(a, b), np.minimum(a, b), 6) == f"+{mean_std(abs(a - b), 6)}"
+    assert paired(np.minimum(a, b), np.maximum(a, b), 6) == f"-{mean_std(abs(a - b), 6)}"
     assert paired([3, 4], [1, 2]) == "+2.0 ± 0.0"
-    assert paired([1, 2], [2.004, 2.996], 2) == "-1.00 ± 0.00"
+    assert paired([3, 4], [3, 4]) == "+0.0 ± 0.0"
+    assert paired([1, 2], [2.004, 2.996], 2) == "-1.00 ± 0.01"
 
 
 def test_tables_are_markdown():

@@ -1,13 +1,18 @@
 """What the experiments are made of, on small made data."""
 
+import re
+
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import FunctionTransformer
 
+from nearkin.evaluation import corrected_resampled_t_test
 from nearkin.neighbors import nearest
 from reproductions import discriminative_projections as dp
 from reproductions import dp_table, nca, tdl, tdl_mnist
+from reproductions.experiment import mean_std
 from reproductions.pictures import blank, panels, scatter
 from reproductions.splits import Split, codes_of, of_each_class, some_labels
 
@@ -83,19 +88,22 @@ class TestNCA:
         lda = nca.plane(2)["LDA"].fit(split.train, split.y_train)
         assert lda.transform(split.test).shape == (18, 1)
 
-    def test_claim_counts_two_standard_errors(self):
-        def result(ours, theirs):
-            return [{"A": {"1-NN": a}, "B": {"1-NN": b}, "C": {"1-NN": 0}} for a, b in zip(ours, theirs, strict=True)]
+    def test_claim_corrects_for_shared_rows_and_for_the_number_of_sets(self, rng):
+        noise = rng.normal(size=20)
 
-        results = {
-            "won": result([90, 91, 92], [80, 81, 82.5]),
-            "lost": result([70, 71, 72], [80, 81, 82.5]),
-            "open": result([80, 90, 70], [81, 79, 80]),
-        }
-        text = nca._claim(results, "A", ("B", "C"))
-        assert (
-            "ahead of all: won (+9.8 to B); level with the best: open (+0.0 to B); behind: lost (-10.2 to B)." in text
-        )
+        def result(gain, n_test):
+            rows = {"training": 100, "test": n_test}
+            return [{"rows": rows, "A": {"1-NN": 80 + a}, "B": {"1-NN": 80}, "C": {"1-NN": 0}} for a in gain + noise]
+
+        few = {name: result(gain, 30) for name, gain in (("won", 9), ("lost", -9), ("open", 1))}
+        text = nca._claim(few, "A", ("B", "C"))
+        verdicts = re.findall("(ahead|not told apart|behind): ([a-z]+) ", text)
+        assert verdicts == [("ahead", "won"), ("not told apart", "open"), ("behind", "lost")]
+        d = noise - 9
+        p = 3 * corrected_resampled_t_test(d, 100, 30, 100 / 30)  # the smallest of three
+        assert f"lost ({mean_std(d)} to B, p {p:.2g})" in text
+        assert ttest_1samp(2.5 + noise, 0).pvalue < 1e-6
+        assert "not told apart: near" in nca._claim({"near": result(2.5, 500)}, "A", ("B", "C"))
 
 
 class TestDiscriminativeProjections:

@@ -19,9 +19,13 @@ from ..evaluation import CLASSIFICATION, TASKS
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-NEEDED = ("pandas", "rich", "matplotlib", "plotly", "pyarrow", "safetensors")
+NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
-TABLE_ONLY = ("task", "unlabelled", "groups", "report", "folds", "repeats", "time_budget", "memory_budget")
+TABLE_ONLY = (
+    *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
+    *("quick", "keep_twins", "no_references", "time_budget"),
+)
+SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
 TABLE = f"a CSV, Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
 
 
@@ -107,10 +111,18 @@ def _positive(text: str) -> float:
 def compare(add: Callable[..., Any]) -> None:
     """Rank learned metrics by k-NN on held-out rows.
 
-    k-NN on the raw features, PCA, LDA, NCA and every nearkin method are ranked by repeated
-    cross-validation. Scaling and every choice (dimensions, DNE's k, MFA's pairs) are made
-    inside the training rows. Rows without a label (an empty cell) are never held out and
-    do not vote, but PCA, LPP, TDL and DP are fitted to them, too.
+    k-NN on the raw features, PCA, LDA, NCA and every nearkin method are ranked by their
+    predictions of held-out rows. Scaling and every choice (dimension, parameters, how many
+    neighbours vote) are made inside the training rows, and so is the automatic choice of
+    the method itself, which --save saves. Below them stand references: the largest class,
+    logistic regression, random forest, gradient boosting.
+
+    How many rows are held out depends on how many have a label: of up to 2,000 rows each,
+    in 5 folds, drawn anew until 2,000 rows were held out (at most 5 times); of up to 20,000
+    as many of the 5 folds as hold out 2,000, at least 2; of more, 5,000 rows in one split.
+    Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
+    TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
+    side of every split.
 
     With --dask, a folder of Parquet files that may be larger than memory is ranked by one
     split: at most 20,000 rows are held out, the others are trained on and vote.
@@ -119,7 +131,8 @@ def compare(add: Callable[..., Any]) -> None:
       nearkin compare balance_scale
       nearkin compare measurements.csv --target species --report species.html
       nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
-      nearkin compare houses.csv --target price --task regression
+      nearkin compare fraud.csv --target fraud --score auc --quick
+      nearkin compare houses.csv --target price --task regression --methods nca,mlkr
       zcat big.csv.gz | nearkin compare - --target kind
       nearkin compare embeddings/ --target topic --dask --save topics.safetensors
     """
@@ -127,18 +140,29 @@ def compare(add: Callable[..., Any]) -> None:
     add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
     text = "what the target holds: classes (the default), or numbers to predict"
     add("--task", choices=sorted(TASKS), default=CLASSIFICATION.name, help=text)
+    text = "what ranks and chooses; of classes accuracy, balanced (the default where one class has more than 75%% of "
+    text += "the rows), f1, auc, log_loss; of numbers r2 (the default), mae, rank"
+    add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
+    add("--methods", metavar="NAME,NAME", help="compare only these, named as in the ranking, with raw k-NN")
+    add("--no-references", action="store_true", help="leave out logistic regression, random forest and the like")
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
+    add("--keep-twins", action="store_true", help="split identical and nearly identical rows like others")
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
-    add("--save", metavar="FILE", help="refit the winner on all rows and save it (.safetensors)")
+    add("--json", metavar="FILE", help="write all figures (.json)")
+    add("--save", metavar="FILE", help="make the automatic choice on all rows and save it (.safetensors)")
     add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
-    add("--neighbors", metavar="K", type=_at_least(1), default=3, help="k of the vote (default: 3)")
-    add("--folds", metavar="N", type=_at_least(2), default=5, help="folds of a repeat (default: 5)")
-    add("--repeats", metavar="N", type=_at_least(1), default=3, help="repeats (default: 3)")
+    text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
+    add("--neighbors", metavar="K", type=_at_least(1), help=text)
+    text = "folds of a repeat (default: 5, or as said above)"
+    add("--folds", metavar="N", type=_at_least(2), help=text)
+    add("--repeats", metavar="N", type=_at_least(1), help="how often the folds are drawn (default: as said above)")
+    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look"
+    add("--quick", action="store_true", help=text)
     add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
     add("--seed", type=_at_least(0), default=0, help="seed of the folds (default: 0)")
-    add("--time-budget", metavar="S", type=_positive, default=120.0, help="seconds for one method (default: 120)")
-    add("--memory-budget", metavar="GB", type=_positive, help="memory for one fit (default: half of what is free)")
+    text = "seconds in all, after which what is finished is ranked (default: no limit)"
+    add("--time-budget", metavar="S", type=_positive, help=text)
     _add_dask(add)
 
 

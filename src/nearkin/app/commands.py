@@ -26,7 +26,7 @@ from .tables import read_rows
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Rank the methods on a table or a folder; write a picture, and on request a report and the winner."""
+    """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the winner."""
     source: Any
     if options.dask is None:
         source = TableComparison(options)
@@ -37,8 +37,9 @@ def compare(options: argparse.Namespace) -> None:
         source = FolderComparison(options)
     picture = check_writable(options.picture or f"{source.name}-nearkin.png", [".png"], "--picture")
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
+    file = options.json and check_writable(options.json, [".json"], "--json")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
-    if save and options.neighbors > MAX_NEIGHBORS:
+    if save and (options.neighbors or 0) > MAX_NEIGHBORS:
         raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
     with source:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
@@ -51,17 +52,33 @@ def compare(options: argparse.Namespace) -> None:
         with atomic_write(picture) as part:
             source.draw(comparison, part)
         written = [f"Picture: {picture}"]
-        if report:
-            with console.Progress(source.unit, quiet=options.quiet) as progress, atomic_write(report) as part:
-                source.report(comparison, part, progress)
-            written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
+        if report or file:
+            with console.Progress("folds", quiet=options.quiet) as progress:
+                written += _write_documents(source.document(comparison, progress), report, file)
         if save:
             model, learned = source.model(comparison)
             with atomic_write(save) as part:
                 save_model(model, part)
                 load_model(part)  # nothing is kept that could not be read again
-            written.append(f"Model: {save} ({human_bytes(save.stat().st_size)}), {learned}")
+            written.append(f"Model: {save}, {learned}")
     console.remark(written, quiet=options.quiet, stderr=False)
+
+
+def _write_documents(document: Any, report: Path | None, file: Path | None) -> list[str]:
+    """Write what a comparison found as a page and as JSON, and return a line for each."""
+    from .document import write_json
+    from .report import write_report
+
+    written = []
+    if report:
+        with atomic_write(report) as part:
+            write_report(part, document)
+        written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
+    if file:
+        with atomic_write(file) as part:
+            write_json(part, document)
+        written.append(f"JSON: {file}")
+    return written
 
 
 def predict(options: argparse.Namespace) -> None:

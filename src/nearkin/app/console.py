@@ -23,11 +23,13 @@ from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION
 from .model import MAX_NAME, Model
 from .refusals import listed
-from .sentences import WORDING, Summary, format_p
+from .sentences import Summary
+from .wording import WORDING, Wording, stated_p
 
 FEW = 10
-SPARED = ("fit", "balanced %", "MAE", "dim", "p")  # columns that a narrow terminal goes without
-STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": ""}
+SPARED = ("fit", "", "dim", "vote", "p")  # columns that a narrow terminal goes without, "" for the second score
+STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": "", "reference": ""}
+LINES = box.Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")  # below the head, and above the references
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -66,40 +68,39 @@ def printable(text: str) -> str:
 
 def report(summary: Summary) -> None:
     """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the remarks."""
-    console = _console()
-    widths = {name: max(len(name), *(len(row[name]) for row in summary.cells)) for name in summary.cells[0]}
+    console, rows = _console(), [*summary.cells, *summary.references]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
     for name in SPARED:
         if sum(widths.values()) + len(widths) - 1 > console.width:
-            widths.pop(name, None)
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+            widths.pop(name or list(rows[0])[2], None)
+    grid = Grid(box=LINES, show_edge=False, padding=0)
     for name, size in widths.items():
         grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
-    for row in summary.cells:
-        grid.add_row(*(row[name] for name in widths), style=STYLES[row["verdict"]])
+    for number, row in enumerate(rows, start=1):
+        style, last = STYLES[row["verdict"]], number == len(summary.cells) < len(rows)
+        grid.add_row(*(row[name] for name in widths), style=style, end_section=last)
     console.print(grid, "")
-    say(summary.caption)
-    say(summary.verdict, style="bold")
-    remark([f"  {note}" for note in summary.notes], quiet=False, stderr=False)
+    finding, *others = summary.verdict.split("\n")
+    say(finding, style="bold")
+    for line in (*others, summary.caption, *(f"  {note}" for note in summary.notes)):
+        say(line)
 
 
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
     names, held_out, values = model.encoder.feature_names, model.held_out, model.arrays["answers"]
-    words, score = WORDING[model.task], model.question.score_name
-    one_split = held_out["folds"] == 1  # of a folder: the held-out rows were not learned from
-    rows, folds = ("part of ", "one split") if one_split else ("", f"{held_out['folds']:.0f} folds")
+    words = WORDING[model.score].at(held_out["raw"])
+    part = "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""  # of a folder, or few labels
     target = f"numbers from {values.min():.4g} to {values.max():.4g}"
     if model.question is CLASSIFICATION:
         target = f"{len(model.classes)} classes"
     say(
-        f"{path}: {model.method}, learned from {rows}{model.n_rows} rows of {model.table} ({len(names)} features, "
+        f"{path}: {model.method}, learned from {part}{model.n_rows} rows of {model.table} ({len(names)} features, "
         f"{target} of {model.target!r}), saved by nearkin {model.version}"
     )
-    beaten = f", p {format_p(held_out['p_value'])}" if "p_value" in held_out else ""
-    say(
-        f"Held out: {model.n_neighbors}-NN {words.vote(held_out[score])} ± {words.figure(held_out['std'])} "
-        f"({folds}); on the raw features {words.figure(held_out[f'raw_{score}'])}{beaten}"
-    )
+    folds = f"{held_out['folds']:.0f} folds" if held_out["folds"] > 1 else "one split"
+    others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
+    say(f"Held out: the {model.vote} {words.says(held_out['score'])} ({folds}), {others}")
     size, smaller = human_bytes(path.stat().st_size), f"{len(names) / model.n_components:.1f} times smaller"
     say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}; the file has {size}")
     if "spectrum" in model.arrays:
@@ -117,6 +118,16 @@ def describe(model: Model, path: Path) -> None:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
             grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature][:MAX_NAME]), overflow="fold"))
     _console().print(grid)
+
+
+def _proof(held_out: dict[str, float], words: Wording) -> str:
+    """Return the interval of the difference from the raw features, and its p-value, as far as they are known."""
+    known = []
+    if "low" in held_out:
+        known.append(f"95% interval {words.signed(held_out['low'])} to {words.signed(held_out['high'])}{words.points}")
+    if "p_value" in held_out:
+        known.append(f"p {stated_p(held_out['p_value'])}")
+    return f" ({', '.join(known)})" if known else ""
 
 
 def while_reading(options: argparse.Namespace, read: Callable[[Callable[[int, int], None]], Any]) -> Any:
@@ -145,12 +156,13 @@ class Progress(progress.Progress):
         if not self.disable:
             super().stop()
 
-    def __call__(self, name: str, done: int, total: int) -> None:
-        """Show that `done` of `total` units of a task are finished."""
-        if not self.tasks or self.tasks[0].description != name:
+    def __call__(self, name: str, done: int, total: int, unit: str = "") -> None:
+        """Show that `done` of `total` units of a task are finished; the name of a task may change in its course."""
+        if not self.tasks or self.tasks[0].finished or self.tasks[0].total != total or self.tasks[0].completed > done:
             for task in self.task_ids:
                 self.remove_task(task)
             self.add_task(name, total=total)
-        self.update(self.task_ids[0], completed=done)
+        self.update(self.task_ids[0], completed=done, description=name)
         if done == total and self._lines:
-            print(f"{name}: {total} {self._unit} in {self.tasks[0].elapsed or 0.0:.1f} s", file=sys.stderr, flush=True)
+            seconds = self.tasks[0].elapsed or 0.0
+            print(f"{name}: {total} {unit or self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)

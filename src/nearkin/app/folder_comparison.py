@@ -22,19 +22,20 @@ from distributed import KilledWorker
 from scipy.stats import mode
 
 from ..dask import MAX_BLOCKS, DaskDNE, DaskLPP, DaskNCA, DaskNMMP, DaskPCA, DaskStandardScaler, nearest_labels
-from ..evaluation import CLASSIFICATION, RAW
+from ..evaluation import CLASSIFICATION, RAW, MethodResult
 from ..neighbors import choose_search, searcher
 from ..plotting import STATUS_COLORS
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
 from .encoder import ColumnEncoder
 from .model import Model, new_model, with_voters
-from .one_split import SplitComparison, SplitResult, held_out_rows, ranked
+from .one_split import SplitComparison, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .refusals import TableError, find_name
-from .sentences import first_line
+from .sentences import class_facts, first_line
 
 MIN_ROWS = 500
+NEIGHBORS = 3  # of the vote, by default
 MOST_DIMENSIONS = 64
 MOST_VOTERS = 100_000
 NMMP_NEIGHBORS = 10  # the default, half of a class, makes lists that grow with the rows
@@ -54,6 +55,7 @@ class FolderComparison(ExitStack):
         Held-out rows in one block, kept by the cluster.
     truth : ndarray of shape (n_held_out,)
     scaler : fitted DaskStandardScaler or None
+    maps : dict of method name to fitted Dask transformer, None for the raw features
     """
 
     unit = "rows"
@@ -67,10 +69,12 @@ class FolderComparison(ExitStack):
         if n_rows < MIN_ROWS:
             found = f"{self.folder.path} has {n_rows} rows, too few for one split (at least {MIN_ROWS})"
             raise TableError(f"{found}: write them into one file, and leave --dask out.")
-        if options.neighbors > MIN_ROWS // 2:
-            raise TableError(f"--neighbors is {options.neighbors}, with --dask at most {MIN_ROWS // 2}: lower it.")
+        self.n_neighbors = options.neighbors or NEIGHBORS
+        if self.n_neighbors > MIN_ROWS // 2:
+            raise TableError(f"--neighbors is {self.n_neighbors}, with --dask at most {MIN_ROWS // 2}: lower it.")
         self.held_out = held_out_rows(n_rows, options.seed)
         self.n_train = n_rows - len(self.held_out)
+        self.maps: dict[str, Any] = {}
         searcher(choose_search(self.n_train), self.n_train)  # needs faiss, from 100,000 rows on
 
     def __enter__(self) -> FolderComparison:
@@ -84,7 +88,7 @@ class FolderComparison(ExitStack):
         counts = for_each_file(self.client, count_classes, folder, partial(progress, "classes"), target=target)
         self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
         facts = f"{self.name}: {len(folder.files)} files, {folder.n_rows} rows, {len(self.features)} features, "
-        return f"{facts}{len(sizes)} classes of {sizes.min()} to {sizes.max()} rows", self.notes
+        return facts + class_facts(sizes), self.notes
 
     def _split(self, progress: NamedProgress) -> None:
         """Cut the rows: the held-out ones are read, the scale is learned from the others."""
@@ -116,7 +120,7 @@ class FolderComparison(ExitStack):
         A method that fails is skipped, but without the raw features there is nothing to compare with.
         """
         self._split(progress)
-        finished, notes, interrupted = list[SplitResult](), list[str](), False
+        finished, notes, interrupted = list[MethodResult](), list[str](), False
         for name, method in self._methods().items():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -131,10 +135,9 @@ class FolderComparison(ExitStack):
                 break
         if not finished:
             raise KeyboardInterrupt if interrupted else TableError(notes[0])
-        scale = not self.options.no_scaling
-        return SplitComparison(
-            ranked(finished), tuple(notes), self.options.neighbors, self.n_train, scale, self.options.seed, interrupted
-        )
+        results, least = rank_split(finished, self.n_train)
+        scale, seed = not self.options.no_scaling, self.options.seed
+        return SplitComparison(results, tuple(notes), self.n_neighbors, self.n_train, scale, seed, interrupted, least)
 
     def _methods(self) -> dict[str, Any]:
         """Return the methods by name, unfitted; None for the raw features."""
@@ -150,7 +153,7 @@ class FolderComparison(ExitStack):
             "NCA": DaskNCA(m, solver=solver, search=search, random_state=self.options.seed),
         }
 
-    def _evaluate(self, name: str, method: Any, progress: NamedProgress) -> SplitResult:
+    def _evaluate(self, name: str, method: Any, progress: NamedProgress) -> MethodResult:
         """Fit a method to the training rows, which then vote on the held-out ones."""
         (n, m), Z, Q = self.X.shape, self.X, self.queries
         progress(name, 0, n)
@@ -159,33 +162,33 @@ class FolderComparison(ExitStack):
             method.fit(Z, self.y, client=self.client)
             m, Z, Q = len(method.components_), method.transform(Z), method.transform(Q)
         seconds = time.perf_counter() - start
-        near = nearest_labels(
-            Z, self.y, Q, self.options.neighbors, client=self.client, progress=partial(progress, name)
-        )
-        # of equally many votes the smallest label wins
-        return SplitResult(name, method, m, seconds, mode(near.labels, axis=1).mode == self.truth)
+        k, self.maps[name] = self.n_neighbors, method
+        near = nearest_labels(Z, self.y, Q, k, client=self.client, progress=partial(progress, name))
+        hits = mode(near.labels, axis=1).mode == self.truth  # of equally many votes the smallest label wins
+        return split_result(name, hits, m, seconds, k, self.n_train)
 
     def draw(self, comparison: SplitComparison, path: Path) -> None:
         """Draw accuracies, and beside them the intervals of the differences from the raw features."""
         figure, ax = pictures.new_figure(f"compare {self.name} --dask", 1)
-        results, raw = comparison.results[::-1], comparison.raw.score
+        results, raw = comparison.results[::-1], comparison.raw
         for position, result in enumerate(results):
-            interval, color = 100 * result.margin, STATUS_COLORS[result.status]
+            interval, color = 50 * float(np.diff(result.interval)[0]), STATUS_COLORS[result.status]
             ax.errorbar(100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4)
-        ax.axvline(100 * raw.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
-        ax.set_yticks(range(len(results)), [f"{r.name}, {r.dimension}-D\n{r.status}" for r in results])
+        ax.axvline(100 * raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
+        ax.set_yticks(range(len(results)), [f"{r.name}, {r.dimension[0]}-D\n{r.status}" for r in results])
         vote = f"{comparison.n_neighbors}-NN among {comparison.n_train} rows"
         ax.set_xlabel(f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%")
-        ax.set_title(f"Accuracy on {len(raw)} held-out rows (dashed: the raw features)")
+        ax.set_title(f"Accuracy on {len(self.truth)} held-out rows (dashed: the raw features)")
         figure.savefig(path, dpi=110, format="png")
 
     def model(self, comparison: SplitComparison) -> tuple[Model, str]:
         """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what it learned from."""
         best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
-        low, high = best.difference - best.margin, best.difference + best.margin
+        low, high = best.interval
         figures = {"score": best.score.mean(), "raw": raw.score.mean(), "low": low, "high": high}
+        embedding = self.maps[best.name]
         model = new_model(
-            [step.to_local() for step in (self.scaler, best.map) if step is not None],
+            [step.to_local() for step in (self.scaler, embedding) if step is not None],
             ColumnEncoder(self.features),
             task=CLASSIFICATION.name,
             score="accuracy",
@@ -199,7 +202,7 @@ class FolderComparison(ExitStack):
             held_out=figures | {"folds": 1, "p_value": best.p_value},
         )
         voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
-        Z = self.X if best.map is None else best.map.transform(self.X)
+        Z = self.X if embedding is None else embedding.transform(self.X)
         coordinates, codes = self.client.gather(self.client.compute([Z[voters], self.y[voters]]))
         # the voter i is the training row i: held-out rows stand before it
         rows = voters + np.searchsorted(self.held_out - np.arange(len(self.held_out)), voters, side="right")

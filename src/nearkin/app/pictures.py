@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..evaluation import Comparison, HeldOutMap, MethodResult, held_out_map
 from ..plotting import FeatureDisplay, SpectrumDisplay
 from .model import Model
-from .tables import Table
 
 
 def new_figure(title: str, n_axes: int) -> list[Any]:
@@ -19,12 +17,6 @@ def new_figure(title: str, n_axes: int) -> list[Any]:
     figure = Figure(figsize=(4 + 5 * n_axes, 6), layout="constrained")
     figure.suptitle(f"nearkin {title}", parse_math=False)
     return [figure, *figure.subplots(1, n_axes, squeeze=False)[0]]
-
-
-def first_map(comparison: Comparison, result: MethodResult, table: Table) -> HeldOutMap:
-    """Return the held-out rows of the first fold in the first two dimensions of a method."""
-    fold, k, unlabelled = comparison.folds[0], comparison.n_neighbors, result.unlabelled[0]
-    return held_out_map(result.mapping(2), table.X, table.y, fold, k, task=table.task, unlabelled=unlabelled)
 
 
 def draw_model(model: Model, path: Path) -> None:

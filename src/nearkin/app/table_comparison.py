@@ -1,4 +1,4 @@
-"""The comparison of methods on a table in memory, by repeated cross-validation."""
+"""The comparison of methods on a table in memory, by cross-validation or one split."""
 
 from __future__ import annotations
 
@@ -12,25 +12,42 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._labels import known_labels
-from ..evaluation import RAW, Comparison, compare, score_by_dimension
+from ..evaluation import (
+    RAW,
+    SCORES,
+    Comparison,
+    Method,
+    compare,
+    default_methods,
+    first_map,
+    score_by_dimension,
+)
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
 from .model import Model, learned_model
-from .report import write_report
-from .sentences import leader, one_line, rows_of, target_facts
+from .refusals import TableError
+from .sentences import one_line, rows_of, target_facts
 from .tables import read_table
+from .verdicts import leader, wording
+
+SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}  # the others are named alike
+QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
+QUICK_ROWS = 3000  # labelled rows above which three folds would be more work than the folds by default
 
 
 class TableComparison(nullcontext):
     """A table, ready to compare methods on."""
 
-    unit = "folds"
+    unit = "fits"
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
+        self.options = options
+        self.score = _score_named(options.score, options.task)
+        self.methods = _methods_named(options.methods, options.task)
         kind = {"task": options.task, "unlabelled": options.unlabelled}
         read = partial(read_table, options.table, options.target, options.groups, **kind)
-        self.options, self.table = options, console.while_reading(options, read)
+        self.table = console.while_reading(options, read)
         self.name = self.table.name
 
     def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
@@ -44,33 +61,83 @@ class TableComparison(nullcontext):
     def rank(self, progress: console.Progress) -> Comparison:
         """Run the comparison."""
         options, table = self.options, self.table
-        target: dict[str, Any] = {"task": table.task, "groups": table.groups, "scale": not options.no_scaling}
-        folds = {"n_splits": options.folds, "n_repeats": options.repeats, "random_state": options.seed}
-        n_bytes = options.memory_budget and options.memory_budget * 1e9
-        budget = {"time_budget": options.time_budget, "memory_budget": n_bytes, "progress": progress}
+
+        def show(what: str, done: int, total: int) -> None:
+            progress("compared" if done == total else what, done, total, "folds" if what == "folds" else "fits")
+
         with one_line(table.name):
-            return compare(table.X, table.y, n_neighbors=options.neighbors, **target, **folds, **budget)
+            return compare(
+                table.X,
+                table.y,
+                task=table.task,
+                groups=table.groups,
+                methods=self.methods,
+                references=[] if options.no_references else None,
+                score=self.score,
+                n_neighbors=options.neighbors,
+                scale=not options.no_scaling,
+                keep_twins=options.keep_twins,
+                refit=bool(options.save),
+                time_budget=options.time_budget,
+                random_state=options.seed,
+                progress=show,
+                **self._folds(),
+            )
+
+    def _folds(self) -> dict[str, Any]:
+        """Return the numbers of folds, repeats and rows to choose on; None leaves them to the number of rows."""
+        given = {"n_splits": self.options.folds, "n_repeats": self.options.repeats, "choice_rows": None}
+        quick = dict(QUICK) if self.options.quick else {}
+        if len(self.table.labelled) > QUICK_ROWS and self.table.groups is None:
+            quick = {name: value for name, value in quick.items() if name == "choice_rows"}
+        return quick | {name: value for name, value in given.items() if value is not None or name not in quick}
 
     def draw(self, comparison: Comparison, path: Path) -> None:
-        """Draw the ranking and a 2-D map of held-out rows."""
+        """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
         table, shown = self.table, leader(comparison)
-        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (shown.name != RAW))
+        name = shown.params[0].get("method", shown.name)
+        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (name != RAW))
         RankingDisplay(comparison).plot(ax=axes[0])
         for ax in axes[1:]:
-            seen = pictures.first_map(comparison, shown, table)
-            labels = known_labels(table.y, seen.rows)
-            k, task = comparison.n_neighbors, table.task
-            EmbeddingDisplay(seen.embedding, labels, seen.score, k, shown.name, task).plot(ax=ax)
+            seen = first_map(comparison, shown)
+            labels, how = known_labels(table.y, seen.rows), (shown.votes[0], name, table.task, comparison.score.name)
+            EmbeddingDisplay(seen.embedding, labels, seen.score, *how).plot(ax=ax)
         figure.savefig(path, dpi=110, format="png")
 
-    def report(self, comparison: Comparison, path: Path, progress: console.Progress) -> None:
-        """Write the interactive page."""
-        curves = score_by_dimension(comparison, self.table.X, self.table.y, progress=progress)
-        write_report(path, comparison, curves, self.table, command=["nearkin", *self.options.arguments])
+    def document(self, comparison: Comparison, progress: console.Progress) -> Any:
+        """Return all that was found, for the page and the JSON file."""
+        from .document import comparison_document
+
+        curves = score_by_dimension(comparison, progress=progress)
+        return comparison_document(comparison, curves, self.table, ["nearkin", *self.options.arguments])
 
     def model(self, comparison: Comparison) -> tuple[Model, str]:
         """Return the winner, and what it was learned from."""
-        model = learned_model(comparison, self.table)
-        if model.is_raw:
-            return model, "raw k-NN, since no method is shown to beat it: scaling and all rows"
-        return model, f"{model.method} refitted on all rows"
+        model, words = learned_model(comparison, self.table), wording(comparison)
+        rows = "all rows" if len(comparison.folds) > 1 else "the training rows of the split, fitted to all rows"
+        score = f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
+        return model, f"{model.method} ({model.vote}), chosen on {rows}; {score}"
+
+
+def _score_named(option: str | None, task: str) -> str | None:
+    """Return the name of the score that an option asks for."""
+    name = SCORE_OPTIONS.get(option or "", option)
+    if name is not None and name not in SCORES[task]:
+        short = {long: short for short, long in SCORE_OPTIONS.items()}
+        raise TableError(
+            f"--score {option} is none of a {task}: give {', '.join(short.get(n, n) for n in SCORES[task])}, or --task."
+        )
+    return name
+
+
+def _methods_named(names: str | None, task: str) -> list[Method] | None:
+    """Return the methods of a list with commas; None, for all that suit the table, without one."""
+    if names is None:
+        return None
+    known = {method.name.lower(): method for method in default_methods(task, semi_supervised=True)}
+    given = [name.strip() for name in names.split(",") if name.strip()]
+    unknown = [name for name in given if name.lower() not in known]
+    if unknown or not given:
+        every = ", ".join(method.name for method in known.values())
+        raise TableError(f"--methods knows no {unknown[0] if unknown else 'such list'!r}; there are: {every}.")
+    return [known[name] for name in dict.fromkeys(name.lower() for name in given)]

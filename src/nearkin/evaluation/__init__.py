@@ -22,6 +22,8 @@ from .methods import default_references as default_references
 from .protocol import first_repeat as first_repeat
 from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
+from .results import difference_test as difference_test
+from .results import ranked as ranked
 from .results import status_of as status_of
 from .runs import CHOICE as CHOICE
 from .scores import SCORES as SCORES

@@ -161,13 +161,16 @@ def compare(
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
     findings = run_jobs(protocol, make_jobs, n_jobs or cpu_count(), progress)
     everyone: list[Any] = [*methods, *references]
-    complete = {number: with_choice(found, everyone) for number, found in findings.complete.items()}
+    complete = {number: with_choice(found, everyone) for number, found in findings.complete(methods).items()}
     if not complete:
         raise KeyboardInterrupt
     finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
+    if not findings.interrupted:
+        late = "the time budget ended before its turn"
+        skipped |= {method.name: late for method in methods if method.name not in finished | skipped}
     kept, by_name = [folds[number] for number in complete], {one.name: one for one in everyone}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
-    results, least = ranked(collected, kept, protocol)
+    results, least = ranked(collected, kept, protocol.units)
     winner_method, winner = RAW, None
     if refit and not findings.interrupted:
         winner_method, choice = _choice_of(finished)
@@ -185,6 +188,7 @@ def compare(
         skipped=skipped,
         reduced=reduced,
         folds=tuple(kept),
+        n_planned=len(folds),
         protocol=protocol,
         n_neighbors=n_neighbors,
         n_twins=n_with_twin(twins),

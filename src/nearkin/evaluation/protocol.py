@@ -105,6 +105,11 @@ class Protocol:
         if by_default and len(rows) > SPLIT_ROWS and not self.grouped:
             return [self.one_split(rng.randint(2**31 - 1))], {}
         wanted, (most, reason) = n_splits or N_SPLITS, self.most_folds(rows)
+        if most < 2:
+            raise ValueError(
+                f"X holds {len(np.unique(self.units[rows]))} rows that are no twins of one another, too few to hold "
+                "some out: keep_twins=True splits twins like other rows."
+            )
         if len(self.unlabelled):
             reason += ", counting those with a label"
         reduced = {"n_splits": (wanted, reason)} if most < wanted else {}
@@ -162,7 +167,7 @@ class Protocol:
 
 
 def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, but three rows (or all it has).
+    """Return about so many of the rows, ascending: of every class its share, at least three rows (or all it has).
 
     Of numbers, evenly spaced ones in their order.
     """
@@ -172,7 +177,8 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
     rows = rows[np.argsort(y[rows], kind="stable")]
     chosen = rows[np.linspace(0, len(rows) - 1, size).round().astype(int)]
     if y.dtype.kind != "f":
-        starts = np.searchsorted(y[rows], np.unique(y[rows]))
+        classes, starts = np.unique(y[rows], return_index=True)
+        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < 3]
         few = (starts[:, None] + np.arange(3)).clip(max=len(rows) - 1)
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
@@ -93,6 +95,12 @@ class MethodResult:
             else status_of(self.sign * self.difference, self.p_value)
         )
 
+    def __repr__(self) -> str:
+        """Return mean score, difference and status, without the figures of the rows."""
+        p = "" if np.isnan(self.p_value) else f"  p = {self.p_value:.2g}"
+        change = "" if self.kind == "baseline" else f"  {self.difference:+.3f}{p}"
+        return f"{self.name:22} {self.score.mean():.3f}{change}  {self.status}"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -116,6 +124,8 @@ class Comparison:
         What the rows do not allow.
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
+    n_planned : int
+        Folds there were to be; fewer are finished after an interruption, or by the end of the time budget.
     protocol : Protocol
         Rows and rules of the comparison.
     n_neighbors : int or None
@@ -137,6 +147,7 @@ class Comparison:
     skipped: dict[str, str]
     reduced: dict[str, tuple[int, str]]
     folds: tuple[Fold, ...]
+    n_planned: int
     protocol: Protocol
     n_neighbors: int | None
     n_twins: int
@@ -188,26 +199,30 @@ class Comparison:
         return next((r for r in self.results if r.status == "better" and r.kind == "method"), self.raw)
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return scaler and map of a method with the parameters of the first fold, unfitted, with n_components."""
+        """Return scaler and map of a method with the parameters of the first fold, unfitted, with n_components.
+
+        None where the result is no map. The automatic choice is several.
+        """
         method, p = result.method, self.protocol.X.shape[1]
         if not isinstance(method, Method) or method.estimator is None:
             return None
         m = min(n_components, method.max_components(p, max(1, len(self.classes))))
-        return clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
+        scaler = StandardScaler(with_mean=not issparse(self.protocol.X)) if self.protocol.scale else "passthrough"
+        estimator = clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
+        return Pipeline([("scale", scaler), ("map", estimator)])
 
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""
-        name, lines = self.score.name, []
-        for r in (*self.results, *self.references):
-            p = "" if np.isnan(r.p_value) else f"  p = {r.p_value:.2g}"
-            change = "" if r.kind == "baseline" else f"  {r.difference:+.3f}{p}"
-            lines.append(f"{r.name:22} {r.score.mean():.3f}{change}  {r.status}")
-        rows = f"{len(self.protocol.labelled)} labelled rows, {len(self.folds)} folds"
-        return "\n".join([f"Comparison by {name} ({rows}):", *lines])
+        folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
+        head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
+        return "\n".join([head, *map(str, (*self.results, *self.references))])
 
-    def _repr_html_(self) -> str:
-        """Return the ranking as a table."""
-        return self.to_frame().to_html(index=False, float_format="{:.3g}".format)
+    def _repr_html_(self) -> str | None:
+        """Return the ranking as a table; None, which notebooks take for "as text", without pandas."""
+        try:
+            return str(self.to_frame().to_html(index=False, float_format="{:.3g}".format))
+        except ImportError:
+            return None
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method, the references last (needs pandas)."""
@@ -252,12 +267,11 @@ def collect(
 
 
 def ranked(
-    finished: Sequence[MethodResult], folds: Sequence[Fold], protocol: Protocol
+    finished: Sequence[MethodResult], folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
     """Return the results, best first, with tests against the raw features, and the least difference that shows."""
     raw = next(result for result in finished if result.name == RAW)
-    sign = protocol.score.sign
-    tests = {result.name: _test(result, raw, folds, protocol) for result in finished if result is not raw}
+    tests = {result.name: difference_test(result, raw, folds, units) for result in finished if result is not raw}
     tested = [result.name for result in finished if result.kind in ("method", "choice")]
     p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
     results = [raw]
@@ -265,16 +279,19 @@ def ranked(
         result = next(result for result in finished if result.name == name)
         p_value = p_values.get(name, np.nan)
         results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
-    results.sort(key=lambda r: (-sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
+    results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
     least = [detectable_difference(tests[name].standard_error, tests[name].dof, len(tested)) for name in tested]
     return results, float(np.median(least)) if least else np.nan
 
 
-def _test(result: MethodResult, raw: MethodResult, folds: Sequence[Fold], protocol: Protocol) -> PairedTest:
-    n = len(result.contributions)  # of a reference, those of the first repeat
+def difference_test(
+    result: MethodResult, other: MethodResult, folds: Sequence[Fold], units: np.ndarray | None = None
+) -> PairedTest:
+    """Return the test of a difference in score between two results, on the folds that both have."""
+    n = min(len(result.contributions), len(other.contributions))  # of a reference, those of the first repeat
     n_train = float(np.mean([len(train) for train, _ in folds[:n]]))
     rows = [test for _, test in folds[:n]]
-    return paired_test(result.contributions, raw.contributions[:n], rows, n_train, protocol.units)
+    return paired_test(result.contributions[:n], other.contributions[:n], rows, n_train, units)
 
 
 def status_of(gain: float, p_value: float) -> str:

@@ -125,11 +125,15 @@ class Findings:
         elif isinstance(result, Choice):
             self.choices[name] = result
 
-    @property
-    def complete(self) -> dict[int, Found]:
-        """Return the folds that are finished, or, if none is, what there is of those that have the raw features."""
-        done = {number: found for number, found in sorted(self.folds.items()) if not self.n_left[number]}
-        return done or {number: found for number, found in sorted(self.folds.items()) if RAW in found}
+    def complete(self, methods: Sequence[Method]) -> dict[int, Found]:
+        """Return the folds that got farthest, of those with the raw features: all that are finished, as a rule."""
+
+        def progress(number: int) -> tuple[bool, int]:
+            return not self.n_left[number], sum(method.name in self.folds[number] for method in methods)
+
+        usable = [number for number in sorted(self.folds) if RAW in self.folds[number]]
+        most = max(map(progress, usable), default=None)
+        return {number: self.folds[number] for number in usable if progress(number) == most}
 
 
 def run_jobs(protocol: Protocol, make_jobs: Callable[[int], list[Job]], n_jobs: int, progress: Progress) -> Findings:

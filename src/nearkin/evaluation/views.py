@@ -106,9 +106,10 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in two dimensions of a method, learned from its training rows."""
     part, params, method = Part(comparison.protocol, *comparison.folds[0]), dict(result.params[0]), result.method
     if result.kind == "choice":
-        method = comparison[params.pop("method")].method
+        chosen = params.pop("method")
+        method = None if chosen in comparison.skipped else comparison[chosen].method
     if not isinstance(method, Method):
-        raise ValueError(f"{result.name} is no map: take another result.")
+        raise ValueError(f"{result.name} is no map, or was skipped on some fold: take another result.")
     p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
     if method.estimator is not None:
         params |= {"n_components": min(2, method.max_components(p, n_classes))}
@@ -133,7 +134,7 @@ def held_out_map(
 ) -> HeldOutMap:
     """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in two dimensions.
 
-    `unlabelled` are row numbers to learn from, too, as `MethodResult.unlabelled` has them.
+    `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them.
     """
     (train, test), target = fold, named_task(task)
     y = np.asarray(y)

@@ -1,180 +1,600 @@
 "use strict";
+// The page of `nearkin compare`. Every text comes from the JSON document in #data and is untrusted: it becomes text nodes
+// and attributes, never markup. Colours are classes, so that dark mode and print need no redrawing.
+{
 const data = JSON.parse(document.getElementById("data").textContent);
-// Okabe and Ito's colours, told apart by colour-blind readers; black and yellow would vanish on one of the two papers.
-const COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C8C8C"];
-const SYMBOLS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
-const STATUS = {better: COLORS[2], worse: COLORS[1], baseline: COLORS[6], unclear: COLORS[0]};
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const narrow = matchMedia("(max-width: 44rem)");
-const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// plotly reads some HTML in its texts
-const safe = text => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-const percent = value => `${value.toFixed(1)}%`;
-const {axis: scoreAxis, prefix, unit, decimals} = data.score;
-const figure = value => `${prefix}${value.toFixed(decimals)}${unit}`;
-const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
-const deviation = values => Math.sqrt(values.reduce((sum, value) => sum + (value - mean(values)) ** 2, 0) / (values.length - 1));
-for (const row of data.ranking) Object.assign(row, {mean: mean(row.folds), std: deviation(row.folds)});
-for (const curve of data.curves) curve.mean = curve.folds.map(mean);
-const answer = value => data.labels ? safe(data.labels[value]) : String(value);
+const {table, protocol, score, beside, maps, curves} = data;
+const COLORS = 7, CURVES = 5; // and eight shapes: 56 pairs before one repeats
+const STATUS_SHAPE = {better: 2, worse: 4, unclear: 0, baseline: 1, reference: 3};
 
-function layout(extra) {
-  const axis = {gridcolor: style("--line"), zerolinecolor: style("--line"), linecolor: style("--line"), automargin: true};
-  const merged = {
-    font: {color: style("--ink"), family: "system-ui, sans-serif", size: narrow.matches ? 11 : 13},
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    hoverlabel: {bgcolor: style("--paper"), bordercolor: style("--line"), font: {color: style("--ink")}, align: "left"},
-    modebar: {bgcolor: "rgba(0,0,0,0)", color: style("--faint"), activecolor: style("--ink")},
-    margin: {l: 10, r: 10, t: 30, b: 10},
-    ...extra,
-  };
-  for (const name of ["xaxis", "yaxis"]) merged[name] = {...axis, ...(extra[name] || {})};
-  return merged;
+// ---- Elements ----
+
+const $ = id => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
+// control characters, and those that turn the direction of a text, become visible
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const clean = text => String(text).replace(UNSEEN, "\ufffd");
+const missing = value => value === null || value === undefined;
+const nodes = children => children.flat().filter(child => !missing(child)).map(c => c instanceof Node ? c : clean(c));
+
+function make(space, tag, attributes, children) {
+  const node = document.createElementNS(space, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (!missing(value)) node.setAttribute(name, clean(value));
+  }
+  node.append(...nodes(children));
+  return node;
+}
+const html = (tag, attributes, ...children) => make(HTML, tag, attributes, children);
+const svg = (tag, attributes, ...children) => make(SVG, tag, attributes, children);
+const textAt = (x, y, attributes, ...children) => svg("text", {x, y, ...attributes}, children);
+const widthOf = id => Math.max(240, $(id).clientWidth); // a page in the background may have none
+const fill = (id, ...children) => $(id).replaceChildren(...nodes(children));
+const shorten = (text, most) => {
+  const letters = [...clean(text)];
+  return letters.length <= most ? letters.join("") : `${letters.slice(0, most - 1).join("")}…`;
+};
+
+/** Shorten texts; what all of them begin with goes first, where they are long. */
+function shortAll(texts, most) {
+  const all = texts.map(clean), same = [...all[0]].findIndex((_, i) => all.some(text => text[i] !== all[0][i]));
+  const long = all.length > 1 && same > 3 && all.some(text => text.length > most);
+  return all.map(text => shorten(long ? `…${text.slice(same)}` : text, most));
 }
 
-function draw(id, traces, extra, zoom = false) {
-  // without zoom a finger on the picture scrolls the page
-  const shown = layout(extra);
-  for (const name of ["xaxis", "yaxis"]) shown[name].fixedrange = !zoom;
-  const config = {responsive: true, displaylogo: false, displayModeBar: zoom, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]]};
-  Plotly.react(id, traces, shown, config);
+// ---- Numbers ----
+
+const fixed = (value, decimals) => {
+  const text = value.toFixed(decimals);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+};
+const shown = value => score.factor * value;
+const plain = (value, by = score) => {
+  if (missing(value)) return "";
+  return missing(by.decimals) ? number(Number((by.factor * value).toPrecision(3))) : fixed(by.factor * value, by.decimals);
+};
+const figure = value => plain(value) + (missing(value) ? "" : score.unit);
+const signed = value => missing(value) ? "" : (value > 0 && /[1-9]/.test(plain(value)) ? "+" : "") + plain(value);
+const points = score.unit === "%" ? " points" : "";
+const interval = row => missing(row.low) || missing(row.high) ? "" : `${signed(row.low)} to ${signed(row.high)}`;
+const deviation = row => missing(row.deviation) ? "" : ` ± ${plain(row.deviation)}`;
+const percent = value => `${fixed(value, 1)}%`;
+const number = value => {
+  if (typeof value !== "number") return missing(value) ? "–" : String(value);
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en").replace("-", "−");
+  return String(Number(value.toPrecision(4))).replace("-", "−");
+};
+const counted = (count, thing) => `${number(count)} ${thing}${count === 1 ? "" : thing.endsWith("ss") ? "es" : "s"}`;
+const pValue = p => missing(p) ? "" : p < 0.001 ? "<0.001" : String(Number(p.toPrecision(2)));
+const span = range => missing(range) ? "" : range[0] === range[2] ? number(range[1])
+  : `${number(range[1])} (${number(range[0])}–${number(range[2])})`; // lowest, median, highest
+const seconds = value => missing(value) ? "" : value < 1 ? `${fixed(1000 * value, 0)} ms` : `${fixed(value, 1)} s`;
+const inText = text => /^[A-Z][a-z]/.test(text) ? text[0].toLowerCase() + text.slice(1) : text;
+
+// ---- What the document holds ----
+
+const ORDER = {choice: 0, method: 1, baseline: 1, reference: 2};
+const better = (a, b) => score.sign * (b - a); // to sort by, best first
+const ranking = [...data.ranking].sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || better(a.score, b.score));
+const baseline = ranking.find(row => row.kind === "baseline");
+const choice = ranking[0];
+const labels = table.classes ? table.classes.map(group => group.label) : null;
+const answer = row => labels ? labels[data.rows.answer[row]] : number(data.rows.answer[row]);
+const drawings = [];
+
+// ---- Scales, axes, shapes ----
+
+const linear = ([a, b], range) => Object.assign(
+  value => range[0] + (a === b ? 0.5 : (value - a) / (b - a)) * (range[1] - range[0]), {range});
+const extent = values =>
+  values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+const around = ([low, high], room) => [low - room, high + room];
+const widen = (ends, share) => around(ends, share * (ends[1] - ends[0]) || Math.max(1e-6, Math.abs(ends[0]) * 0.05));
+
+function ticks([low, high], count) {
+  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find(factor => factor * power >= rough * 0.999);
+  const found = [];
+  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place++) found.push(place * step);
+  const decimals = Math.max(0, Math.min(12, -Math.floor(Math.log10(step) + 1e-9)));
+  return {found, text: value => fixed(value, decimals)};
+}
+
+/** Draw the axis below: ticks, grid lines up to `top`, and a title. */
+function axisBelow(node, scale, {found, text}, top, bottom, title) {
+  const middle = (scale.range[0] + scale.range[1]) / 2, centred = {"text-anchor": "middle"};
+  const lines = found.map(value => [svg("path", {class: "grid", d: `M${scale(value)} ${top}V${bottom}`}),
+    textAt(scale(value), bottom + 16, centred, text(value))]);
+  node.append(svg("g", {class: "axis"}, textAt(middle, bottom + 34, centred, title), lines.flat()));
+}
+
+/** Draw the axis on the left, its title above it. */
+function axisLeft(node, scale, {found, text}, left, right, title) {
+  const lines = found.map(value => [svg("path", {class: "grid", d: `M${left} ${scale(value)}H${right}`}),
+    textAt(left - 6, scale(value) + 4, {"text-anchor": "end"}, text(value))]);
+  node.append(svg("g", {class: "axis"}, textAt(0, 12, {}, title), lines.flat()));
+}
+
+// Eight shapes by their corners, around 0, with about the same area
+const round = (count, reach) => [...Array(count).keys()].map(i =>
+  [reach(i) * Math.sin(2 * Math.PI * i / count), -reach(i) * Math.cos(2 * Math.PI * i / count)]);
+const CROSS = [[-0.4, -1.1], [0.4, -1.1], [0.4, -0.4], [1.1, -0.4], [1.1, 0.4], [0.4, 0.4], [0.4, 1.1], [-0.4, 1.1],
+  [-0.4, 0.4], [-1.1, 0.4], [-1.1, -0.4], [-0.4, -0.4]];
+const SHAPES = [round(16, () => 1), [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
+  [[0, -1.15], [1.1, 0.85], [-1.1, 0.85]], [[0, -1.25], [1.05, 0], [0, 1.25], [-1.05, 0]],
+  [[0, 1.15], [1.1, -0.85], [-1.1, -0.85]], CROSS,
+  CROSS.map(([x, y]) => [0.75 * (x - y), 0.75 * (x + y)]), round(10, i => i % 2 ? 0.55 : 1.3)];
+const color = place => `c${place % COLORS}`;
+const path = corners => `M${corners.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`;
+const shape = (kind, x, y, r) => `${path(SHAPES[kind % SHAPES.length].map(([dx, dy]) => [x + r * dx, y + r * dy]))}Z`;
+const iconOf = (name, ...children) => svg("svg", {class: `icon ${name}`, viewBox: "0 0 16 16", "aria-hidden": "true"}, children);
+const icon = (kind, name, line = false) => iconOf(name, line ? svg("path", {class: "curve", d: "M0 8H16"}) : null,
+  svg("path", {class: "mark", d: shape(kind, 8, 8, 5)}));
+
+// ---- Charts that can be explored ----
+
+/** Put an empty chart into a place and return it. */
+function chart(id, title, description, width, height) {
+  const said = {role: "img", tabindex: 0, "aria-label": `${title}. ${description}`};
+  const node = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, ...said});
+  fill(id, node);
+  return node;
+}
+
+function showTip(node, point) {
+  const box = node.getBoundingClientRect(), factor = box.width / node.viewBox.baseVal.width;
+  const x = box.left + factor * point.x, y = box.top + factor * point.y, tip = $("tip");
+  fill("tip", point.lines().map(line => html("div", {}, line)));
+  const [w, h, seen] = [tip.offsetWidth, tip.offsetHeight, document.documentElement.clientWidth];
+  const left = x + 14 + w < seen ? x + 14 : x - 14 - w;
+  const top = left < 4 || y - h / 2 < 0 ? y + 16 : y - h / 2;
+  tip.style.left = `${Math.max(4, Math.min(left, seen - w - 4)) + scrollX}px`;
+  tip.style.top = `${top + scrollY}px`;
+}
+const hideTip = () => fill("tip");
+
+const ARROWS = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1]};
+
+/** Let a pointer and the arrow keys walk through `places`, each {x, y, lines(), size, square}: an arrow leads to the next. */
+function explore(node, places, distance = (p, x, y) => Math.hypot(p.x - x, p.y - y)) {
+  const ring = svg("rect", {class: "ring", visibility: "hidden"});
+  node.append(ring);
+  let now = -1;
+  const hide = () => { ring.setAttribute("visibility", "hidden"); hideTip(); };
+  const show = place => {
+    const point = places[now = place], r = point.size || 8, rx = point.square ? 0 : r;
+    const box = {x: point.x - r, y: point.y - r, width: 2 * r, height: 2 * r, rx, visibility: "visible"};
+    for (const [name, value] of Object.entries(box)) ring.setAttribute(name, value);
+    showTip(node, point);
+  };
+  const point = event => {
+    const box = node.getBoundingClientRect(), factor = node.viewBox.baseVal.width / box.width;
+    const x = (event.clientX - box.left) * factor, y = (event.clientY - box.top) * factor;
+    let best = -1, least = 24;
+    places.forEach((p, i) => { const d = distance(p, x, y); if (d < least) [best, least] = [i, d]; });
+    if (best < 0) hide();
+    else if (best !== now || ring.getAttribute("visibility") === "hidden") show(best);
+  };
+  const next = ([dx, dy]) => {
+    const along = i => dx * places[i].x + dy * places[i].y;
+    const order = places.map((_, i) => i).sort((i, j) => along(i) - along(j) || (i - j) * (dx + dy));
+    return order[Math.min(order.length - 1, order.indexOf(now) + 1)];
+  };
+  for (const name of ["pointermove", "pointerdown"]) node.addEventListener(name, point);
+  for (const name of ["pointercancel", "blur"]) node.addEventListener(name, hide);
+  node.addEventListener("pointerleave", event => { if (event.pointerType === "mouse") hide(); });
+  node.addEventListener("keydown", event => {
+    if (event.key === "Escape") return hide();
+    const step = ARROWS[event.key];
+    if (!step || !places.length || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    show(now < 0 ? 0 : next(step));
+  });
+}
+
+// ---- Head, facts, texts ----
+
+/** Let a button select a text, so that it can also be copied by hand, and copy it. */
+function copyButton(id, source) {
+  $(id).addEventListener("click", () => {
+    getSelection().selectAllChildren($(source));
+    $(id).textContent = document.execCommand("copy") ? "Copied" : "Selected: now copy it by hand";
+  });
+}
+
+function writeHead() {
+  const tile = (name, value) => value ? html("div", {}, html("dt", {}, name), html("dd", {}, value)) : null;
+  fill("keys", tile(`${choice.name}, ${inText(score.title)}`, figure(choice.score)),
+    tile(`against ${baseline.name}`, signed(choice.difference) + points), tile("95% interval", interval(choice)),
+    tile(protocol.tests > 1 ? `p, of ${protocol.tests} tests` : "p", pValue(choice.p)));
+  fill("promise", `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
+    + "so this is the figure that a saved model can promise.");
+  fill("quote", data.quote);
+  copyButton("copy-quote", "quote");
+  fill("notes", data.notes.map(note => html("li", {}, note)));
+}
+
+function writeFacts() {
+  const more = table.n_left_out - table.left_out.length;
+  const kind = labels ? counted(table.n_classes, "class") : `from ${table.range.map(number).join(" to ")}`;
+  const named = (table.classes || []).slice(0, 8).map(c => `${shorten(c.label, 30)} ${number(c.rows)}`);
+  const repeats = protocol.repeats > 1 ? ` in ${protocol.repeats} repeats` : "";
+  const facts = [
+    ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
+    ["Features", number(table.features) + (table.sparse ? ", sparse" : "")],
+    ["Target", `${table.target}, ${kind}`],
+    ["Classes", named.join(", ") + (named.length < table.n_classes ? ", …" : "")],
+    ["Largest class", missing(table.largest_class) ? "" : `${percent(100 * table.largest_class)} of the rows`],
+    ["Groups", table.groups ? `${number(table.groups)}, none of them split between folds` : ""],
+    ["Held out", `${counted(protocol.folds, "fold")}${repeats}, about ${number(protocol.training_rows)} training rows each, `
+      + `${protocol.scaled ? "standardized on those" : "not standardized"}`],
+    ["Left out", table.left_out.map(c => `${c.column} (${c.reason})`).join("; ") + (more ? ` and ${number(more)} more` : "")],
+    ["Suspicious", table.suspicious.map(c => `${c.column} alone predicts ${table.target}`).join("; "), "warn"],
+    ["May be groups", table.group_hints.length
+      ? `${table.group_hints.join(", ")}: if rows of one belong together, say so with --groups` : "", "warn"],
+  ];
+  fill("facts", facts.filter(([, value]) => value).flatMap(([name, value, kind]) =>
+    [html("dt", {}, name), html("dd", {class: kind}, value)]));
+}
+
+function writeEnd() {
+  const setting = params => Object.entries(params).map(([name, value]) => name === "method" ? value : `${name}=${value}`)
+    .join(" ");
+  const said = row => row.choices.map(c => `${setting(c.params)} in ${counted(c.folds, "fold")}`).join("; ");
+  const chosen = row => row.choices.length ? ` Chosen: ${said(row)}.` : "";
+  const kept = ranking.filter(row => row.summary || row.choices.length);
+  fill("methods", kept.map(row => html("div", {}, html("dt", {}, row.name), html("dd", {}, row.summary + chosen(row)))));
+  const quoted = text => /^[\w@%+=:,.\/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
+  const versions = Object.entries({nearkin: data.nearkin, ...data.versions});
+  const settings = {
+    command: data.command.map(quoted).join(" "),
+    vote: missing(protocol.neighbors) ? "number of neighbours and their weights chosen inside the training rows"
+      : counted(protocol.neighbors, "nearest neighbour"),
+    test: protocol.test,
+    seed: data.seed,
+    took: seconds(data.seconds),
+    versions: versions.map(([name, version]) => `${name} ${version}`).join(", "),
+    machine: data.machine,
+  };
+  fill("settings", Object.entries(settings).map(([name, value]) =>
+    html("tr", {}, html("th", {scope: "row"}, name), html("td", {id: name === "command" ? name : null}, value))));
+  copyButton("copy-command", "command");
+}
+
+// ---- The ranking ----
+
+/** Return the ends of the score axis: what is far worse than the others, such as a majority vote, does not squeeze these. */
+function rankingDomain() {
+  const good = value => score.sign * value; // larger is better
+  const main = ranking.filter(row => row.kind !== "reference");
+  const means = main.map(row => good(row.score)).sort((a, b) => a - b);
+  const laid = row => missing(row.low) ? [] : [baseline.score + row.low, baseline.score + row.high];
+  const spread = rows => extent(rows.flatMap(row => [...row.folds, row.score, ...laid(row)]).map(good));
+  const best = means.at(-1), middle = means[Math.floor(means.length / 2)];
+  const most = spread(main.filter(row => good(row.score) >= middle))[1];
+  const low = Math.max(spread(main)[0], middle - 4 * Math.max(best - middle, most - best, 0.01 * Math.abs(best)));
+  const room = 0.4 * (most - low);
+  const near = ranking.map(row => good(row.score)).filter(value => value > low - room && value < most + room);
+  return widen(extent([low, most, ...near].map(value => shown(good(value)))), 0.03);
 }
 
 function drawRanking() {
-  const rows = [...data.ranking].reverse();
-  const folds = rows.map((row, position) => ({
-    type: "scatter", mode: "markers", x: row.folds,
-    y: row.folds.map((_, fold) => position + 0.36 * ((fold * 7 % 15) / 14 - 0.5)),
-    marker: {color: STATUS[row.status], opacity: 0.35, size: 6},
-    text: row.folds.map((value, fold) => `${safe(row.name)}, fold ${fold + 1}: ${figure(value)}`), hoverinfo: "text",
-  }));
-  const means = {
-    type: "scatter", mode: "markers", x: rows.map(row => row.mean), y: rows.map((_, position) => position),
-    error_x: {type: "data", array: rows.map(row => row.std), color: style("--ink"), thickness: 1.5},
-    marker: {color: rows.map(row => STATUS[row.status]), size: 11, line: {color: style("--paper"), width: 1}},
-    text: rows.map(row => `${safe(row.name)}: ${figure(row.mean)} ± ${row.std.toFixed(decimals)}, ${row.status}`), hoverinfo: "text",
-  };
-  const raw = rows.find(row => row.status === "baseline").mean;
-  draw("ranking", [...folds, means], {
-    showlegend: false,
-    xaxis: {title: {text: scoreAxis}, zeroline: false},
-    yaxis: {tickvals: rows.map((_, position) => position), ticktext: rows.map(row => safe(row.name)), zeroline: false},
-    shapes: [{type: "line", x0: raw, x1: raw, yref: "paper", y0: 0, y1: 1, line: {color: style("--faint"), dash: "dash"}}],
+  const width = widthOf("ranking"), narrow = width < 560, step = narrow ? 36 : 26, right = width - 56;
+  const left = narrow ? 4 : Math.min(230, 20 + 6.6 * Math.max(...ranking.map(row => clean(row.name).length)));
+  const apart = (a, b) => a && a.kind !== b.kind && (b.kind === "reference" || a.kind === "choice");
+  const gaps = ranking.map((row, i) => apart(ranking[i - 1], row) ? 14 : 0), places = [];
+  let at = 8;
+  for (const gap of gaps) { at += gap + step; places.push(at - (narrow ? 10 : step / 2)); }
+  const top = 4, bottom = at + 6;
+  const node = chart("ranking", `Ranking by ${inText(score.title)}`,
+    "A line a method: mean, folds and the 95% interval of its difference. Up and down arrows walk through the methods; "
+    + "the table below holds the figures.", width, bottom + 42);
+  const domain = rankingDomain(), scale = linear(domain, [left + 8, right]);
+  axisBelow(node, scale, ticks(domain, narrow ? 4 : 8), top, bottom, score.axis);
+  const inside = value => value >= domain[0] && value <= domain[1];
+  const clip = value => scale(Math.min(domain[1], Math.max(domain[0], value)));
+  node.append(svg("path", {class: "dashed", d: `M${clip(shown(baseline.score))} ${top}V${bottom}`}));
+  const spots = ranking.map((row, i) => {
+    const y = places[i], value = shown(row.score), x = clip(value), group = svg("g", {class: row.status});
+    if (gaps[i]) node.append(svg("path", {class: "grid", d: `M0 ${y - (narrow ? 30 : step / 2 + 7)}H${width}`}));
+    if (interval(row)) {
+      const ends = [row.low, row.high].map(end => clip(shown(baseline.score + end)));
+      const box = {x: ends[0], y: y - 7, width: Math.max(1, ends[1] - ends[0]), height: 14, rx: 3};
+      group.append(svg("rect", {class: "interval", ...box}));
+    }
+    const folds = row.folds.length > 1 ? row.folds.map(shown) : [];
+    folds.forEach((fold, place) => { // beside one another, as far as they go
+      const cy = y + 10 * (place * 7 % 15 / 14 - 0.5);
+      if (inside(fold)) group.append(svg("circle", {class: "fold", cx: scale(fold), cy, r: 2.2}));
+    });
+    // a value outside the axis becomes an arrow at its edge
+    const turn = inside(value) ? 0 : value < domain[0] ? -1 : 1;
+    const arrow = [[-5 * turn, -6], [5 * turn, 0], [-5 * turn, 6]].map(([dx, dy]) => [x + dx, y + dy]);
+    group.append(svg("path", {class: "mark", d: turn ? `${path(arrow)}Z` : shape(STATUS_SHAPE[row.status], x, y, 6)}));
+    const strong = ["choice", "baseline"].includes(row.kind) ? "name strong" : row.kind === "reference" ? "name faint" : "name";
+    const name = narrow ? textAt(4, y - 11, {class: strong}, shorten(row.name, Math.floor(width / 7)))
+      : textAt(left - 4, y + 4, {class: strong, "text-anchor": "end"}, shorten(row.name, 32));
+    node.append(group, name, textAt(width - 2, y + 4, {class: strong, "text-anchor": "end"}, plain(row.score)));
+    return {x, y, lines: () => rankingLines(row)};
   });
+  explore(node, spots, (p, x, y) => Math.abs(p.y - y));
 }
 
-function hover(map, point) {
-  const near = map.near[point].map((label, i) => `${answer(label)} (row ${safe(map.near_row[point][i])})`);
-  return `<b>row ${safe(map.row[point])}: ${answer(map.answer[point])}</b><br>nearest: ${near.join("<br>nearest: ")}`;
+function rankingLines(row) {
+  const against = `${signed(row.difference)}${points} against ${baseline.name}`;
+  const more = [interval(row) && `95% interval ${interval(row)}`, row.p === null ? "" : `p ${pValue(row.p)}`];
+  return [row.name, `${figure(row.score)}${deviation(row)}, ${row.status}`,
+    row === baseline ? "" : [against, ...more].filter(Boolean).join(", ")].filter(Boolean);
 }
 
-function classTraces(map) {
-  return data.labels.map((label, number) => {
-    const points = map.answer.flatMap((code, point) => code === number ? [point] : []);
-    return {
-      type: "scatter", mode: "markers", name: safe(label),
-      x: points.map(point => map.x[point]),
-      // one dimension is drawn as a strip for each class
-      y: points.map((point, i) => map.y ? map.y[point] : number + 0.6 * ((i * 0.618) % 1 - 0.5)),
-      marker: {color: COLORS[number % COLORS.length], symbol: SYMBOLS[number % SYMBOLS.length], size: 8, opacity: 0.8},
-      text: points.map(point => hover(map, point)), hoverinfo: "text",
-    };
-  }).filter(trace => trace.x.length > 0);
+function writeRankingKey() {
+  const said = {better: "better", worse: "worse", unclear: "unclear: may be chance",
+    baseline: "baseline, and its dashed line", reference: "reference"};
+  const used = Object.keys(said).filter(status => ranking.some(row => row.status === status));
+  const band = iconOf("unclear", svg("rect", {class: "interval", y: 3, width: 16, height: 10, rx: 3}));
+  const dot = iconOf("unclear", svg("circle", {class: "fold", cx: 8, cy: 8, r: 2.5}));
+  fill("ranking-key", used.map(status => html("span", {}, icon(STATUS_SHAPE[status], status), said[status])),
+    ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, laid from the baseline") : null,
+    ranking.some(row => row.folds.length > 1) ? html("span", {}, dot, "a fold") : null);
+  fill("ranking-caption", `${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
+    + `to ${baseline.name}.${used.includes("reference") ? " The references, no k-NN, stand below for comparison." : ""}`
+    + " Sort the table by its headings.");
 }
 
-function numberTrace(map) {
-  const [cmin, cmax] = data.range, title = {text: safe(data.target)};
-  const bar = narrow.matches ? {orientation: "h", y: -0.15, yanchor: "top", title: {...title, side: "bottom"}} : {title};
-  return {
-    type: "scatter", mode: "markers", x: map.x, y: map.y || map.answer,
-    // told apart by colour-blind readers; the outline keeps either end apart from the paper
-    marker: {color: map.answer, cmin, cmax, colorscale: "Cividis", size: 9, line: {color: style("--faint"), width: 0.8},
-      colorbar: {thickness: 14, outlinewidth: 0, ...bar}},
-    text: map.answer.map((_, point) => hover(map, point)), hoverinfo: "text",
+function writeTable() {
+  const inScore = row => [plain(row.score), html("span", {class: "minor"}, deviation(row))];
+  const headed = by => inText(by.title) + (by.unit && `\u00a0${by.unit}`), second = row => row.scores[beside.name];
+  // heading, what is written, what is sorted by, classes
+  const columns = [
+    ["method", row => row.name, row => clean(row.name).toLowerCase(), ""],
+    [headed(score), inScore, row => row.score, "number"],
+    [headed(beside), row => plain(second(row), beside), second, "number minor"],
+    ["difference", row => row === baseline ? "" : signed(row.difference), row => row.difference, "number"],
+    ["95% interval", interval, row => row.low, "number minor"],
+    ["p", row => pValue(row.p), row => row.p, "number"],
+    ["verdict", row => row.kind === "reference" ? "" : row.status, row => row.status, "status"],
+    ["dim", row => span(row.dimension), row => row.dimension && row.dimension[1], "number minor"],
+    ["k", row => span(row.neighbors), row => row.neighbors && row.neighbors[1], "number minor"],
+    ["soft", row => missing(row.soft) ? "" : `${fixed(100 * row.soft, 0)}%`, row => row.soft, "number minor"],
+    ["fit", row => row === baseline ? "" : seconds(row.fit_seconds), row => row.fit_seconds, "number minor"],
+  ];
+  const line = row => html("tr", {class: `${row.status} ${row.kind}`}, columns.map(([, cell, , kind], i) =>
+    i ? html("td", {class: kind}, cell(row)) : html("th", {scope: "row"}, cell(row))));
+  const parts = [["choice"], ["method", "baseline"], ["reference"]].map(some => ranking.filter(row => some.includes(row.kind)));
+  const bodies = parts.map(() => html("tbody", {}));
+  const heading = html("th", {colspan: columns.length, scope: "rowgroup"}, "References, without k-NN");
+  const put = compare => parts.forEach((rows, i) => // the references' heading comes first
+    bodies[i].replaceChildren(...(i === 2 ? [html("tr", {class: "apart"}, heading)] : []), ...[...rows].sort(compare).map(line)));
+  let sorted = null, turn = 1;
+  const sortBy = (button, key, text) => {
+    turn = sorted === button ? -turn : text ? 1 : -1;
+    sorted = button;
+    heads.forEach(head => head.removeAttribute("aria-sort"));
+    button.parentNode.setAttribute("aria-sort", turn < 0 ? "descending" : "ascending");
+    put((a, b) => { // what has no value comes last either way
+      const [u, v] = [key(a), key(b)];
+      return missing(u) || missing(v) ? missing(u) - missing(v) : u < v ? -turn : u > v ? turn : 0;
+    });
   };
+  const heads = columns.map(([title, , key, kind]) => html("th", {scope: "col", class: kind},
+    html("button", {type: "button", click: event => sortBy(event.currentTarget, key, !kind.includes("number"))}, title)));
+  put(() => 0);
+  fill("table", html("thead", {}, html("tr", {}, heads)), bodies.filter((_, i) => parts[i].length));
+}
+
+// ---- Maps of held-out rows ----
+
+const hidden = new Set(); // classes
+
+/** Return the scales of two dimensions, with the same unit unless one would vanish. */
+function plane(map, left, right, top, bottom) {
+  const xs = widen(extent(map.x), 0.04), ys = widen(extent(map.y), 0.04);
+  const unit = [(xs[1] - xs[0]) / (right - left - 16), (ys[1] - ys[0]) / (bottom - top - 16)], most = Math.max(...unit);
+  const [cx, cy] = [(xs[0] + xs[1]) / 2, (ys[0] + ys[1]) / 2], [ux, uy] = most / Math.min(...unit) < 8 ? [most, most] : unit;
+  return [i => (left + right) / 2 + (map.x[i] - cx) / ux, i => (top + bottom) / 2 - (map.y[i] - cy) / uy];
+}
+
+/** Return the scales of one dimension: upwards the number, or a strip for each class that is there. */
+function strip(node, map, answers, left, right, top, bottom) {
+  const present = [...new Set(answers)].sort((a, b) => a - b), place = new Map(present.map((value, i) => [value, i]));
+  const ys = labels ? [-0.5, present.length - 0.5] : widen(extent(answers), 0.04), y = linear(ys, [bottom - 8, top + 8]);
+  const short = labels ? shortAll(labels, Math.floor(left / 7.5)) : [];
+  const names = {found: present.map((_, i) => i), text: i => short[present[i]]};
+  axisLeft(node, y, labels ? names : ticks(ys, 6), left, right, shorten(table.target, 40));
+  const x = linear(widen(extent(map.x), 0.04), [left + 8, right - 8]);
+  // the golden ratio spreads the rows in a strip
+  return [i => x(map.x[i]), i => y(labels ? place.get(answers[i]) + 0.6 * (i * 0.618 % 1 - 0.5) : answers[i])];
 }
 
 function drawMap() {
-  const map = data.maps[document.getElementById("method").selectedIndex], aside = data.labels ? "class" : safe(data.target);
-  draw("map", data.labels ? classTraces(map) : [numberTrace(map)], {
-    showlegend: Boolean(data.labels),
-    legend: narrow.matches ? {orientation: "h", y: -0.1} : {},
-    xaxis: {showticklabels: false, zeroline: false, title: {text: "dimension 1"}},
-    yaxis: {showticklabels: !map.y && !data.labels, zeroline: false, title: {text: map.y ? "dimension 2" : aside}},
-  }, !narrow.matches);
-  document.getElementById("map-caption").textContent =
-    `${map.name} in ${map.y ? "two dimensions" : "one dimension"}: ${data.neighbors}-NN ${map.said}.`;
+  const map = maps[$("method").selectedIndex], width = widthOf("map"), flat = missing(map.y), right = width - 8;
+  const answers = map.x.map((_, i) => data.rows.answer[i]);
+  const visible = answers.map((_, i) => i).filter(i => !hidden.has(answers[i]));
+  const left = !flat ? 8 : labels ? Math.min(140, width / 3) : 56, top = flat ? 24 : 8;
+  const bottom = top + (flat && labels ? Math.max(160, 22 * new Set(answers).size) : Math.min(560, Math.max(300, 0.75 * width)));
+  const node = chart("map", `Map of held-out rows by ${map.name}`,
+    `${counted(map.x.length, "row")}; the arrow keys walk through them, and say their neighbours.`, width, bottom + 28);
+  node.append(svg("rect", {class: "grid", x: left, y: top, width: right - left, height: bottom - top}));
+  const [x, y] = flat ? strip(node, map, answers, left, right, top, bottom) : plane(map, left, right, top, bottom);
+  node.append(textAt((left + right) / 2, bottom + 18, {class: "faint", "text-anchor": "middle"},
+    flat ? "dimension 1" : "dimension 1 across, dimension 2 upwards"));
+  const r = width < 560 && visible.length > 300 ? 3.2 : 4.5, heat = linear(table.range || [0, 1], [0, 100]);
+  const spots = visible.map(i => {
+    const [px, py] = [x(i), y(i)], value = answers[i];
+    node.append(labels ? svg("path", {class: `mark ${color(value)}`, d: shape(value, px, py, r)})
+      : svg("circle", {class: "heat", cx: px.toFixed(1), cy: py.toFixed(1), r, style: `--t:${heat(value).toFixed(1)}`}));
+    return {x: px, y: py, lines: () => mapLines(map, i)};
+  });
+  explore(node, spots);
+  const {held_out: count} = data.rows, drawn = count > map.x.length ? `, ${number(map.x.length)} of them drawn` : "";
+  fill("map-caption", `${map.name} in ${flat ? "one dimension" : "two dimensions"}: ${map.vote} ${map.said} `
+    + `(${counted(count, "row")} of the first fold${drawn}).`);
 }
+
+function mapLines(map, i) {
+  const {name, values} = data.rows;
+  return [`row ${name[i]}: ${shorten(answer(i), 60)}`,
+    ...map.near[i].map(row => `nearest: ${shorten(answer(row), 40)} (row ${name[row]})`),
+    ...Object.entries(values).map(([column, all]) => `${column}: ${shorten(number(all[i]), 60)}`)];
+}
+
+function writeLegend() {
+  const short = shortAll(labels, 36);
+  const chips = table.classes.map((group, place) => {
+    const toggle = () => { hidden.delete(place) || hidden.add(place); refresh(); };
+    return html("button", {type: "button", title: group.label, "aria-pressed": "true", click: toggle},
+      icon(place, color(place)), short[place], html("small", {}, number(group.rows)));
+  });
+  const refresh = () => {
+    chips.forEach((chip, place) => chip.setAttribute("aria-pressed", String(!hidden.has(place))));
+    drawMap();
+  };
+  const switchAll = () => { hidden.size ? hidden.clear() : labels.forEach((_, place) => hidden.add(place)); refresh(); };
+  const tools = html("div", {class: "tools"}, html("button", {type: "button", click: switchAll}, "All or none"));
+  const shared = labels.length > COLORS ? ` A colour returns with another shape after ${COLORS} classes.` : "";
+  fill("legend", html("p", {class: "aside"}, `Click a label to hide its rows or to show them.${shared}`),
+    labels.length > 2 ? tools : null, html("div", {class: "chips"}, chips));
+}
+
+function startMaps() {
+  if (!maps.length) return $("maps").remove();
+  fill("method", maps.map(map => html("option", {}, `${map.name} (${figure(map.score)})`)));
+  $("method").addEventListener("change", drawMap);
+  if (labels) writeLegend();
+  else fill("legend", `${table.target} from ${number(table.range[0])}`, html("span", {class: "scale"}), number(table.range[1]));
+  drawings.push(drawMap);
+}
+
+// ---- Scores by dimension ----
+
+const raw = curves.find(curve => curve.name === baseline.name);
+const picked = new Map(); // of a curve its colour, null for the baseline
 
 function drawCurves() {
-  const raw = data.curves.find(curve => curve.name === "raw k-NN");
-  const learned = data.curves.filter(curve => curve !== raw);
-  const traces = learned.flatMap((curve, number) => {
-    const color = COLORS[number % COLORS.length];
-    const low = curve.folds.map(folds => Math.min(...folds)), high = curve.folds.map(folds => Math.max(...folds));
-    return [
-      {x: [...curve.dimension, ...[...curve.dimension].reverse()], y: [...high, ...low.reverse()], fill: "toself",
-        type: "scatter", mode: "none", fillcolor: color + "22", hoverinfo: "skip", showlegend: false, legendgroup: curve.name},
-      {x: curve.dimension, y: curve.mean, type: "scatter", mode: "lines+markers", name: safe(curve.name), legendgroup: curve.name,
-        line: {color, dash: number < COLORS.length ? "solid" : "dot"},
-        marker: {color, symbol: SYMBOLS[number % SYMBOLS.length], size: 8},
-        text: curve.mean.map((mean, i) => `${safe(curve.name)}, ${curve.dimension[i]} dimensions: ${figure(mean)}`), hoverinfo: "text"},
-    ];
-  });
-  draw("curves", traces, {
-    showlegend: true,
-    legend: narrow.matches ? {orientation: "h", y: -0.25} : {},
-    xaxis: {title: {text: "dimensions"}, type: "log", tickvals: [1, 2, 3, 5, 10, 20, 50, 100, 200]},
-    yaxis: {title: {text: scoreAxis}, zeroline: false},
-    shapes: [{type: "line", xref: "paper", x0: 0, x1: 1, y0: raw.mean[0], y1: raw.mean[0], line: {color: style("--faint"), dash: "dash"}}],
-    annotations: [{xref: "paper", x: 0, y: raw.mean[0], text: `raw features, ${raw.dimension[0]} dimensions`, showarrow: false,
-      xanchor: "left", yanchor: "bottom", font: {color: style("--faint")}}],
-  });
-}
-
-function drawConfusion() {
-  if (!data.confusion) return;
-  const {before, after, name, classes} = data.confusion, labels = data.confusion.labels.map(safe);
-  const shown = labels.length < classes ? `the ${labels.length} most confused of ${classes} classes` : "all classes";
-  document.getElementById("confusion-caption").textContent =
-    `Rows: the true class; columns: the label that held-out rows of it got, in percent; ${shown}.`;
-  const off = matrix => matrix.map((row, i) => row.map((share, j) => i === j ? 0 : share));
-  const most = Math.max(1, ...off(before).flat(), ...off(after).flat());
-  // right answers are left without colour: it is the errors that are looked for
-  const scale = [[0, "rgba(213,94,0,0)"], [1, "rgba(213,94,0,1)"]];
-  const written = labels.length <= (narrow.matches ? 8 : 12);
-  for (const [id, matrix, title] of [["before", before, "before: raw features"], ["after", after, `after: ${safe(name)}`]]) {
-    const places = labels.map((_, i) => i);
-    draw(id, [{
-      type: "heatmap", x: places, y: places, z: off(matrix), zmin: 0, zmax: most, colorscale: scale, showscale: false,
-      xgap: 1, ygap: 1,
-      text: matrix.map((row, i) => row.map((share, j) => `${labels[i]} called ${labels[j]}: ${percent(share)}`)), hoverinfo: "text",
-    }], {
-      title: {text: title, font: {size: 14}},
-      xaxis: {tickvals: places, ticktext: labels, constrain: "domain", showgrid: false, zeroline: false},
-      yaxis: {tickvals: places, ticktext: labels, autorange: "reversed", scaleanchor: "x", constrain: "domain", showgrid: false, zeroline: false},
-      annotations: !written ? [] : matrix.flatMap((row, i) => row.map((share, j) => (
-        {x: j, y: i, text: share < 0.05 ? "" : share.toFixed(1), showarrow: false, font: {size: 11}}))),
+  const width = widthOf("curves"), left = 46, right = width - 10, top = 24;
+  const bottom = Math.min(380, Math.max(260, 0.5 * width)), drawn = curves.filter(curve => picked.has(curve));
+  const node = chart("curves", `${score.title} by dimension`, "The arrow keys walk through the points.", width, bottom + 42);
+  if (!drawn.length) return;
+  const domain = widen(extent(drawn.flatMap(curve => [...curve.low, ...curve.high]).map(shown)), 0.05);
+  const own = [...new Set(drawn.flatMap(curve => curve.dimension))].sort((a, b) => a - b);
+  const far = [own[0], own.at(-1)].map(Math.log), room = 0.03 * (far[1] - far[0]) || 0.5;
+  const log = linear(around(far, room), [left, right]), x = Object.assign(value => log(Math.log(value)), {range: log.range});
+  const y = linear(domain, [bottom, top]);
+  const usual = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].filter(m => m >= own[0] && m <= own.at(-1));
+  axisLeft(node, y, ticks(domain, 6), left, right, score.axis);
+  axisBelow(node, x, {found: own.length <= 6 ? own : usual, text: String}, top, bottom, "dimensions");
+  const spots = [];
+  for (const curve of drawn) {
+    const place = picked.get(curve), group = svg("g", {class: place === null ? "ink" : color(place)});
+    const line = values => curve.dimension.map((dimension, i) => [x(dimension), y(shown(values[i]))]);
+    if (place === null) group.append(svg("path", {class: "dashed", d: `M${left} ${line(curve.mean).at(-1)[1]}H${right}`}));
+    else {
+      group.append(svg("path", {class: "band", d: `${path([...line(curve.high), ...line(curve.low).reverse()])}Z`}),
+        svg("path", {class: "curve", d: path(line(curve.mean))}));
+    }
+    line(curve.mean).forEach(([px, py], i) => {
+      group.append(svg("path", {class: "mark", d: shape(place === null ? 1 : place, px, py, 4.5)}));
+      const lines = () => [curve.name, `${counted(curve.dimension[i], "dimension")}: ${figure(curve.mean[i])}`];
+      spots.push({x: px, y: py, lines});
     });
+    node.append(group);
   }
+  explore(node, spots);
 }
 
-function drawAll() {
-  drawRanking();
-  if (data.maps.length) drawMap();
-  drawCurves();
-  drawConfusion();
+function startCurves() {
+  if (!curves.length) return $("curves-section").remove();
+  fill("curves-title", `${score.title} by dimension`);
+  const top = curve => [...curve.mean].sort(better)[0];
+  const best = curves.filter(curve => curve !== raw).sort((a, b) => better(top(a), top(b)));
+  const all = raw ? [raw, ...best] : best;
+  const free = curve => curve === raw ? null : [...Array(COLORS).keys()].find(place => ![...picked.values()].includes(place));
+  for (const curve of all.slice(0, CURVES)) picked.set(curve, free(curve));
+  const items = all.map(curve => {
+    const pick = () => { box.checked ? picked.set(curve, free(curve)) : picked.delete(curve); refresh(); };
+    const sign = html("span", {}), box = html("input", {type: "checkbox", change: pick});
+    return {curve, box, sign, label: html("label", {}, box, sign, shorten(curve.name, 60))};
+  });
+  const refresh = () => {
+    for (const {curve, box, sign} of items) {
+      box.checked = picked.has(curve);
+      box.disabled = !box.checked && picked.size >= CURVES;
+      const place = picked.get(curve);
+      sign.replaceChildren(...(box.checked ? [place === null ? icon(1, "ink", true) : icon(place, color(place), true)] : []));
+    }
+    drawCurves();
+  };
+  $("curve-choice").append(...items.map(item => item.label));
+  drawings.push(refresh);
 }
 
-const choice = document.getElementById("method");
-for (const map of data.maps) {
-  const option = document.createElement("option");
-  option.textContent = `${map.name} (${figure(map.score)} in two dimensions)`;
-  choice.append(option);
+// ---- Confusion ----
+
+function drawMatrix(id, matrix, title, most) {
+  const names = data.confusion.labels, count = names.length, room = widthOf(id);
+  const letters = Math.min(room < 420 ? 12 : 22, Math.max(4, ...names.map(text => clean(text).length)));
+  const margin = 10 + 6.6 * letters, above = 0.72 * margin + 14; // where the columns' names stand askew
+  const size = Math.max(14, Math.min(60, Math.floor((room - margin - above) / count)));
+  const short = shortAll(names, Math.floor((margin - 8) / 6.6));
+  const node = chart(id, title, `Shares of the held-out rows of ${counted(count, "class")} by the label they got; the arrow keys `
+    + "walk through the cells.", Math.ceil(margin + size * count + above), Math.ceil(above + size * count + 4));
+  const texts = svg("g", {}), spots = [];
+  names.forEach((_, i) => {
+    const y = above + size * i, x = margin + size * (i + 0.5);
+    texts.append(textAt(margin - 6, y + size / 2 + 4, {"text-anchor": "end"}, short[i]),
+      svg("text", {transform: `translate(${x + 2} ${above - 5}) rotate(-45)`}, short[i]));
+    matrix[i].forEach((share, j) => {
+      const right = i === j, left = margin + size * j, middle = [left + size / 2, y + size / 2];
+      // right answers are left without colour: it is the errors that are looked for
+      const style = right ? {class: "cell right"} : {class: "cell", style: `--t:${(70 * share / most).toFixed(1)}`};
+      node.append(svg("rect", {x: left + 0.5, y: y + 0.5, width: size - 1, height: size - 1, ...style}));
+      const text = size >= 30 && share >= 0.05 ? fixed(share, share > 99.9 ? 0 : 1) : "";
+      texts.append(textAt(middle[0], middle[1] + 4, {class: "share"}, text));
+      const lines = () => [percent(share), `true: ${names[i]}`, `called: ${names[j]}`];
+      spots.push({x: middle[0], y: middle[1], size: size / 2, square: true, lines});
+    });
+  });
+  node.append(texts);
+  explore(node, spots);
 }
-choice.addEventListener("change", drawMap);
-dark.addEventListener("change", drawAll);
-narrow.addEventListener("change", drawAll);
+
+function startConfusion() {
+  if (!data.confusion) return $("confusion").remove();
+  const {labels: names, classes, before, after, name} = data.confusion;
+  const wrong = [before, after].flatMap(matrix => matrix.flatMap((row, i) => row.filter((_, j) => i !== j)));
+  const most = Math.max(1, extent(wrong)[1]), titles = [`Before: ${baseline.name}`, `After: ${name}`];
+  $("pair").classList.toggle("two", names.length <= 12);
+  const which = names.length < classes ? `the ${names.length} most confused of ${classes} classes` : "all classes";
+  fill("confusion-caption", "Rows: the true class; columns: the label that its held-out rows got, in percent. Errors are "
+    + `coloured; ${which}.`);
+  ["before", "after"].forEach((id, i) => {
+    fill(`${id}-title`, titles[i]);
+    drawings.push(() => drawMatrix(id, [before, after][i], titles[i], most));
+  });
+}
+
+// ---- All of it ----
+
+const drawAll = () => { hideTip(); for (const draw of drawings) draw(); };
+$("main").hidden = false;
+document.querySelector("h1").textContent = clean(document.querySelector("h1").textContent);
+fill("verdict", data.verdict.split("\n").map((line, i) => html(i ? "span" : "strong", {}, line)));
+writeHead();
+writeFacts();
+writeRankingKey();
+writeTable();
+writeEnd();
+drawings.push(drawRanking);
+startMaps();
+startCurves();
+startConfusion();
 drawAll();
+let drawnFor = innerWidth;
+addEventListener("resize", () => { // a phone's address bar that comes and goes changes the height alone
+  if (drawnFor !== innerWidth) requestAnimationFrame(drawAll);
+  drawnFor = innerWidth;
+});
+document.addEventListener("pointerdown", event => { if (!event.target.closest("svg")) hideTip(); });
 document.documentElement.dataset.drawn = "yes";
+}

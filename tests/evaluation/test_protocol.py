@@ -1,0 +1,197 @@
+"""Which rows are held out, learned from and chosen by: rules of n, for classes and numbers."""
+
+import numpy as np
+import pytest
+
+from nearkin.evaluation import REGRESSION, compare, first_repeat, twin_groups
+from nearkin.evaluation.protocol import (
+    CHOICE_ENTRIES,
+    CHOICE_ROWS,
+    FEWEST_CHOICE_ROWS,
+    HELD_OUT_ROWS,
+    SPLIT_HELD_OUT,
+    sample,
+)
+
+from .tables import hidden, noise, protocol_of, quick
+
+
+def table(n, p=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)).astype(np.float32), np.arange(n) % 2
+
+
+def disjoint(folds, units):
+    return all(not set(units[train]) & set(units[test]) for train, test in folds)
+
+
+class TestFoldsByTheNumberOfRows:
+    @pytest.mark.parametrize(
+        ("n", "n_folds"),
+        [(50, 25), (150, 25), (625, 10), (1500, 5), (2000, 4), (5000, 2), (15_000, 2), (20_000, 2)],
+    )
+    def test_about_as_many_held_out_rows(self, n, n_folds):
+        folds, reduced = protocol_of(*table(n)).folds(None, None)
+        held_out = [len(test) for _, test in folds]
+        assert (len(folds), reduced) == (n_folds, {})
+        assert max(held_out) - min(held_out) <= 2
+        assert all(len(train) + len(test) == n for train, test in folds)
+        assert sum(held_out) >= min(0.8 * HELD_OUT_ROWS, 5 * n)
+        assert len(first_repeat(folds)) == min(n_folds, 5)
+
+    @pytest.mark.parametrize("keep_twins", [False, True])
+    def test_of_many_rows_a_single_split(self, keep_twins):
+        X, y = table(15_000)
+        X = np.vstack([X, X])
+        units = np.arange(30_000) if keep_twins else np.tile(np.arange(15_000), 2)
+        protocol = protocol_of(X, np.tile(y, 2), units=units, keep_twins=keep_twins)
+        ((train, test),), reduced = protocol.folds(None, None)
+        assert len(test) == (SPLIT_HELD_OUT if keep_twins else 3000)
+        assert len(np.unique(units[test])) == len(test)  # one row a unit
+        assert disjoint([(train, test)], units)
+        assert len(train) == 30_000 - len(test) * (1 if keep_twins else 2)
+        assert (reduced, len(first_repeat([(train, test)]))) == ({}, 1)
+
+    def test_of_many_rows_near_twins_of_held_out_ones_are_not_learned_from(self):
+        X, y = table(10_500, p=6)
+        X = np.vstack([X, X + np.float32(1e-4) * table(10_500, p=6, seed=1)[0]])
+        ((train, test),), _ = protocol_of(X, np.tile(y, 2)).folds(None, None)
+        twin = (test + 10_500) % 21_000
+        assert np.isin(twin, train).mean() < 0.01
+        assert len(train) > 21_000 - 2.1 * len(test)
+
+    def test_ones_own_numbers_hold_for_any_table(self):
+        protocol = protocol_of(*table(21_000))
+        assert len(protocol.folds(3, 2)[0]) == 6
+        assert len(protocol.folds(3, None)[0]) == 3
+        assert len(protocol.folds(None, 2)[0]) == 10
+
+    def test_groups_are_cut_into_five_whatever_their_number_of_rows(self):
+        X, y = table(4000)
+        protocol = protocol_of(X, y, groups=np.arange(4000) // 40)
+        assert len(protocol.folds(None, None)[0]) == 5
+
+
+class TestFolds:
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_every_repeat_holds_every_row_out_once_in_folds_of_equal_size(self, task):
+        X, y = noise(52)
+        protocol = protocol_of(X, y) if task == "classification" else protocol_of(X, X[:, 0], task=REGRESSION)
+        folds, _ = protocol.folds(5, 2)
+        assert sorted(len(test) for _, test in folds[:5]) == [10, 10, 10, 11, 11]
+        for repeat in (folds[:5], folds[5:]):
+            np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in repeat])), np.arange(52))
+        assert not np.array_equal(folds[0][1], folds[5][1])
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_groups_stay_on_one_side_and_are_drawn_anew(self, task):
+        X, y = hidden()
+        groups = np.arange(150) // 6
+        options = {"groups": groups} | ({} if task == "classification" else {"task": REGRESSION})
+        protocol = protocol_of(X, y if task == "classification" else X[:, 0], **options)
+        folds, _ = protocol.folds(5, 2)
+        inner = protocol.inner_folds(folds[0][0])
+        assert len(inner) == 3
+        assert disjoint([*folds, *inner], groups)
+        assert set(groups[folds[0][1]]) != set(groups[folds[5][1]])
+
+    def test_twins_and_groups_hang_together(self):
+        X, y = hidden(60)
+        groups = np.arange(60) % 6
+        X[1::12] = X[::12]  # twins tie group 1 to group 0
+        comparison = quick(X, y, methods=(), groups=groups)
+        assert len(np.unique(comparison.protocol.units)) == 5
+        for units in (groups, np.maximum(groups, 1), twin_groups(X)):
+            assert disjoint(comparison.folds, units)
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_the_fewest_rows(self, task):
+        X, y = noise(4)
+        y = y if task == "classification" else X[:, 0]
+        comparison = compare(X, y, task=task, references=(), n_repeats=1)
+        assert comparison.reduced["n_splits"][0] == 5
+        assert all(np.isfinite(result.score).all() for result in comparison.results)
+        assert comparison.winner.predict(X).shape == (4,)
+
+    def test_small_classes_reduce_the_folds_visibly(self):
+        comparison = quick(*hidden(6), n_splits=None)
+        assert comparison.reduced == {"n_splits": (5, "class no has 3 rows")}
+        assert len(comparison.folds) == 3
+        assert {str(vote) for vote in comparison.raw.votes} == {"2-NN"}  # inner folds learn from two rows
+
+    def test_rows_without_a_twin_are_too_few(self):
+        X = np.array([[0.0], [1.0]] * 20)
+        with pytest.raises(ValueError, match=r"X holds 2 rows that are no twins of one another.*keep_twins=True"):
+            quick(X, np.arange(40) % 2)
+        assert quick(X, np.arange(40) % 2, methods=(), keep_twins=True).raw.score.mean() == 1
+
+    def test_twins_reduce_the_folds_visibly(self):
+        X, _ = noise(12)
+        comparison = quick(np.tile(X, (5, 1)), np.tile(np.arange(12) % 4, 5), methods=(), n_splits=5)
+        assert comparison.reduced == {"n_splits": (5, "class 0 has 3 rows without a twin")}
+        assert comparison.n_twins == 60
+
+
+class TestInnerFolds:
+    @pytest.mark.parametrize(
+        ("p", "most"),
+        [(2, CHOICE_ROWS), (200, CHOICE_ENTRIES // 200), (2000, FEWEST_CHOICE_ROWS)],
+    )
+    def test_at_most_so_many_rows(self, p, most):
+        X, y = np.zeros((6000, p), np.float32), np.arange(6000) % 2
+        inner = protocol_of(X, y).inner_folds(np.arange(6000))
+        assert len(inner) == 3
+        for train, test in inner:
+            assert len(train) + len(test) == most
+
+    def test_ones_own_number(self):
+        X, y = table(400)
+        for train, test in protocol_of(X, y, choice_rows=90).inner_folds(np.arange(400)):
+            assert len(train) + len(test) == 90
+
+    def test_of_twins_one_is_taken_where_a_sample_is(self):
+        X, units = table(2000)[0], np.arange(2000) // 2
+        inner = protocol_of(X, np.repeat(np.arange(1000) % 2, 2), units=units, choice_rows=300).inner_folds(
+            np.arange(2000)
+        )
+        rows = np.concatenate(inner[0])
+        assert len(np.unique(units[rows])) == len(rows) == 300
+
+    def test_they_stay_inside_the_training_rows(self):
+        protocol = protocol_of(*hidden())
+        train, _ = protocol.folds(5, 1)[0][0]
+        assert all(set(a) | set(b) == set(train) for a, b in protocol.inner_folds(train))
+
+    def test_none_of_two_rows(self):
+        assert protocol_of(*noise(4)).inner_folds(np.arange(1)) == []
+
+    def test_without_spread_they_are_left_out(self):
+        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.random.default_rng(1).normal(size=60)
+        groups = np.arange(60) // 20
+        y[groups == 1] = 7.0
+        inner = protocol_of(X, y, task=REGRESSION, groups=groups).inner_folds(np.arange(60))
+        assert len(inner) == 2
+        assert not any(1 in groups[test] for _, test in inner)
+
+
+class TestSample:
+    def test_classes_keep_their_shares_and_small_ones_three_rows(self):
+        y = np.repeat([0, 1, 2], [7000, 2980, 20])
+        rows = sample(np.arange(10_000), y, 1000, 0)
+        assert np.bincount(y[rows]) == pytest.approx([700, 298, 4], abs=2)
+        assert (np.diff(rows) > 0).all()
+        assert len(sample(np.arange(10_000), y, 1000, 1)) == pytest.approx(1000, abs=3)
+        assert not np.array_equal(rows, sample(np.arange(10_000), y, 1000, 1))
+
+    def test_a_class_of_fewer_than_three_is_taken_whole(self):
+        y = np.repeat([0, 1], [998, 2])
+        assert set(sample(np.arange(1000), y, 50, 0)) >= {998, 999}
+
+    def test_numbers_keep_their_distribution(self):
+        y = np.random.default_rng(0).exponential(size=5000)
+        rows = sample(np.arange(5000), y, 500, 0)
+        assert len(rows) == 500
+        np.testing.assert_allclose(np.quantile(y[rows], [0.1, 0.5, 0.9]), np.quantile(y, [0.1, 0.5, 0.9]), rtol=0.02)
+
+    def test_few_rows_are_all_taken(self):
+        np.testing.assert_array_equal(sample(np.arange(3, 9), np.zeros(10, int), 6, 0), np.arange(3, 9))
