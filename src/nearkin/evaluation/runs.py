@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,7 +146,8 @@ def _in_processes(
     found, chosen = dict[int, Found](), None
     jobs = [delayed(_work)(contestants, protocol, n, fold, refer[n]) for n, fold in enumerate(folds)]
     jobs += [] if rows is None else [delayed(_work)(contestants, protocol, None, rows, False)]
-    results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(jobs)
+    with _no_interrupts():
+        results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(jobs)
     progress("folds", 0, len(jobs))
     try:
         for n_done, (number, result) in enumerate(results, start=1):
@@ -162,6 +163,20 @@ def _in_processes(
     finally:
         results.close()
     return found, chosen, False
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C, as then do the processes that start here, which import for seconds before they can say so."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _work(
