@@ -185,11 +185,11 @@ def test_missing_extras_are_named(monkeypatch, capsys):
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_control_c_prints_what_is_finished(here):
     """As a terminal sends it: to the command and to all of its processes."""
-    rng, y = np.random.default_rng(0), np.arange(2000) % 2
-    frame = pd.DataFrame(rng.standard_normal((2000, 20)) + y[:, None])
+    rng, y = np.random.default_rng(0), np.arange(300) % 2
+    frame = pd.DataFrame(rng.standard_normal((300, 5)) + y[:, None])
     frame.assign(kind=y).to_csv("rows.csv", index=False)
     command = [sys.executable, "-c", "from nearkin.app.cli import main; raise SystemExit(main())"]
-    options = ["--methods", "PCA", "--no-references", "--repeats", "40", "--save", "m.safetensors"]
+    options = ["--methods", "PCA", "--no-references", "--repeats", "200", "--save", "m.safetensors"]
     files = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": here}
     process = subprocess.Popen(
         [*command, "compare", "rows.csv", "--target", "kind", *options], start_new_session=True, **files
@@ -200,5 +200,5 @@ def test_control_c_prints_what_is_finished(here):
     assert process.returncode == 130
     assert err == "nearkin: interrupted\n"
     assert "raw k-NN" in out
-    assert re.search(r"Interrupted: \d+ of 200 folds were finished. No model was fitted.", out)
+    assert re.search(r"Interrupted: \d+ of 1000 folds were finished. No model was fitted.", out)
     assert [path.name for path in here.iterdir()] == ["rows.csv", "table.csv"]
