@@ -1,22 +1,24 @@
 """The command as a user meets it: what it prints, what it writes, how it fails."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
 import nearkin
 from nearkin.app import cli, console
 from nearkin.app.cli import main
-from nearkin.evaluation import RAW, default_methods
+from nearkin.evaluation import CHOICE, RAW
 
 CSV = "width,height,unit,kind\n" + "".join(f"{i % 7},{i**2},5,{'ab'[i > 19]}\n" for i in range(40))
-QUICK = ["--repeats", "1", "--folds", "2"]
-NO_TIME = ["--time-budget", "0.000001"]  # for no method but the raw features
+QUICK = ["--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
 
 
 @pytest.fixture
@@ -26,31 +28,57 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_ranking_verdict_and_picture(here, capsys, monkeypatch):
-    methods = [method for method in default_methods() if method.name in (RAW, "PCA", "DNE")]
-    monkeypatch.setattr("nearkin.evaluation.comparison.default_methods", lambda *_, **__: methods)
-    assert main(["compare", "table.csv", "--target", "kind", *QUICK]) == 0
+@pytest.mark.slow
+def test_ranking_verdict_and_picture(here, capsys):
+    assert (
+        main(["compare", "table.csv", "--target", "kind", "--folds", "2", "--repeats", "1", "--methods", "pca,dne"])
+        == 0
+    )
     out, err = capsys.readouterr()
-    assert "table: 40 rows, 2 features, 2 classes of 20 to 20 rows" in out
+    assert "table: 40 rows, 2 features, 2 classes of 20 to 20 rows (the largest: 50.0%)" in out
     assert "ignored, constant: unit" in out
-    for method in methods:
-        assert f"\n{method.name} " in out
-    assert "baseline" in out
-    assert "held-out rows" in out
+    for name in (RAW, "PCA", "DNE", CHOICE, "majority", "gradient boosting"):
+        assert f"\n{name} " in out
+    assert "LDA" not in out
+    assert re.search(r"^method +accuracy % balanced % +dim +vote +fit +vs raw +p +verdict", out, re.MULTILINE)
+    assert out.index("\nDNE ") < out.index("\n──", out.index("\nDNE ")) < out.index("\nmajority ")
+    assert "The best reference, " in out
+    assert "would have been shown here in four of five cases." in out
     assert "Picture: table-nearkin.png" in out
-    assert "DNE: 2 folds in" in err  # progress stays out of standard output
-    assert max(map(len, out.splitlines())) < 250
+    assert "compared: 14 fits in" in err  # progress stays out of standard output
     assert (here / "table-nearkin.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in here.iterdir()) == ["table-nearkin.png", "table.csv"]
 
 
 def test_options(here, capsys):
-    options = ["--picture", "p.png", "--neighbors", "1", "--no-scaling", "--seed", "7", *NO_TIME]
+    options = ["--picture", "p.png", "--neighbors", "1", "--no-scaling", "--seed", "7", "--score", "balanced"]
     assert main(["compare", "table.csv", "--target", "kind", *QUICK, *options]) == 0
     out = capsys.readouterr().out
-    assert "1-NN on unscaled features, 2 held-out folds, seed 7" in out
-    assert "NMMP skipped: expected to take" in out
+    assert "Balanced accuracy on held-out rows (40 rows, 2 folds, unscaled features, seed 7)" in out
+    assert re.search(r"^method +balanced % accuracy %", out, re.MULTILINE)
+    assert re.search(r"^raw k-NN .* 1-NN ", out, re.MULTILINE)
+    assert "majority" not in out
     assert (here / "p.png").exists()
+
+
+def test_the_time_budget_is_for_all(here, capsys):
+    options = ["--methods", "PCA,LDA", "--no-references", "--time-budget", "0.000001"]
+    assert main(["compare", "table.csv", "--target", "kind", *options]) == 0
+    assert "LDA skipped: the time budget ended" in (out := capsys.readouterr().out)
+    assert "The time budget ran out: 1 of 25 folds were finished." in out
+
+
+def test_quick(here, capsys):
+    options = ["--methods", "PCA", "--no-references", "--quick"]
+    assert main(["compare", "table.csv", "--target", "kind", *options]) == 0
+    assert "(40 rows, 3 folds, " in capsys.readouterr().out
+
+
+def test_twins_are_kept_on_request(here, capsys):
+    (here / "twice.csv").write_text(CSV + CSV.partition("\n")[2])
+    for options, said in ([], "twins stay on one side"), (["--keep-twins"], "they were split like others"):
+        assert main(["compare", "twice.csv", "--target", "kind", *QUICK, *options]) == 0
+        assert f"100% of the rows have an identical or nearly identical twin: {said}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -58,6 +86,16 @@ def test_options(here, capsys):
     [
         (["nope.csv", "--target", "kind"], "nearkin: nope.csv: no such file"),
         (["table.csv", "--target", "kid"], "table.csv has no 'kid' (did you mean 'kind'?)"),
+        (
+            ["table.csv", "--target", "kind", "--methods", "PCA,NCB"],
+            "--methods knows no 'NCB': name some of raw k-NN, PCA, LDA",
+        ),
+        (["table.csv", "--target", "kind", "--methods", ","], "--methods knows no '': name some of"),
+        (
+            ["table.csv", "--target", "kind", "--score", "r2"],
+            "--score r2 is none of a classification: give accuracy, b",
+        ),
+        (["table.csv", "--target", "kind", "--json", "p.txt"], "let its name end in .json"),
         (["table.csv", "--target", "kind", "--picture", "p.jpg"], "let its name end in .png"),
         (["table.csv", "--target", "kind", "--picture", "no/where.png"], "choose another place with --picture"),
         (
@@ -102,19 +140,19 @@ def test_version_and_help(capsys):
 
 def test_what_a_table_contains_is_never_markup(here, capsys):
     (here / "odd.csv").write_text(CSV.replace("unit", "[red]unit[/]"))
-    assert main(["compare", "odd.csv", "--target", "kind", *QUICK, *NO_TIME]) == 0
+    assert main(["compare", "odd.csv", "--target", "kind", *QUICK]) == 0
     assert "ignored, constant: [red]unit[/]" in capsys.readouterr().out
 
 
 def test_names_are_never_formulas(here):
     (here / "$we_{ird$.csv").write_text(CSV.replace("a\n", "$a_{$\n"))
-    assert main(["compare", "$we_{ird$.csv", "--target", "kind", *QUICK, *NO_TIME]) == 0
+    assert main(["compare", "$we_{ird$.csv", "--target", "kind", *QUICK]) == 0
     assert (here / "$we_{ird$-nearkin.png").exists()
 
 
 def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, monkeypatch):
     monkeypatch.setattr(console, "_console", lambda stderr=False: Console(stderr=stderr, width=50))
-    assert main(["compare", "table.csv", "--target", "kind", *QUICK, *NO_TIME]) == 0
+    assert main(["compare", "table.csv", "--target", "kind", *QUICK]) == 0
     out = capsys.readouterr().out
     assert "balanced" not in out
     assert "…" not in out
@@ -146,22 +184,21 @@ def test_missing_extras_are_named(monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_control_c_prints_what_is_finished(here):
+    """As a terminal sends it: to the command and to all of its processes."""
+    rng, y = np.random.default_rng(0), np.arange(300) % 2
+    frame = pd.DataFrame(rng.standard_normal((300, 5)) + y[:, None])
+    frame.assign(kind=y).to_csv("rows.csv", index=False)
     command = [sys.executable, "-c", "from nearkin.app.cli import main; raise SystemExit(main())"]
+    options = ["--methods", "PCA", "--no-references", "--repeats", "200", "--save", "m.safetensors"]
+    files = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": here}
     process = subprocess.Popen(
-        [*command, "compare", "digits", "--repeats", "20"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=here,
+        [*command, "compare", "rows.csv", "--target", "kind", *options], start_new_session=True, **files
     )
-    for line in process.stderr:  # the baseline is finished: now the second method is at work
-        if line.startswith("raw k-NN"):
-            break
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
+    time.sleep(20)
+    os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert err == "nearkin: interrupted\n"
     assert "raw k-NN" in out
-    assert f"Interrupted: 1 of {len(default_methods())} methods were finished, no winner was fitted." in out
-    assert "Traceback" not in err
-    assert [path.name for path in here.iterdir()] == ["table.csv"]
+    assert re.search(r"Interrupted: \d+ of 1000 folds were finished. No model was fitted.", out)
+    assert [path.name for path in here.iterdir()] == ["rows.csv", "table.csv"]

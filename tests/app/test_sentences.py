@@ -1,5 +1,6 @@
 """What the command says of a comparison."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -206,8 +207,9 @@ def test_notes_of_warnings_and_of_an_interruption():
 
 def test_notes_of_the_end_of_the_time_budget():
     methods = [*ONE, Method("PCA", PCA(), nested=False)]
-    (line,) = notes(compare(X, Y, methods=methods, time_budget=1e-9, **ALONE))
-    assert line == "The time budget ran out: 1 of 3 folds were finished; not finished: PCA."
+    lines = list(notes(compare(X, Y, methods=methods, time_budget=1e-9, **ALONE)))
+    assert lines[0].startswith("PCA skipped: the time budget ended")
+    assert lines[1:] == ["The time budget ran out: 1 of 3 folds were finished."]
 
 
 def test_notes_of_twins():
@@ -226,7 +228,7 @@ def test_notes_of_samples():
     ]
     some = Reference("majority", LINEAR[0].estimator, 1000)
     (line,) = notes(compare(X, Y, methods=methods, references=[some], **FEW))
-    assert line in [f"Learned from 51 of 60 training rows: {names}." for names in ("PCA, DNE", "DNE, PCA")]
+    assert re.fullmatch("Learned from 5[01] of 60 training rows: (PCA, DNE|DNE, PCA).", line)
 
 
 def test_notes_of_a_class_minus_1():

@@ -60,6 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             return _fail(f"without --dask only: {names}. A folder is classified, and ranked by one split.")
+    try:
+        return _run(options)
+    except KeyboardInterrupt:
+        print("nearkin: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a command, and say in one line what its input is unfit for."""
     from . import commands, console
     from .model_file import ModelFileError
     from .refusals import TableError
@@ -71,9 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(console.printable(str(error)))
     except MemoryError as error:
         return _fail(f"out of memory ({error}): take fewer rows or columns")
-    except KeyboardInterrupt:
-        print("nearkin: interrupted", file=sys.stderr)
-        return INTERRUPTED
 
 
 def _add_model_and_tables(add: Callable[..., Any]) -> None:

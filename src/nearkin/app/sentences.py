@@ -122,9 +122,9 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield f"{requested} folds reduced to {len(first_repeat(comparison.folds))} folds: {reason}."
     yield from _twins(comparison)
     yield from _samples(comparison)
+    for reason in dict.fromkeys(comparison.skipped.values()):
+        yield f"{', '.join(name for name, why in comparison.skipped.items() if why == reason)} skipped: {reason}"
     for name in (*comparison.methods, *(r.name for r in comparison.references)):
-        if name in comparison.skipped:
-            yield f"{name} skipped: {comparison.skipped[name]}"
         for text, count in by_name[name].warnings.items() if name in by_name else ():
             yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"
     yield from _unfinished(comparison)
@@ -156,7 +156,7 @@ def _unfinished(comparison: Comparison) -> Iterator[str]:
     n, planned = len(comparison.folds), comparison.n_planned
     finished = {result.name for result in comparison.results} | set(comparison.skipped)
     missing = [name for name in comparison.methods if name not in finished]
-    if comparison.interrupted or n < planned or missing:
+    if comparison.interrupted or n < planned:
         why = "Interrupted" if comparison.interrupted else "The time budget ran out"
         left = f"; not finished: {', '.join(missing)}" if missing else ""
         model = " No model was fitted." if comparison.interrupted else ""

@@ -25,7 +25,7 @@ from ..evaluation import (
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
 from .model import Model, learned_model
-from .refusals import TableError
+from .refusals import TableError, shown
 from .sentences import one_line, rows_of, target_facts
 from .tables import read_table
 from .verdicts import leader, wording
@@ -94,13 +94,13 @@ class TableComparison(nullcontext):
 
     def draw(self, comparison: Comparison, path: Path) -> None:
         """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
-        table, shown = self.table, leader(comparison)
-        name = shown.params[0].get("method", shown.name)
+        table, seen_by = self.table, leader(comparison)
+        name = seen_by.params[0].get("method", seen_by.name)
         figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (name != RAW))
         RankingDisplay(comparison).plot(ax=axes[0])
         for ax in axes[1:]:
-            seen = first_map(comparison, shown)
-            labels, how = known_labels(table.y, seen.rows), (shown.votes[0], name, table.task, comparison.score.name)
+            seen = first_map(comparison, seen_by)
+            labels, how = known_labels(table.y, seen.rows), (seen_by.votes[0], name, table.task, comparison.score.name)
             EmbeddingDisplay(seen.embedding, labels, seen.score, *how).plot(ax=ax)
         figure.savefig(path, dpi=110, format="png")
 
@@ -139,5 +139,5 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     unknown = [name for name in given if name.lower() not in known]
     if unknown or not given:
         every = ", ".join(method.name for method in known.values())
-        raise TableError(f"--methods knows no {unknown[0] if unknown else 'such list'!r}; there are: {every}.")
+        raise TableError(f"--methods knows no {shown(','.join(unknown))}: name some of {every}.")
     return [known[name] for name in dict.fromkeys(name.lower() for name in given)]

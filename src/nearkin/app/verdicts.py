@@ -26,9 +26,11 @@ def held_out(comparison: AnyComparison) -> str:
     """Return how many rows were held out, e.g. "625 rows, 5 folds drawn 3 times"."""
     n_folds = len(comparison.raw.contributions)
     n_first = 1 if isinstance(comparison, SplitComparison) else len(first_repeat(comparison.folds))
-    n_rows, times = sum(map(len, comparison.raw.contributions[:n_first])), n_folds // n_first
-    folds = "one split" if n_folds == 1 else f"{n_first} folds"
-    return f"{n_rows:,} rows, {folds}" + (f" drawn {times} times" if times > 1 else "")
+    rows = f"{sum(map(len, comparison.raw.contributions[:n_first])):,} rows"
+    if isinstance(comparison, Comparison) and n_folds < comparison.n_planned:
+        return f"{rows}, {n_folds} of {comparison.n_planned} folds"
+    times = f" drawn {n_folds // n_first} times" if n_folds > n_first else ""
+    return f"{rows}, one split" if n_folds == 1 else f"{rows}, {n_first} folds{times}"
 
 
 def verdict(comparison: AnyComparison) -> str:

@@ -6,7 +6,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -178,7 +178,8 @@ def _in_turn(protocol: Protocol, jobs: Sequence[Job]) -> Generator[tuple[Job, st
 
 def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Generator[tuple[Job, str | None, Any]]:
     tasks = (delayed(_work)(protocol, number, job) for number, job in enumerate(jobs))
-    results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
+    with _no_interrupts():
+        results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
     try:
         for number, found in results:
             yield from ((jobs[number], name, result) for name, result in found)
@@ -188,10 +189,22 @@ def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Gener
         results.close()
 
 
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C, as then do the processes that start here: an interrupt is the parent's."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _work(protocol: Protocol, number: int, job: Job) -> tuple[int, list[tuple[str, Any]]]:
-    """Work in a process of its own, which leaves an interrupt to the parent."""
-    with suppress(ValueError):  # not the main thread
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Work in a process of its own."""
     if number and time.time() > job.deadline:
         return number, []
     with threadpool_limits(1):

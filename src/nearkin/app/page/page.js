@@ -533,10 +533,9 @@ function startCurves() {
 
 function drawMatrix(id, matrix, title, most) {
   const names = data.confusion.labels, count = names.length, room = widthOf(id);
-  const letters = Math.min(room < 420 ? 12 : 22, Math.max(4, ...names.map(text => clean(text).length)));
-  const margin = 10 + 6.6 * letters, above = 0.72 * margin + 14; // where the columns' names stand askew
+  const short = shortAll(names, room < 420 ? 12 : 22);
+  const margin = 10 + 6.6 * Math.max(4, ...short.map(text => text.length)), above = 0.72 * margin + 14; // where the columns' names stand askew
   const size = Math.max(14, Math.min(60, Math.floor((room - margin - above) / count)));
-  const short = shortAll(names, Math.floor((margin - 8) / 6.6));
   const node = chart(id, title, `Shares of the held-out rows of ${counted(count, "class")} by the label they got; the arrow keys `
     + "walk through the cells.", Math.ceil(margin + size * count + above), Math.ceil(above + size * count + 4));
   const texts = svg("g", {}), spots = [];
