@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._labels import encode_labels, is_missing, known_labels
 from .._validation import as_rows, check_integer, check_spread
-from .fold import Choice, Outcome, Part
+from .fold import Outcome, Part
 from .methods import RAW, Method, Reference, default_methods, default_references
 from .protocol import Protocol
 from .results import Comparison, collect, ranked
@@ -125,42 +124,25 @@ def compare(
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """
     start = time.perf_counter()
-    target = named_task(task)
-    X, y, classes, groups = _check_table(X, y, groups, target, unlabelled)
-    check_integer(random_state, "random_state", 0, 2**32 - 1)
     counts = {"n_splits": (n_splits, 2), "n_repeats": (n_repeats, 1), "n_neighbors": (n_neighbors, 1)}
     for name, (value, fewest) in (counts | {"choice_rows": (choice_rows, 10)}).items():
         if value is not None:
             check_integer(value, name, fewest)
-    missing = y < 0 if target == CLASSIFICATION else np.isnan(y)
-    if methods is None:
-        methods = default_methods(task, semi_supervised=bool(missing.any()))
+    check_integer(random_state, "random_state", 0, 2**32 - 1)
+    rules = {"scale": scale, "keep_twins": keep_twins, "choice_rows": choice_rows, "random_state": random_state}
+    votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
+    protocol, n_twins = _protocol(X, y, groups, named_task(task), unlabelled, score, votes=votes, **rules)
+    p, n_classes, semi_supervised = protocol.X.shape[1], len(protocol.classes), len(protocol.unlabelled) > 0
+    methods = default_methods(task, semi_supervised=semi_supervised) if methods is None else methods
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
-    references = default_references(task, X.shape[1], max(1, len(classes))) if references is None else references
+    references = default_references(task, p, max(1, n_classes)) if references is None else references
+    everyone: list[Any] = [*methods, *references]
 
-    twins = twin_groups(X, scale=scale, queries=None if len(y) <= TWIN_QUERIES else np.arange(0))
-    units = np.arange(len(y)) if keep_twins else twins
-    protocol = Protocol(
-        X=X,
-        y=y,
-        classes=classes,
-        units=units if groups is None else _joined(units, groups),
-        task=target,
-        score=SCORES[task][_score_name(score, target, y[~missing])],
-        votes=VOTES if n_neighbors is None else (Vote(n_neighbors),),
-        grouped=groups is not None,
-        keep_twins=keep_twins,
-        scale=scale,
-        random_state=random_state,
-        choice_rows=choice_rows,
-        unlabelled=np.flatnonzero(missing),
-    )
     folds, reduced = protocol.folds(n_splits, n_repeats)
     deadline = np.inf if time_budget is None else time.time() + time_budget
     again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
     findings = run_jobs(protocol, make_jobs, n_jobs or cpu_count(), progress)
-    everyone: list[Any] = [*methods, *references]
     complete = {number: with_choice(found, everyone) for number, found in findings.complete(methods).items()}
     if not complete:
         raise KeyboardInterrupt
@@ -168,15 +150,13 @@ def compare(
     if not findings.interrupted:
         late = "the time budget ended before its turn"
         skipped |= {method.name: late for method in methods if method.name not in finished | skipped}
-    kept, by_name = [folds[number] for number in complete], {one.name: one for one in everyone}
+
+    kept, by_name = tuple(folds[number] for number in complete), {one.name: one for one in everyone}
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
     results, least = ranked(collected, kept, protocol.units)
-    winner_method, winner = RAW, None
-    if refit and not findings.interrupted:
-        winner_method, choice = _choice_of(finished)
-        if findings.choices:
-            winner_method = automatic(findings.choices)
-            choice = findings.choices[winner_method]
+    winner_method, winner, source = RAW, None, finished[CHOICE][0].source
+    if refit and not findings.interrupted and source:
+        winner_method, choice = automatic(findings.choices) if findings.choices else source
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
             winner = Part(protocol, protocol.labelled).pipeline(by_name[winner_method], choice)
     return Comparison(
@@ -187,16 +167,38 @@ def compare(
         methods=tuple(method.name for method in methods),
         skipped=skipped,
         reduced=reduced,
-        folds=tuple(kept),
+        folds=kept,
         n_planned=len(folds),
         protocol=protocol,
         n_neighbors=n_neighbors,
-        n_twins=n_with_twin(twins),
+        n_twins=n_twins,
         kept_twins=keep_twins,
         seconds=time.perf_counter() - start,
         interrupted=findings.interrupted,
         least_difference=least,
     )
+
+
+def _protocol(
+    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any, score: str | None, **rules: Any
+) -> tuple[Protocol, int]:
+    """Return the protocol of a table, and how many rows have a twin."""
+    X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
+    missing = y < 0 if task == CLASSIFICATION else np.isnan(y)
+    twins = twin_groups(X, scale=rules["scale"], queries=None if len(y) <= TWIN_QUERIES else np.arange(0))
+    units = np.arange(len(y)) if rules["keep_twins"] else twins
+    protocol = Protocol(
+        X=X,
+        y=y,
+        classes=classes,
+        units=units if groups is None else _joined(units, groups),
+        task=task,
+        score=SCORES[task.name][_score_name(score, task, y[~missing])],
+        grouped=groups is not None,
+        unlabelled=np.flatnonzero(missing),
+        **rules,
+    )
+    return protocol, n_with_twin(twins)
 
 
 def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
@@ -210,13 +212,6 @@ def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, lis
         elif len(outcomes) == len(found) or name in optional:
             finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
     return finished, skipped
-
-
-def _choice_of(finished: dict[str, list[Outcome]]) -> tuple[str, Choice]:
-    """Return the method and settings that the first fold chose."""
-    choice = finished[CHOICE][0].choice
-    params = dict(choice.params)
-    return params.pop("method"), replace(choice, params=params)
 
 
 def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:

@@ -66,6 +66,8 @@ class Outcome:
     seconds : float
         One fit with the chosen parameters.
     warnings : Counter
+    source : pair of str and Choice, or None
+        Of the automatic choice: the method that it is.
     """
 
     contributions: np.ndarray
@@ -76,6 +78,7 @@ class Outcome:
     n_learned: int
     seconds: float
     warnings: Counter[str] = field(default_factory=Counter)
+    source: tuple[str, Choice] | None = None
 
 
 class Part:

@@ -254,7 +254,10 @@ def collect(
         score=scores[protocol.score.name],
         scores=scores,
         dimension=np.array([outcome.dimension for outcome in outcomes]),
-        params=tuple(outcome.choice.params for outcome in outcomes),
+        params=tuple(
+            {"method": outcome.source[0], **outcome.choice.params} if outcome.source else outcome.choice.params
+            for outcome in outcomes
+        ),
         votes=tuple(outcome.choice.vote for outcome in outcomes),
         fit_seconds=np.array([outcome.seconds for outcome in outcomes]),
         n_learned=min(outcome.n_learned for outcome in outcomes),

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -82,21 +82,19 @@ def jobs_of(
     return jobs
 
 
-def automatic(choices: dict[str, Choice]) -> str:
+def automatic(choices: dict[str, Choice]) -> tuple[str, Choice]:
     """Return the method with the best score on the inner folds: of equals the first, without inner folds raw k-NN."""
     scores = {name: choice.score for name, choice in choices.items() if not np.isnan(choice.score)}
-    return max(scores, key=scores.__getitem__) if scores else RAW
+    name = max(scores, key=scores.__getitem__) if scores else RAW
+    return name, choices[name]
 
 
 def with_choice(found: Found, order: Sequence[Method | Reference]) -> Found:
     """Return what was found on a fold in the order of the contestants, and the outcome of the automatic choice."""
     ordered = {one.name: found[one.name] for one in order if one.name in found}
     outcomes = {one.name: ordered.get(one.name) for one in order if isinstance(one, Method)}
-    name = automatic({name: outcome.choice for name, outcome in outcomes.items() if isinstance(outcome, Outcome)})
-    chosen = outcomes[name]
-    assert isinstance(chosen, Outcome)  # what the raw features raise is raised
-    params = {"method": name, **chosen.choice.params}
-    return ordered | {CHOICE: replace(chosen, choice=replace(chosen.choice, params=params))}
+    source = automatic({name: outcome.choice for name, outcome in outcomes.items() if isinstance(outcome, Outcome)})
+    return ordered | {CHOICE: replace(cast(Outcome, outcomes[source[0]]), source=source)}
 
 
 @dataclass
