@@ -164,23 +164,26 @@ def test_many_rows_and_classes_are_cut(monkeypatch):
     monkeypatch.setattr(maps, "MAX_POINTS", (10, 5))
     monkeypatch.setattr(documents, "MAX_CONFUSION", 2)
     monkeypatch.setattr(documents, "MAX_CLASSES", 2)
-    table, options = hostile_table(), {"methods": METHODS[:1], "n_repeats": 1}
-    document = document_of(table, **options)
+    table = hostile_table()
+    comparison = compare(table.X, table.y, methods=METHODS[:1], references=[], n_splits=3, n_repeats=1, refit=False)
+    document = comparison_document(comparison, {}, table, ["x"])
     assert len(document["maps"][0]["x"]) == 10
     assert document["rows"]["held_out"] == 30
     assert [c["label"] for c in document["table"]["classes"]][2:] == ["the 1 other classes"]
     assert max(document["rows"]["answer"]) == 2
     assert len(document["confusion"]["labels"]) == 2
-    assert document["maps"] == document_of(table, **options)["maps"]
+    assert document == comparison_document(comparison, {}, table, ["x"])
     monkeypatch.setattr(maps, "MAX_BYTES", 1000)
-    assert len(document_of(table, **options)["maps"][0]["x"]) == 5
+    assert len(comparison_document(comparison, {}, table, ["x"])["maps"][0]["x"]) == 5
 
 
 @pytest.mark.slow
 def test_a_page_is_small_whatever_the_table(tmp_path):
-    table = hostile_table(20_500, 50, 20)
-    methods = [Method(f"PCA {i}", PCA(whiten=bool(i % 2))) for i in range(16)]
-    document = document_of(table, methods, n_splits=None, n_repeats=None)
+    table = hostile_table(2500, 50, 20)
+    methods = [Method(f"PCA {i}", PCA(whiten=bool(i % 2)), nested=False) for i in range(16)]
+    options = {"n_splits": 2, "n_repeats": 1, "choice_rows": 60, "references": [], "refit": False}
+    comparison = compare(table.X, table.y, methods=methods, n_neighbors=50, **options)
+    document = comparison_document(comparison, {}, table, ["x"])
     assert len(document["maps"]) == 16
     assert written(document, tmp_path / "page.html").stat().st_size < MAX_BYTES
 

@@ -1,9 +1,12 @@
+"""The comparison as a whole: what it answers, and what it may not see."""
+
+import sys
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_iris, make_classification
 from sklearn.decomposition import PCA
 from sklearn.model_selection import cross_val_score
@@ -13,175 +16,173 @@ from sklearn.preprocessing import StandardScaler
 
 import nearkin
 from nearkin import DNE, LPP, NMMP, estimators
-from nearkin.evaluation import RAW, Method, compare, default_methods
-from nearkin.evaluation.protocol import Protocol
+from nearkin.evaluation import (
+    CHOICE,
+    RAW,
+    SCORES,
+    Method,
+    Reference,
+    compare,
+    default_methods,
+    default_references,
+    runs,
+)
+from nearkin.evaluation.fold import FoldRun
 
-DNE_METHOD = Method("DNE", DNE(), lambda p: [{"n_neighbors": 1}, {"n_neighbors": 5}])
-
-
-FIXED = Method("DNE", DNE(1), nested=False)  # nothing to choose
-FEW = {"n_splits": 3, "n_repeats": 1}
-
-
-def hidden(n=150, p=6, seed=0):
-    """Return two classes that differ in one of many features: raw k-NN drowns in the others."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % 2
-    X = rng.normal(size=(n, p))
-    X[:, 0] += 5 * y
-    return X, np.array(["no", "yes"])[y]
+from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, Spy, hidden, noise, protocol_of, quick
 
 
 class TestStatus:
     def test_a_better_method_wins_and_is_fitted(self):
-        X, y = hidden(p=30)
-        comparison = compare(X, y, methods=[FIXED])
-        assert comparison.best.name == "DNE"
-        assert comparison.verdict.startswith("DNE: accuracy ")
-        assert comparison["DNE"].status == "better"
-        assert comparison[RAW].status == "baseline"
+        X, y = hidden(n=240, p=30)
+        comparison = quick(X, y, n_splits=5, refit=True)
+        assert comparison.best.name == comparison.winner_method == "DNE"
+        assert comparison["DNE"].status == comparison.choice.status == "better"
+        assert comparison.raw.status == "baseline"
         assert comparison.winner.score(X, y) > 0.95
         assert comparison.winner.classes_.tolist() == ["no", "yes"]
 
     def test_none_is_a_possible_answer(self):
-        X, y = hidden()
-        y = np.random.default_rng(1).permutation(y)
-        comparison = compare(X, y, methods=[FIXED, Method("LPP", LPP(), nested=False)], n_repeats=1)
+        X, _ = hidden()
+        comparison = quick(X, noise(150)[1], [FIXED, Method("LPP", LPP(), nested=False)])
         assert comparison.best.name == RAW
-        assert comparison.verdict.endswith("no method is shown to be better")
-        assert list(comparison.winner.named_steps) == ["scale", "vote"]
+        assert {result.status for result in comparison.results} == {"baseline", "unclear"}
 
     def test_worse(self):
         X, y = hidden()
-        worse = Method("last", _LastFeature(), nested=False)
-        assert compare(X[:, :3] * [3, 1, 1], y, methods=[worse])["last"].status == "worse"
+        worse = Method("last", LastFeature(), nested=False)
+        assert quick(X[:, :3] * [3, 1, 1], y, [worse])["last"].status == "worse"
 
-
-class _LastFeature(TransformerMixin, BaseEstimator):
-    """The feature that says nothing."""
-
-    def fit(self, X, y):
-        self.n_features_in_ = X.shape[1]
-        return self
-
-    def transform(self, X):
-        return X[:, -1:]
+    @pytest.mark.slow
+    def test_a_method_about_seven_points_ahead_is_mostly_shown_on_625_rows(self):
+        found = []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            y = np.arange(625) % 2
+            X = rng.normal(size=(625, 13))
+            X[:, 0] += 2.5 * y
+            first = Method("first", FirstFeature(), nested=False)
+            found.append(compare(X, y, methods=[first], references=(), n_neighbors=5, refit=False))
+        differences = [comparison["first"].difference for comparison in found]
+        assert np.mean(differences) == pytest.approx(0.07, abs=0.02)
+        assert np.mean([comparison.least_difference for comparison in found]) < 0.08
+        assert sum(comparison["first"].status == "better" for comparison in found) >= 4
 
 
 class TestProtocol:
     def test_raw_is_plain_repeated_cross_validation(self):
         X, y = load_iris(return_X_y=True)
-        comparison = compare(X, y, methods=[], n_splits=4, n_repeats=2)
-        folds = Protocol(X, y, None, 3, True, 0).folds(4, 2)
+        comparison = quick(X, y, methods=[], n_splits=4, n_repeats=2, keep_twins=True)
+        folds = list(comparison.folds)
         expected = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(3)), X, y, cv=folds)
-        np.testing.assert_array_equal(comparison[RAW].accuracy, expected)
-        assert len(comparison.folds) == 8
+        np.testing.assert_array_equal(comparison.raw.score, expected)
+        np.testing.assert_array_equal(comparison.raw.scores["accuracy"], expected)
+        assert (len(folds), comparison.n_repeats, comparison.n_neighbors) == (8, 2, 3)
+        assert {str(vote) for vote in comparison.raw.votes} == {"3-NN"}
 
     def test_same_seed_same_answer(self):
         X, y = hidden(n=60, p=4)
         first, second = (compare(X, y, methods=[DNE_METHOD], **FEW, random_state=3) for _ in range(2))
-        np.testing.assert_array_equal(first["DNE"].accuracy, second["DNE"].accuracy)
-        assert first["DNE"].params == second["DNE"].params
+        for name in (RAW, "DNE", CHOICE):
+            np.testing.assert_array_equal(first[name].score, second[name].score)
+            assert (first[name].params, first[name].votes) == (second[name].params, second[name].votes)
 
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
-        protocol = Protocol(X, y, None, 3, True, 0)
-        train, test = protocol.folds(5, 1)[0]
-        chosen = protocol.choose(DNE_METHOD, train)
-        spoilt = X.copy()
-        spoilt[test] = 1e6
-        assert Protocol(spoilt, y, None, 3, True, 0).choose(DNE_METHOD, train) == chosen
-        assert all(set(a) | set(b) <= set(train) for a, b in protocol.inner_folds(train))
+        train, test = protocol_of(X, y).folds(5, 1)[0][0]
+        chosen = FoldRun(protocol_of(X, y), train, test).choose(DNE_METHOD)
+        spoilt, wrong = X.copy(), y.copy()
+        spoilt[test], wrong[test] = 1e6, "yes"
+        assert FoldRun(protocol_of(spoilt, wrong), train, test).choose(DNE_METHOD) == chosen
+        assert 0.9 < chosen.score <= 1
 
     def test_a_cut_of_a_nested_method_is_the_fit_with_fewer_components(self):
         X, y = hidden()
         for method in default_methods():
             if method.nested and method.estimator is not None:
+                m = min(2, method.max_components(30, 2))
                 full = method.estimator.fit(X, y).transform(X)[:, :2]
-                cut = (
-                    method.estimator.set_params(n_components=min(2, method.max_components(30, 2)))
-                    .fit(X, y)
-                    .transform(X)
-                )
+                cut = method.estimator.set_params(n_components=m).fit(X, y).transform(X)
                 np.testing.assert_allclose(np.abs(full[:, : cut.shape[1]]), np.abs(cut), atol=1e-8)
 
-    def test_groups_stay_on_one_side(self):
+    def test_groups_of_any_kind(self):
         X, y = hidden()
-        groups = np.arange(150) // 6
-        protocol = Protocol(X, y, groups, 3, True, 0)
-        folds = protocol.folds(5, 2)
-        folds += protocol.inner_folds(folds[0][0])
-        assert all(not set(groups[train]) & set(groups[test]) for train, test in folds)
-        comparison = compare(X, y, groups=[f"patient {g}" for g in groups], methods=[FIXED], n_repeats=1)
+        groups = np.array([f"patient {row // 6}" for row in range(150)])
+        comparison = quick(X, y, groups=groups, n_splits=5)
         assert len(comparison.folds) == 5
-
-    def test_small_classes_reduce_the_folds_and_the_vote_visibly(self):
-        X, y = hidden(n=6)
-        comparison = compare(X, y, methods=[FIXED])
-        assert comparison.reduced == {
-            "n_splits": (5, "class no has 3 rows"),
-            "n_neighbors": (3, "a fold leaves 2 rows to learn from"),
-        }
-        assert (comparison.n_neighbors, len(comparison.folds)) == (2, 9)
+        assert all(not set(groups[train]) & set(groups[test]) for train, test in comparison.folds)
 
     def test_two_rows_a_class_leave_nothing_to_choose_by_but_finish(self):
         X = np.random.default_rng(0).normal(size=(12, 4))
-        comparison = compare(X, np.arange(12) // 2, n_neighbors=1, n_repeats=1)
-        assert set(comparison.skipped) == {"LDA", "RCA", "NCA", "NCA log", "LMNN"}  # they need more rows of a class
+        methods = [method for method in default_methods() if method.name in ("LDA", "RCA", "DNE")]
+        comparison = quick(X, np.arange(12) // 2, methods, n_splits=None)
+        assert set(comparison.skipped) == {"LDA", "RCA"}  # they need more rows of a class
+        assert all("before its turn" not in reason for reason in comparison.skipped.values())
         assert comparison["DNE"].params[0] == {"n_neighbors": 1}
+        assert np.isnan(FoldRun(comparison.protocol, comparison.folds[0][0]).choose(FIXED).score)
+        assert comparison.choice.params[0] == {"method": RAW}
 
     def test_small_classes_with_groups(self):
         X = np.random.default_rng(0).normal(size=(12, 4))
-        comparison = compare(X, np.arange(12) // 3, groups=np.arange(12) % 6, methods=[FIXED], n_repeats=1)
+        comparison = quick(X, np.arange(12) // 3, groups=np.arange(12) % 6, n_splits=None)
         assert comparison.reduced["n_splits"] == (5, "no class has more than 3 rows")
-        assert len(comparison.results) == 2
+        assert len(comparison.results) == 3
 
     def test_a_fold_that_learns_from_one_group_takes_the_first_setting(self):
         X, y = hidden()
-        comparison = compare(X, y, groups=np.arange(150) // 2 % 3, methods=[DNE_METHOD], n_splits=2)
+        comparison = quick(X, y, [DNE_METHOD], groups=np.arange(150) // 2 % 3, n_splits=2)
         assert {"n_neighbors": 1} in comparison["DNE"].params  # and no n_components, which would have been chosen
 
     def test_a_huge_group_reduces_the_vote(self):
         X, y = hidden(n=40)
         groups = np.where(np.arange(40) < 36, 0, np.arange(40))
-        comparison = compare(X, y, groups=groups, methods=[], n_neighbors=9)
-        assert comparison.n_neighbors < comparison.reduced["n_neighbors"][0] == 9
+        comparison = quick(X, y, [], groups=groups, n_neighbors=9)
+        assert min(vote.n_neighbors for vote in comparison.raw.votes) < 9
 
-    def test_equal_scores_take_the_smallest_dimension(self):
+    def test_equal_scores_take_the_smallest_dimension_the_first_setting_and_vote(self):
         X, y = hidden(p=8)
-        X[:, 0] *= 100  # alone it decides, in any company
-        protocol = Protocol(X, y, None, 3, False, 0)
-        assert protocol.choose(Method("PCA", PCA()), np.arange(150)) == {"n_components": 1}
+        X[:, 0] = 1000 * (y == "yes") + X[:, 1]  # alone it decides, in any company
+        run = FoldRun(protocol_of(X, y, scale=False), np.arange(150))
+        choice = run.choose(Method("PCA", PCA(), lambda p: [{"whiten": False}, {"whiten": False}]))
+        assert (choice.params, str(choice.vote)) == ({"whiten": False, "n_components": 1}, "3-NN")
 
-    def test_the_pilot_sees_every_class(self):
-        seen = []
+    @pytest.mark.parametrize("sizes", [(50, 50), (60, 12)])
+    def test_of_many_rows_a_map_is_learned_from_a_sample_with_every_class(self, sizes):
+        Spy.seen = []
+        y = np.repeat([0, 1], sizes)
+        X = np.column_stack([np.arange(len(y)), np.random.default_rng(0).normal(size=(len(y), 2))])
+        spy = Method("spy", Spy(), nested=False, most_rows=20)
+        comparison = quick(X, y, [spy], n_splits=2, scale=False)
+        for rows, seen in Spy.seen:
+            assert len(rows) == 20
+            assert sum(seen) == pytest.approx(20 * sizes[1] / sum(sizes), abs=1)
+        assert (comparison["spy"].n_learned, comparison.raw.n_learned) == (20, len(y) // 2)
+        np.testing.assert_array_equal(comparison["spy"].score, comparison.raw.score)  # all rows vote
 
-        class Spy(PCA):
-            def fit_transform(self, X, y):
-                seen.append(y)
-                return super().fit_transform(X, y)
-
-        y = np.repeat([0, 1], [8000, 12])
-        X = np.random.default_rng(0).normal(size=(8012, 2))
-        compare(X, y, methods=[Method("spy", Spy(), nested=False)], n_splits=2, n_repeats=1)
-        assert 1000 <= len(seen[0]) <= 1003
-        assert np.sum(seen[0]) >= 3
-
-    def test_sparse_rows(self):
+    @pytest.mark.parametrize("container", [csr_array, np.float32])
+    def test_rows_of_another_kind(self, container):
         X, y = hidden()
-        comparison = compare(csr_array(X), y, methods=[DNE_METHOD], **FEW)
-        assert comparison["DNE"].accuracy.mean() > 0.9
+        comparison = quick(container(X), y, [DNE_METHOD], refit=True)
+        assert comparison["DNE"].score.mean() > 0.9
+        assert comparison.winner.predict(container(X)).tolist() == comparison.winner.predict(X).tolist()
+
+    def test_more_features_than_rows(self):
+        X, y = hidden(n=40, p=60)
+        comparison = quick(X, y, [DNE_METHOD, Method("NMMP", NMMP(2), nested=False)])
+        assert comparison.skipped == {}
+        assert all(np.isfinite(result.score).all() for result in comparison.results)
 
     @pytest.mark.slow
     def test_all_default_methods_finish(self):
         X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
         comparison = compare(X, y, n_splits=2, n_repeats=1)
-        assert len(comparison.results) == len(default_methods())
+        assert len(comparison.results) == len(default_methods()) + 1
+        assert len(comparison.references) == len(default_references())
         assert comparison.skipped == comparison.reduced == {}
-        means = [result.accuracy.mean() for result in comparison.results]
+        means = [result.score.mean() for result in comparison.results]
         assert means == sorted(means, reverse=True)
         for result in comparison.results:
-            assert len(result.accuracy) == len(result.balanced_accuracy) == len(result.params) == 2
+            assert len(result.score) == len(result.params) == len(result.votes) == 2
             assert (result.dimension <= 6).all()
 
     def test_every_method_of_nearkin_is_compared(self):
@@ -205,7 +206,7 @@ class TestProtocol:
         class Toy(DNE):
             compared_as: ClassVar[dict] = {
                 "toy": {"params": {"n_neighbors": 2}, "nested": False, "regression": {"n_neighbors": 3}},
-                "toy of few labels": {"growth": 1, "unlabelled": True, "semi_supervised": True},
+                "toy of few labels": {"most_rows": 100, "unlabelled": True, "semi_supervised": True},
             }
 
         monkeypatch.setattr(estimators, "Toy", Toy, raising=False)
@@ -214,81 +215,290 @@ class TestProtocol:
         assert (toy.name, toy.estimator.n_neighbors, toy.nested, toy.unlabelled) == ("toy", 2, False, False)
         assert default_methods("regression")[-1].estimator.n_neighbors == 3
         added = default_methods(semi_supervised=True)[-1]
-        assert (added.name, added.growth, added.unlabelled) == ("toy of few labels", 1, True)
+        assert (added.name, added.most_rows, added.unlabelled) == ("toy of few labels", 100, True)
         Toy.compared_as["toy"]["neested"] = True
         with pytest.raises(TypeError, match="neested"):
             default_methods()
 
     def test_a_method_of_ones_own(self):
-        X, y = hidden()
         mine = Method("two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False)
-        comparison = compare(X, y, methods=[mine], **FEW)
+        comparison = quick(*hidden(), [mine])
         assert set(comparison["two settings"].dimension) <= {1, 2}
 
 
-class TestBudgets:
-    def test_time(self):
-        comparison = compare(*hidden(), methods=[DNE_METHOD], time_budget=1e-6)
-        assert [result.name for result in comparison.results] == [RAW]
-        assert comparison.skipped["DNE"].startswith("expected to take ")
-        assert comparison.skipped["DNE"].endswith("the time budget is 1e-06 s")
+class TestScores:
+    @pytest.mark.parametrize("score", SCORES["classification"])
+    def test_each_ranks_and_chooses(self, score):
+        X, y = hidden()
+        worse = Method("last", LastFeature(), nested=False)
+        comparison = compare(X, y, methods=[FIXED, worse], score=score, **FEW | {"n_neighbors": 9})
+        sign = SCORES["classification"][score].sign
+        assert (comparison.score.name, comparison.raw.sign) == (score, sign)
+        for result in comparison.results:
+            assert result.score is result.scores[score]
+        assert [result.name for result in comparison.results] == [CHOICE, "DNE", RAW, "last"]
+        means = [sign * result.score.mean() for result in comparison.results]
+        assert means == sorted(means, reverse=True)
+        assert sign * comparison["last"].difference < 0 < sign * comparison["DNE"].difference
+        low, high = comparison["last"].interval
+        assert low < comparison["last"].difference < high
+        assert comparison["last"].status == "worse"
+        assert [params["method"] for params in comparison.choice.params] == ["DNE"] * 3
 
-    def test_memory(self):
-        methods = [method for method in default_methods() if method.name in ("PCA", "MFA", "NMMP ratio trace", "NMMP")]
-        comparison = compare(*hidden(), methods=methods, memory_budget=1e3, **FEW)
-        skipped = [name for name, reason in comparison.skipped.items() if "memory budget is 1 kB" in reason]
-        assert skipped == ["MFA", "NMMP ratio trace", "NMMP"]
+    def test_the_vote_is_chosen_by_the_score(self):
+        """Where labels mean nothing, few neighbours are confidently wrong, which log loss punishes."""
+        protocol = protocol_of(*noise(150), score=SCORES["classification"]["log_loss"])
+        choice = FoldRun(protocol, np.arange(150)).choose(Method(RAW, None))
+        assert choice.vote.n_neighbors >= 25
+        assert -1 < choice.score < -np.log(2) + 0.05  # larger is better among choices, whatever the score
 
-    def test_a_failing_method_is_skipped_with_its_reason(self):
-        class Broken(_LastFeature):
-            def fit(self, X, y):
-                raise ValueError("no luck today\nand more")
+    @pytest.mark.parametrize(("n_first", "score"), [(45, "accuracy"), (46, "balanced_accuracy")])
+    def test_balanced_accuracy_where_one_class_is_most_of_the_rows(self, n_first, score):
+        X, _ = noise(60)
+        assert quick(X, np.arange(60) >= n_first, []).score.name == score
+        assert quick(X, np.arange(60) >= n_first, [], score="accuracy").score.name == "accuracy"
 
-        comparison = compare(*hidden(), methods=[Method("broken", Broken(), nested=False), FIXED], **FEW)
-        assert comparison.skipped == {"broken": "no luck today"}
-        assert comparison["DNE"].accuracy.mean() > 0.9
+    def test_rows_without_a_label_are_no_class(self):
+        X, _ = noise(60)
+        y = np.where(np.arange(60) < 20, np.arange(60) % 2, None)
+        assert quick(X, y, []).score.name == "accuracy"
+
+    def test_an_unknown_score(self):
+        with pytest.raises(ValueError, match=r"score must be one of 'accuracy', .*'log_loss', got 'r2'"):
+            quick(*hidden(), score="r2")
+
+
+class _Fails(LastFeature):
+    """Fails on the calls whose numbers are given."""
+
+    calls = 0
+
+    def __init__(self, which=()):
+        self.which = which
+
+    def fit(self, X, y):
+        type(self).calls += 1
+        if type(self).calls in self.which:
+            raise ValueError("no luck today\nand more")
+        return super().fit(X, y)
+
+
+@pytest.fixture
+def failing():
+    """Return a method that fails on some of its fits: 1 to 3 are those of the first fold's inner folds."""
+
+    def method(*which):
+        _Fails.calls = 0
+        return Method("failing", _Fails(which), nested=False)
+
+    return method
+
+
+class TestFailures:
+    def test_a_failing_method_is_skipped_with_its_reason(self, failing):
+        comparison = quick(*hidden(), [failing(*range(100)), FIXED])
+        assert comparison.skipped == {"failing": "no luck today"}
+        assert comparison["DNE"].score.mean() > 0.9
+
+    @pytest.mark.parametrize("which", [(2,), (1, 3), (1, 2, 5, 6)])
+    def test_one_inner_fold_is_not_enough(self, failing, which):
+        comparison = quick(*hidden(), [failing(*which)])
+        assert comparison.skipped == {}
+        assert len(comparison["failing"].score) == 3
+
+    @pytest.mark.parametrize("which", [(1, 2, 3), (8,)])
+    def test_all_inner_folds_or_the_fold_are(self, failing, which):
+        assert quick(*hidden(), [failing(*which)]).skipped == {"failing": "no luck today"}
+
+    def test_what_the_raw_features_raise_is_raised(self, monkeypatch):
+        def broken(self, *args):
+            raise ValueError("no neighbours")
+
+        monkeypatch.setattr("nearkin.evaluation.fold.Part.predictions", broken)
+        with pytest.raises(ValueError, match="no neighbours"):
+            quick(*hidden())
 
     def test_warnings_of_a_method_are_counted(self):
         X = np.random.default_rng(0).normal(size=(300, 2))
-        comparison = compare(X, np.arange(300) % 5, methods=[Method("DNE", DNE(), nested=False)], n_repeats=1)
+        comparison = quick(X, np.arange(300) % 5, [Method("DNE", DNE(), nested=False)])
         ((text, count),) = comparison["DNE"].warnings.items()
         assert "no negative eigenvalue" in text
         assert count > 1
 
 
+class TestReferences:
+    def test_they_are_ranked_apart_untested_on_the_first_repeat(self):
+        X, y = hidden()
+        alone = quick(X, y, n_repeats=2)
+        comparison = quick(X, y, n_repeats=2, references=default_references()[:2])
+        assert [reference.name for reference in comparison.references] == ["logistic regression", "majority"]
+        for reference in comparison.references:
+            assert (reference.kind, reference.status, len(reference.score)) == ("reference", "reference", 3)
+            assert np.isnan(reference.p_value)
+            low, high = reference.interval
+            assert low < reference.difference < high
+            assert reference.difference == pytest.approx(reference.score.mean() - comparison.raw.score[:3].mean())
+        assert comparison["majority"].score.mean() == pytest.approx(0.5)
+        assert [result.p_value for result in comparison.results] == [result.p_value for result in alone.results]
+        assert alone.references == ()
+
+    def test_they_learn_from_so_many_rows(self):
+        class Counts(type(default_references()[0].estimator)):
+            seen: ClassVar = []
+
+            def fit(self, X, y):
+                self.seen.append(len(y))
+                return super().fit(X, y)
+
+        comparison = quick(*hidden(), references=[Reference("few", Counts(), 40)])
+        assert Counts.seen == [40] * 3
+        assert comparison["few"].n_learned == 40
+
+    def test_a_reference_that_fails_is_skipped(self):
+        constant = Reference("constant", type(default_references("regression")[0].estimator)(strategy="nothing"), 100)
+        assert "constant" in quick(*hidden(), references=[constant]).skipped
+
+
+class TestTime:
+    def test_no_time_is_enough_for_the_raw_features_and_a_method(self):
+        X, y = hidden()
+        last = Method("last", LastFeature(), nested=False)
+        comparison = quick(X, y, [FIXED, last], time_budget=1e-9, refit=True, n_jobs=1)
+        assert {result.name for result in comparison.results} == {RAW, "DNE", CHOICE}
+        assert comparison.skipped == {"last": "the time budget ended before its turn"}
+        assert (len(comparison.folds), comparison.interrupted) == (1, False)
+        assert comparison.winner.score(X, y) > 0.9
+        assert comparison.winner_method == comparison.choice.params[0]["method"]
+
+    @pytest.mark.parametrize(("n_fits", "n_folds"), [(1, 1), (4, 1), (5, 1), (8, 1), (9, 2), (12, 2)])
+    def test_a_fold_that_is_cut_short_does_not_count(self, monkeypatch, n_fits, n_folds):
+        """The clock strikes in that fit of a method: of three folds, each takes four."""
+        now = [0.0]
+        monkeypatch.setattr(runs, "time", SimpleNamespace(time=lambda: now[0]))
+
+        class Strikes(LastFeature):
+            calls = 0
+
+            def fit(self, X, y):
+                type(self).calls += 1
+                now[0] = np.inf if type(self).calls == n_fits else now[0]
+                return super().fit(X, y)
+
+        first = Method("first", Strikes(), nested=False)
+        last = Method("last", LastFeature(), nested=False)
+        comparison = quick(*hidden(), [first, last], time_budget=1e9, n_jobs=1)
+        assert len(comparison.folds) == n_folds
+        assert set(comparison.skipped) == ({"last"} if n_fits <= 4 else set())
+
+    def test_enough_of_it_changes_nothing(self):
+        first, second = (quick(*hidden(), time_budget=budget) for budget in (None, 1e6))
+        np.testing.assert_array_equal(first["DNE"].score, second["DNE"].score)
+
+
 class TestInterruption:
-    def stop_at(self, name):
+    def stop_at(self, name, count):
+        """Interrupt when a method has finished so many folds."""
+        seen = []
+
         def progress(method, done, total):
-            if (method, done) == (name, 2):
+            seen.append(method)
+            if seen.count(name) == count:
                 raise KeyboardInterrupt
 
         return progress
 
-    def test_keeps_what_is_finished(self):
-        methods = [Method("PCA", PCA(), nested=False), FIXED]
-        comparison = compare(*hidden(), methods=methods, progress=self.stop_at("DNE"))
+    @pytest.mark.parametrize(("name", "count"), [(RAW, 3), ("DNE", 3)])
+    def test_keeps_the_folds_that_are_finished(self, name, count):
+        comparison = quick(*hidden(), refit=True, progress=self.stop_at(name, count))
         assert comparison.interrupted
+        assert {result.name for result in comparison.results} == {RAW, "DNE", CHOICE}
+        assert (len(comparison.folds), len(comparison.raw.score)) == (2, 2)
+        assert (comparison.winner, comparison.methods) == (None, (RAW, "DNE"))
+
+    def test_keeps_what_the_first_fold_has(self):
+        methods = [Method("PCA", PCA(2), nested=False), FIXED]
+        comparison = quick(*hidden(), methods, progress=self.stop_at("PCA", 1))
         assert {result.name for result in comparison.results} == {RAW, "PCA"}
-        assert comparison.winner is None
-        assert comparison.methods == (RAW, "PCA", "DNE")
+        assert (len(comparison.folds), comparison.skipped) == (1, {})
 
-    def test_with_nothing_finished_it_is_raised(self):
+    def test_with_nothing_finished_it_is_raised(self, monkeypatch):
+        def interrupt(self, method):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(FoldRun, "evaluate", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            compare(*hidden(), progress=self.stop_at(RAW))
+            quick(*hidden())
 
 
-def test_frame():
-    pytest.importorskip("pandas")
-    comparison = compare(*hidden(), methods=[FIXED], **FEW)
-    frame = comparison.to_frame()
-    assert frame["method"].tolist() == ["DNE", RAW]
-    assert frame.loc[0, "accuracy"] == comparison["DNE"].accuracy.mean()
-    assert np.isnan(frame.loc[1, "p_value"])
+def test_progress_counts_fits_up_to_all():
+    calls = []
+    quick(*hidden(), references=default_references()[:1], progress=lambda *call: calls.append(call))
+    assert calls[0] == (RAW, 1, 9)
+    assert [done for _, done, _ in calls] == list(range(1, 10))
 
 
-def test_names_that_are_not_there():
-    with pytest.raises(KeyError, match="finished were raw k-NN"):
-        compare(*hidden(), methods=[], n_repeats=1)["DNE"]
+@pytest.mark.slow
+def test_processes_find_the_same(monkeypatch):
+    X, y = hidden(300)
+    options = {"methods": [DNE_METHOD], "references": default_references()[:2], "n_splits": 3, "n_repeats": 1}
+    alone = compare(X, y, n_jobs=1, **options)
+    monkeypatch.setattr(runs, "WORTH_PROCESSES", 0)
+    calls = []
+    together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
+    assert calls[-1] == ("folds", 4, 4)  # the fourth is the choice on all rows
+    for result in (*alone.results, *alone.references):
+        other = together[result.name]
+        for name, values in result.scores.items():
+            np.testing.assert_allclose(other.scores[name], values, rtol=1e-9)
+        assert (other.params, other.votes, other.status) == (result.params, result.votes, result.status)
+    assert together.winner_method == alone.winner_method
+    np.testing.assert_array_equal(together.winner.predict(X), alone.winner.predict(X))
+    short = compare(X, y, n_jobs=2, time_budget=1e-9, **options)
+    assert (short.winner is None, short.interrupted, len(short.folds) >= 1) == (False, False, True)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return quick(*hidden(), references=default_references()[:2], n_repeats=2)
+
+
+class TestPresentation:
+    def test_it_prints_a_line_a_method(self, comparison):
+        lines = repr(comparison).splitlines()
+        assert lines[0] == "Comparison by accuracy (150 labelled rows, 6 folds):"
+        assert [line[:22].strip() for line in lines[1:]] == [
+            result.name for result in (*comparison.results, *comparison.references)
+        ]
+        assert repr(comparison["DNE"]) == next(line for line in lines if line.startswith("DNE"))
+        assert "p = " in repr(comparison["DNE"])
+        assert all("nan" not in line for line in lines)
+
+    def test_frame(self, comparison):
+        pytest.importorskip("pandas")
+        frame = comparison.to_frame().set_index("method")
+        assert frame.index.tolist() == [result.name for result in (*comparison.results, *comparison.references)]
+        assert set(SCORES["classification"]) <= set(frame.columns)
+        assert frame.loc["DNE", "accuracy"] == comparison["DNE"].score.mean()
+        assert frame.loc["DNE", ["low", "high"]].tolist() == list(comparison["DNE"].interval)
+        assert np.isnan(frame.loc[RAW, "p_value"])
+        assert "automatic choice" in comparison._repr_html_()
+
+    def test_without_pandas(self, comparison, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(ImportError, match=r"to_frame\(\) needs pandas: pip install pandas"):
+            comparison.to_frame()
+        assert comparison._repr_html_() is None  # a notebook then shows the text
+
+    def test_names_that_are_not_there(self, comparison):
+        with pytest.raises(KeyError, match="'LMNN'; finished were DNE, automatic choice, raw k-NN"):
+            comparison["LMNN"]
+
+    def test_the_map_of_a_method_to_be_fitted(self, comparison):
+        X, y = hidden()
+        mapping = comparison.mapping(comparison["DNE"], 2)
+        scaled = StandardScaler().fit_transform(X)
+        np.testing.assert_allclose(mapping.fit(X, y).transform(X), DNE(2).fit(scaled, y).transform(scaled), atol=1e-10)
+        assert comparison.mapping(comparison.raw, 2) is None is comparison.mapping(comparison.choice, 2)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +513,9 @@ def test_names_that_are_not_there():
         ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
         ({"n_repeats": 0}, "n_repeats must be at least 1"),
         ({"n_splits": 1}, "n_splits must be at least 2"),
+        ({"choice_rows": 9}, "choice_rows must be at least 10"),
+        ({"random_state": -1}, "random_state must be between 0"),
+        ({"task": "ranking"}, "task must be one of 'classification', 'regression', got 'ranking'"),
         ({"groups": [None] * 150}, "groups has missing values"),
         ({"X": np.arange(300.0).reshape(150, 2) * 1e150}, "whose square is lost: scale the features"),
     ],

@@ -14,6 +14,8 @@ from nearkin.evaluation import (
     compare,
     confusion,
     default_methods,
+    default_references,
+    first_map,
     first_repeat,
     held_out_map,
     score_by_dimension,
@@ -26,7 +28,7 @@ X, y = (part[::2] for part in load_wine(return_X_y=True))
 def comparison():
     methods = [method for method in default_methods() if method.name in ("PCA", "LDA")]
     methods.append(Method("NMMP", NMMP(), lambda p: [{"n_components": m} for m in (1, 5, p)], nested=False))
-    return compare(X, y, methods=methods, n_splits=3, n_repeats=2)
+    return compare(X, y, methods=methods, references=(), n_splits=3, n_repeats=2, n_neighbors=3, refit=False)
 
 
 def test_the_first_repeat_holds_every_row_out_once(comparison):
@@ -37,8 +39,8 @@ def test_the_first_repeat_holds_every_row_out_once(comparison):
 
 def test_score_by_dimension(comparison):
     calls = []
-    curves = score_by_dimension(comparison, X, y, progress=lambda *call: calls.append(call))
-    assert list(curves) == [result.name for result in comparison.results]
+    curves = score_by_dimension(comparison, progress=lambda *call: calls.append(call))
+    assert list(curves) == [result.name for result in comparison.results if result.kind != "choice"]
     assert list(curves["raw k-NN"]) == [13]
     assert list(curves["PCA"]) == [1, 2, 3, 5, 7, 10, 13]
     assert list(curves["LDA"]) == [1, 2]
@@ -52,15 +54,24 @@ def test_score_by_dimension(comparison):
 
 
 def test_unscaled_raw_features_have_a_score():
-    comparison = compare(X, y, methods=[], scale=False, n_splits=3, n_repeats=1)
-    np.testing.assert_array_equal(score_by_dimension(comparison, X, y)["raw k-NN"][13], comparison["raw k-NN"].score)
+    comparison = compare(X, y, methods=[], references=(), scale=False, n_splits=3, n_repeats=1, refit=False)
+    np.testing.assert_array_equal(score_by_dimension(comparison)["raw k-NN"][13], comparison.raw.score)
+
+
+def test_curves_pass_through_what_the_folds_chose(comparison):
+    """The chosen vote and parameters, at the chosen dimension, give the score of the fold."""
+    curves = score_by_dimension(comparison)
+    for name in ("PCA", "LDA"):
+        result = comparison[name]
+        for fold, m in enumerate(result.dimension[:3]):
+            assert curves[name][m][fold] == pytest.approx(result.score[fold])
 
 
 def test_confusion_counts_every_held_out_row_of_every_repeat(comparison):
     for result in comparison.results:
-        counts = confusion(result, comparison, y)
+        counts = confusion(result, comparison)
         np.testing.assert_array_equal(counts.sum(axis=1), 2 * np.bincount(y))
-        right = [len(test) * accuracy for (_, test), accuracy in zip(comparison.folds, result.accuracy, strict=True)]
+        right = [len(test) * accuracy for (_, test), accuracy in zip(comparison.folds, result.score, strict=True)]
         assert np.trace(counts) == round(sum(right))
 
 
@@ -75,3 +86,34 @@ def test_held_out_map(comparison):
     np.testing.assert_array_equal(seen.neighbors, train[np.argsort(distances, axis=1)[:, :3]])
     votes = [np.bincount(y[near]).argmax() for near in seen.neighbors]
     assert seen.score == pytest.approx(np.mean(votes == y[test]))
+
+
+def test_first_map_is_that_of_the_first_fold_with_its_vote(comparison):
+    train, test = comparison.folds[0]
+    result = comparison["NMMP"]
+    seen = first_map(comparison, result)
+    expected = held_out_map(comparison.mapping(result, 2), X, y, (train, test), 3)
+    np.testing.assert_allclose(seen.embedding, expected.embedding)
+    np.testing.assert_array_equal(seen.rows, test)
+    np.testing.assert_array_equal(seen.neighbors, expected.neighbors)
+    assert seen.score == expected.score
+
+
+def test_first_map_of_the_automatic_choice_is_that_of_the_method(comparison):
+    choice = comparison.choice
+    seen = first_map(comparison, choice)
+    expected = first_map(comparison, comparison[choice.params[0]["method"]])
+    np.testing.assert_array_equal(seen.embedding, expected.embedding)
+
+
+def test_first_map_of_raw_features_has_the_first_two(comparison):
+    seen, test = first_map(comparison, comparison.raw), comparison.folds[0][1]
+    scaler = StandardScaler().fit(X[comparison.folds[0][0]])
+    np.testing.assert_allclose(seen.embedding, scaler.transform(X[test])[:, :2])
+
+
+def test_first_map_of_what_is_no_map():
+    constant = default_references()[:1]
+    comparison = compare(X, y, methods=[], references=constant, n_splits=2, n_repeats=1, refit=False)
+    with pytest.raises(ValueError, match="majority is no map"):
+        first_map(comparison, comparison.references[0])

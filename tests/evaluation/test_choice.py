@@ -1,0 +1,189 @@
+"""The automatic choice among methods, twins, and how often noise is called a difference."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from nearkin import DNE, NCA
+from nearkin.evaluation import CHOICE, RAW, Method, compare, default_methods
+from nearkin.evaluation.fold import FoldRun, Part
+from nearkin.evaluation.runs import Contestants, automatic
+
+from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, hidden, noise, protocol_of, quick
+
+SEVERAL = [DNE_METHOD, Method("PCA", PCA(), nested=True), Method("last", LastFeature(), nested=False)]
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare(*hidden(100, p=20), methods=SEVERAL, **FEW | {"refit": True})
+
+
+class TestAutomaticChoice:
+    def test_its_outcome_is_that_of_the_method_which_the_fold_chose(self, comparison):
+        choice = comparison.choice
+        assert (choice.name, choice.kind, choice.method) == (CHOICE, "choice", None)
+        for fold, params in enumerate(choice.params):
+            chosen = comparison[params["method"]]
+            assert params == {"method": chosen.name} | chosen.params[fold]
+            assert (choice.votes[fold], choice.dimension[fold]) == (chosen.votes[fold], chosen.dimension[fold])
+            assert {name: scores[fold] for name, scores in choice.scores.items()} == {
+                name: scores[fold] for name, scores in chosen.scores.items()
+            }
+            np.testing.assert_array_equal(choice.predictions[fold], chosen.predictions[fold])
+            np.testing.assert_array_equal(choice.contributions[fold], chosen.contributions[fold])
+
+    def test_it_chooses_the_best_on_inner_folds_and_of_equals_the_first(self):
+        protocol = protocol_of(*hidden(100, p=20))
+        for train, test in protocol.folds(3, 1)[0]:
+            choices = {method.name: FoldRun(protocol, train, test).choose(method) for method in SEVERAL}
+            assert choices[automatic(choices)].score == max(choice.score for choice in choices.values())
+        copy = Method("again", DNE(1), nested=False)
+        comparison = quick(*hidden(), [FIXED, copy])
+        assert {params["method"] for params in comparison.choice.params} <= {RAW, "DNE"}
+
+    def test_it_does_not_see_the_held_out_rows(self):
+        X, y = hidden(100, p=20)
+        first = quick(X, y, SEVERAL)
+        train, test = first.folds[0]
+        y[test] = np.random.default_rng(0).permutation(y[test])
+        protocol = protocol_of(X, y)
+        contestants = Contestants([Method(RAW, None), *SEVERAL], [])
+        outcomes = contestants.evaluate(protocol, (train, test), False, {}, lambda name: None)
+        method, _ = contestants.choose(protocol, train)
+        assert outcomes[CHOICE].choice.params["method"] == method
+
+    def test_a_skipped_method_is_not_chosen(self):
+        class Broken(FirstFeature):
+            def transform(self, X):
+                raise ValueError("no luck")
+
+        comparison = quick(*hidden(), [Method("broken", Broken(), nested=False)])
+        assert {params["method"] for params in comparison.choice.params} == {RAW}
+        assert comparison.choice.difference == 0
+        assert comparison.choice.status == "unclear"
+
+    @pytest.mark.slow
+    def test_on_noise_it_does_not_promise_what_the_best_of_many_does(self):
+        rng = np.random.default_rng(0)
+        methods = [
+            Method(f"{m} of noise", _Columns(tuple(rng.permutation(20)[:m])), nested=False) for m in (1, 2, 3) * 5
+        ]
+        choice, best = [], []
+        for seed in range(25):
+            comparison = quick(*noise(80, 20, seed), methods)
+            choice.append(comparison.choice.score.mean())
+            best.append(max(result.score.mean() for result in comparison.results))
+        assert np.mean(choice) == pytest.approx(0.5, abs=0.025)  # two standard errors
+        assert np.mean(best) > 0.57
+
+
+class _Columns(LastFeature):
+    def __init__(self, which=()):
+        self.which = which
+
+    def transform(self, X):
+        return X[:, list(self.which)]
+
+
+class TestWinner:
+    def test_it_predicts_labels_by_the_method_that_all_rows_choose(self, comparison):
+        protocol, winner = comparison.protocol, comparison.winner
+        choices = {
+            method.name: FoldRun(protocol, np.arange(100)).choose(method) for method in [Method(RAW, None), *SEVERAL]
+        }
+        assert comparison.winner_method == automatic(choices)
+        chosen = choices[comparison.winner_method]
+        assert winner["vote"].n_neighbors == chosen.vote.n_neighbors
+        assert callable(winner["vote"].weights) == chosen.vote.soft
+        model = winner["map"].get_params()
+        assert {name: model[name] for name in chosen.params} == chosen.params
+        assert set(winner.predict(hidden(100, p=20)[0])) == {"no", "yes"}
+
+    def test_it_does_not_depend_on_the_outer_folds(self, comparison):
+        X, y = hidden(100, p=20)
+        other = compare(X, y, methods=SEVERAL, **FEW | {"refit": True, "n_splits": 2})
+        assert other.winner_method == comparison.winner_method
+        np.testing.assert_array_equal(other.winner.predict_proba(X), comparison.winner.predict_proba(X))
+
+    @pytest.mark.parametrize("name", [RAW, "DNE", "PCA"])
+    def test_its_pipeline_is_what_the_folds_scored(self, comparison, name):
+        """Learned from the training rows of a fold, it predicts what the comparison reports."""
+        train, test = comparison.folds[0]
+        method = next(method for method in [Method(RAW, None), *SEVERAL] if method.name == name)
+        choice = FoldRun(comparison.protocol, train, test).choose(method)
+        pipeline = Part(comparison.protocol, train).pipeline(method, choice)
+        np.testing.assert_array_equal(pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0])
+
+    def test_none_without_refit(self):
+        comparison = quick(*noise())
+        assert (comparison.winner, comparison.winner_method) == (None, RAW)
+
+    def test_raw_features_may_win(self):
+        X, y = hidden(p=3)
+        comparison = quick(X, y, [Method("last", LastFeature(), nested=False)], refit=True)
+        assert comparison.winner_method == RAW
+        assert list(comparison.winner.named_steps) == ["scale", "vote"]
+
+
+TRAP = Method("NCA", NCA(2, max_iter=20), nested=False)
+
+
+def with_twins(jitter=0.0, m=75, p=20, seed=0):
+    """Return rows of noise, each with a twin of the same label, which means nothing."""
+    rng = np.random.default_rng(seed)
+    original = np.repeat(np.arange(m), 2)
+    X, y = rng.normal(size=(m, p)), rng.integers(2, size=m)
+    return X[original] + jitter * rng.normal(size=(2 * m, p)), y[original], original
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-3])
+class TestTwins:
+    def test_they_are_no_evidence(self, jitter):
+        X, y, original = with_twins(jitter)
+        comparison = quick(X, y, [TRAP])
+        assert {result.status for result in comparison.results} == {"baseline", "unclear"}
+        assert comparison["NCA"].score.mean() < 0.6
+        assert (comparison.n_twins, comparison.kept_twins) == (150, False)
+        for train, test in comparison.folds:
+            assert not set(original[train]) & set(original[test])
+            for inner_train, inner_test in comparison.protocol.inner_folds(train):
+                assert not set(original[inner_train]) & set(original[inner_test])
+
+    def test_kept_they_are_the_trap(self, jitter):
+        X, y, _ = with_twins(jitter)
+        comparison = quick(X, y, [TRAP], keep_twins=True, n_splits=5)
+        assert comparison["NCA"].score.mean() > 0.8
+        assert comparison["NCA"].status == "better"
+        assert (comparison.n_twins, comparison.kept_twins) == (150, True)
+
+    @pytest.mark.slow
+    def test_no_method_of_all_is_better(self, jitter):
+        X, y, _ = with_twins(jitter)
+        comparison = compare(X, y, n_repeats=1, refit=False)
+        assert not [result.name for result in comparison.results if result.status == "better"]
+
+
+def test_rows_without_a_twin_have_none():
+    assert quick(*noise(), methods=()).n_twins == 0
+
+
+@pytest.mark.slow
+def test_random_labels_are_hardly_ever_called_a_difference():
+    statuses = []
+    methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA", "DNE")]
+    for seed in range(20):
+        comparison = compare(*noise(60, 5, seed), methods=methods, references=(), refit=False, n_splits=5, n_repeats=2)
+        statuses.append({result.status for result in comparison.results})
+    assert sum(found != {"baseline", "unclear"} for found in statuses) <= 2
+
+
+def test_how_many_vote_is_chosen_by_the_table():
+    """Blocks of eight rows on a line want few neighbours, two halves with a quarter of wrong labels many."""
+    x, flipped = np.arange(240.0)[:, None], np.random.default_rng(0).random(240) < 0.25
+    blocks, halves = (
+        compare(x, y, methods=[], **FEW).raw for y in (np.arange(240) // 8 % 2, (np.arange(240) < 120) ^ flipped)
+    )
+    assert max(vote.n_neighbors for vote in blocks.votes) <= 10
+    assert min(vote.n_neighbors for vote in halves.votes) >= 9
+    assert blocks.score.mean() > 0.8
