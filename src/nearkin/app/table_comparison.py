@@ -24,6 +24,7 @@ from ..evaluation import (
 )
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
+from .document import comparison_document
 from .model import Model, learned_model
 from .refusals import TableError, shown
 from .sentences import one_line, rows_of, target_facts
@@ -106,8 +107,6 @@ class TableComparison(nullcontext):
 
     def document(self, comparison: Comparison, progress: console.Progress) -> Any:
         """Return all that was found, for the page and the JSON file."""
-        from .document import comparison_document
-
         curves = score_by_dimension(comparison, progress=progress)
         return comparison_document(comparison, curves, self.table, ["nearkin", *self.options.arguments])
 
