@@ -68,7 +68,6 @@ def compare(options: argparse.Namespace) -> None:
 
 def _write_documents(document: Any, report: Path | None, file: Path | None) -> list[str]:
     """Write what a comparison found as a page and as JSON, and return a line for each."""
-    from .document import write_json
     written = []
     if report:
         with atomic_write(report) as part:
