@@ -55,7 +55,7 @@ def compare(options: argparse.Namespace) -> None:
             source.draw(comparison, part)
         written = [f"Picture: {picture}"]
         if report or file:
-            with console.Progress("folds", quiet=options.quiet) as progress:
+            with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
                 written += _write_documents(source.document(comparison, progress), report, file)
         if save:
             model, learned = source.model(comparison)

@@ -64,7 +64,8 @@ class TableComparison(nullcontext):
         options, table = self.options, self.table
 
         def show(what: str, done: int, total: int) -> None:
-            progress("compared" if done == total else what, done, total, "folds" if what == "folds" else "fits")
+            unit = "fits" if what != "folds" else "folds, that of all rows among them" if options.save else "folds"
+            progress("compared" if done == total else what, done, total, unit)
 
         with one_line(table.name):
             return compare(
