@@ -1,6 +1,8 @@
 """Save a winner, and use it on rows that nobody labelled: the commands in the order a user meets them."""
 
 import io
+import json
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from nearkin.app.tables import read_table
 
 from .winners import winner
 
-QUICK = ["--repeats", "1", "--folds", "4", "--time-budget", "0.000001"]  # no time for any method
+QUICK = ["--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
 RNG = np.random.default_rng(0)
 N = 60
 
@@ -57,7 +59,7 @@ def process(folder, *arguments, stdin=None):
 
 @pytest.mark.slow
 def test_from_a_table_to_labels_in_processes_of_their_own(here):
-    quick = ["--repeats", "1", "--folds", "3", "--time-budget", "3"]
+    quick = ["--repeats", "1", "--folds", "3", "--methods", "LDA,LFDA"]
     done = process(here, "compare", "animals.csv", "--target", "kind", "--save", "new.safetensors", "-q", *quick)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"method")
@@ -149,7 +151,7 @@ def test_inspect(here, capsys):
     out = capsys.readouterr().out
     model = load_model(here / "m.safetensors")
     assert "m.safetensors: LFDA, learned from 60 rows of animals (30 features, 3 classes of 'kind')" in out
-    assert "Held out: 3-NN right in" in out
+    assert "Held out: the 3-NN is right in" in out
     assert f"30 features to {model.n_components} coordinates, {30 / model.n_components:.1f} times smaller" in out
     table = out.partition("ignored)\n")[2].splitlines()
     assert "colour=red" in "".join(table[:4])  # what separates the dogs
@@ -157,14 +159,32 @@ def test_inspect(here, capsys):
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_raw_k_nn_is_saved_where_nothing_beats_it(here, capsys):
-    assert main(["compare", "iris", *QUICK, "--save", "iris.safetensors"]) == 0
-    assert "raw k-NN, since no method is shown to beat it" in capsys.readouterr().out
+def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys):
+    options = [*QUICK[:-2], "raw k-NN", "--no-references"]
+    assert main(["compare", "iris", *options, "--save", "iris.safetensors"]) == 0
+    out = capsys.readouterr().out
+    found = re.search(
+        r"Model: iris\.safetensors, raw k-NN \((.*NN)\), chosen on all rows; held-out accuracy of this choice: (.*%)",
+        out,
+    )
+    assert re.search(rf"^automatic choice +{found[2][:-1]} ", out, re.MULTILINE)
     assert main(["inspect", "iris.safetensors"]) == 0
-    assert "raw k-NN, learned from 150 rows of iris" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "raw k-NN, learned from 150 rows of iris" in out
+    assert f"Held out: the {found[1]} is right in {found[2]} of the held-out rows (2 folds), raw k-NN in " in out
     assert main(["transform", "iris.safetensors", "iris"]) == 0
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
+
+
+def test_page_and_json_hold_the_verdict(here, capsys):
+    files = ["--report", "r.html", "--json", "r.json"]
+    assert main(["compare", "iris", *QUICK, *files]) == 0
+    out, document = capsys.readouterr().out, json.loads((here / "r.json").read_text())
+    assert document["verdict"] in out
+    assert document["quote"].startswith("On held-out rows (150 rows, 2 folds), ")
+    assert "nearkin compare iris" in (here / "r.html").read_text()
+    assert "JSON: r.json" in out
 
 
 @pytest.mark.parametrize(

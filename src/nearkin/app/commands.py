@@ -14,12 +14,14 @@ from scipy.sparse import issparse
 from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION
 from . import console, pictures
+from .document import write_json
 from .model import MAX_NEIGHBORS, Model, embed
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
 from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, atomic_folder, atomic_write, check_writable, write_columns
 from .parquet_folder import open_folder
 from .refusals import TableError, note, quoted
+from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_rows
@@ -53,7 +55,7 @@ def compare(options: argparse.Namespace) -> None:
             source.draw(comparison, part)
         written = [f"Picture: {picture}"]
         if report or file:
-            with console.Progress("folds", quiet=options.quiet) as progress:
+            with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
                 written += _write_documents(source.document(comparison, progress), report, file)
         if save:
             model, learned = source.model(comparison)
@@ -66,9 +68,6 @@ def compare(options: argparse.Namespace) -> None:
 
 def _write_documents(document: Any, report: Path | None, file: Path | None) -> list[str]:
     """Write what a comparison found as a page and as JSON, and return a line for each."""
-    from .document import write_json
-    from .report import write_report
-
     written = []
     if report:
         with atomic_write(report) as part:

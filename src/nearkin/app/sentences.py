@@ -53,7 +53,7 @@ def summarize(comparison: AnyComparison) -> Summary:
 def _cells(result: MethodResult, comparison: AnyComparison) -> dict[str, str]:
     """Return a line of the ranking; of a reference only the score and the difference."""
     words, raw, second = wording(comparison), comparison.raw, WORDING[comparison.score.name].second
-    low, middle, high = np.percentile(result.dimension, [0, 50, 100]).astype(int)
+    low, middle, high = np.percentile(result.dimension, [0, 50, 100], method="nearest")
     seconds, reference = float(np.mean(result.fit_seconds)), result.kind == "reference"
     cells = {"method": result.name, words.heading: words.number(result.score.mean())}
     if second in raw.scores:
@@ -81,7 +81,8 @@ def _difference(result: MethodResult, words: Wording) -> str:
 def usual_vote(result: MethodResult) -> str:
     """Return the median of the chosen k with the kind that most folds chose, e.g. "soft 25-NN"."""
     soft = np.mean([vote.soft for vote in result.votes]) > 0.5
-    return f"{'soft ' * bool(soft)}{np.median([vote.n_neighbors for vote in result.votes]):.0f}-NN"
+    k = np.percentile([vote.n_neighbors for vote in result.votes], 50, method="nearest")
+    return f"{'soft ' * bool(soft)}{k}-NN"
 
 
 def caption(comparison: AnyComparison) -> str:

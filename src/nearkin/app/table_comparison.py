@@ -24,6 +24,7 @@ from ..evaluation import (
 )
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
+from .document import comparison_document
 from .model import Model, learned_model
 from .refusals import TableError, shown
 from .sentences import one_line, rows_of, target_facts
@@ -63,7 +64,8 @@ class TableComparison(nullcontext):
         options, table = self.options, self.table
 
         def show(what: str, done: int, total: int) -> None:
-            progress("compared" if done == total else what, done, total, "folds" if what == "folds" else "fits")
+            unit = "fits" if what != "folds" else "folds, that of all rows among them" if options.save else "folds"
+            progress("compared" if done == total else what, done, total, unit)
 
         with one_line(table.name):
             return compare(
@@ -106,8 +108,6 @@ class TableComparison(nullcontext):
 
     def document(self, comparison: Comparison, progress: console.Progress) -> Any:
         """Return all that was found, for the page and the JSON file."""
-        from .document import comparison_document
-
         curves = score_by_dimension(comparison, progress=progress)
         return comparison_document(comparison, curves, self.table, ["nearkin", *self.options.arguments])
 
