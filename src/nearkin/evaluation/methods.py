@@ -31,6 +31,17 @@ MOST_ROWS = 4000  # that a map is learned from: with more, held-out scores hardl
 Params = dict[str, Any]
 
 
+class LDA(LinearDiscriminantAnalysis):
+    """scikit-learn's LDA, by eigenvectors where LAPACK's SVD does not converge (it may not, on finite rows)."""
+
+    def fit(self, X: Any, y: Any) -> LDA:
+        """Learn the map."""
+        try:
+            return super().fit(X, y)
+        except np.linalg.LinAlgError:
+            return self.set_params(solver="eigen", shrinkage=1e-6).fit(X, y)
+
+
 @dataclass(frozen=True)
 class Method:
     """A map, unfitted, and how `compare` treats it.
@@ -96,8 +107,7 @@ def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = 
     """
     methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
     if task == CLASSIFICATION.name:
-        lda = LinearDiscriminantAnalysis()
-        methods.append(Method("LDA", lda, max_components=lambda p, n_classes: min(p, n_classes - 1)))
+        methods.append(Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1)))
     for cls in (getattr(estimators, name) for name in estimators.__all__):
         for name, options in vars(cls).get("compared_as", {}).items():
             params = options.get("params", {}) if task == CLASSIFICATION.name else options.get("regression")
