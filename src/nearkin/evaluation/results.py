@@ -89,11 +89,8 @@ class MethodResult:
     @property
     def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
-        return (
-            self.kind
-            if self.kind in ("baseline", "reference")
-            else status_of(self.sign * self.difference, self.p_value)
-        )
+        untested = self.kind in ("baseline", "reference")
+        return self.kind if untested else status_of(self.sign * self.difference, self.p_value)
 
     def __repr__(self) -> str:
         """Return mean score, difference and status, without the figures of the rows."""
@@ -120,8 +117,7 @@ class Comparison:
     methods : tuple of str
         All methods in the order in which they ran.
     skipped : dict of method name to reason
-    reduced : dict of "n_splits" to (requested, reason)
-        What the rows do not allow.
+    reduced : dict of "n_splits" to (requested, reason), where the rows do not allow it
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
     n_planned : int
