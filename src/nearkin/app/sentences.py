@@ -87,7 +87,7 @@ def usual_vote(result: MethodResult) -> str:
 
 def caption(comparison: AnyComparison) -> str:
     """Return what the columns of the ranking mean."""
-    title = WORDING[comparison.score.name].title
+    title = WORDING[comparison.score.name].title + " (less is better)" * (comparison.score.sign < 0)
     n_tested = sum(not np.isnan(result.p_value) for result in comparison.results)
     columns = "vs raw: difference from raw k-NN ± half of its 95% interval"
     columns += f"; p after Holm over {n_tested} methods" if n_tested > 1 else ""

@@ -65,6 +65,8 @@ def _named(result: MethodResult) -> str:
     if result.kind != "choice":
         return result.name
     ((name, n),), n_folds = chosen_methods(result).most_common(1), len(result.score)
+    if n == 1 < n_folds:
+        return f"the automatic choice (another method in each of the {n_folds} folds)"
     folds = "" if n_folds == 1 else f" in all {n} folds" if n == n_folds else f" in {n} of {n_folds} folds"
     return f"the automatic choice ({name}{folds})"
 
