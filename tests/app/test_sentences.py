@@ -103,6 +103,12 @@ def test_verdict_of_a_choice_that_is_better(won):
     assert quote(won).startswith("On held-out rows (240 rows, 3 folds), the automatic choice (one in all 3 folds) is ")
 
 
+def test_a_choice_that_every_fold_makes_otherwise(won):
+    params = tuple({"method": name} for name in ("one", "two", RAW))
+    text = verdict(changed(won, automatic={"params": params}))
+    assert text.startswith("The automatic choice (another method in each of the 3 folds) is right in ")
+
+
 def test_verdict_without_a_winner(noise):
     finding, *others = verdict(noise).split("\n")
     assert finding.startswith(("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here"))
