@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from nearkin import DNE, NCA
 from nearkin.evaluation import CHOICE, RAW, Method, compare, default_methods
 from nearkin.evaluation.fold import FoldRun, Part
-from nearkin.evaluation.runs import Contestants, automatic
+from nearkin.evaluation.runs import Job, automatic, with_choice
 
 from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, hidden, noise, protocol_of, quick
 
@@ -48,10 +48,10 @@ class TestAutomaticChoice:
         train, test = first.folds[0]
         y[test] = np.random.default_rng(0).permutation(y[test])
         protocol = protocol_of(X, y)
-        contestants = Contestants([Method(RAW, None), *SEVERAL], [])
-        outcomes = contestants.evaluate(protocol, (train, test), False, {}, lambda name: None)
-        method, _ = contestants.choose(protocol, train)
-        assert outcomes[CHOICE].choice.params["method"] == method
+        methods = [Method(RAW, None), *SEVERAL]
+        outcomes = with_choice(dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods)
+        choices = dict(Job(None, train, methods, np.inf).work(protocol))
+        assert outcomes[CHOICE].choice.params["method"] == automatic(choices)
 
     def test_a_skipped_method_is_not_chosen(self):
         class Broken(FirstFeature):
@@ -160,7 +160,7 @@ class TestTwins:
     @pytest.mark.slow
     def test_no_method_of_all_is_better(self, jitter):
         X, y, _ = with_twins(jitter)
-        comparison = compare(X, y, n_repeats=1, refit=False)
+        comparison = quick(X, y, default_methods())
         assert not [result.name for result in comparison.results if result.status == "better"]
 
 
@@ -171,9 +171,9 @@ def test_rows_without_a_twin_have_none():
 @pytest.mark.slow
 def test_random_labels_are_hardly_ever_called_a_difference():
     statuses = []
-    methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA", "DNE")]
+    methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA")]
     for seed in range(20):
-        comparison = compare(*noise(60, 5, seed), methods=methods, references=(), refit=False, n_splits=5, n_repeats=2)
+        comparison = quick(*noise(60, 5, seed), methods, n_splits=5)
         statuses.append({result.status for result in comparison.results})
     assert sum(found != {"baseline", "unclear"} for found in statuses) <= 2
 

@@ -418,7 +418,7 @@ class TestInterruption:
     def test_keeps_what_the_first_fold_has(self):
         methods = [Method("PCA", PCA(2), nested=False), FIXED]
         comparison = quick(*hidden(), methods, progress=self.stop_at("PCA", 1))
-        assert {result.name for result in comparison.results} == {RAW, "PCA"}
+        assert {result.name for result in comparison.results} == {RAW, "PCA", CHOICE}
         assert (len(comparison.folds), comparison.skipped) == (1, {})
 
     def test_with_nothing_finished_it_is_raised(self, monkeypatch):
@@ -433,8 +433,8 @@ class TestInterruption:
 def test_progress_counts_fits_up_to_all():
     calls = []
     quick(*hidden(), references=default_references()[:1], progress=lambda *call: calls.append(call))
-    assert calls[0] == (RAW, 1, 9)
-    assert [done for _, done, _ in calls] == list(range(1, 10))
+    assert calls[:2] == [("comparing", 0, 9), (RAW, 1, 9)]
+    assert [done for _, done, _ in calls] == list(range(10))
 
 
 @pytest.mark.slow
@@ -445,7 +445,7 @@ def test_processes_find_the_same(monkeypatch):
     monkeypatch.setattr(runs, "WORTH_PROCESSES", 0)
     calls = []
     together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
-    assert calls[-1] == ("folds", 4, 4)  # the fourth is the choice on all rows
+    assert calls[-1][1:] == (14, 14)  # four methods and references on three folds, and two choices on all rows
     for result in (*alone.results, *alone.references):
         other = together[result.name]
         for name, values in result.scores.items():

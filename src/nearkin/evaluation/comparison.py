@@ -156,7 +156,8 @@ def compare(
     results, least = ranked(collected, kept, protocol.units)
     winner_method, winner, source = RAW, None, finished[CHOICE][0].source
     if refit and not findings.interrupted and source:
-        winner_method, choice = automatic(findings.choices) if findings.choices else source
+        in_time = time.time() < deadline  # else some methods had no turn to choose on all rows
+        winner_method, choice = automatic(findings.choices) if findings.choices and in_time else source
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
             winner = Part(protocol, protocol.labelled).pipeline(by_name[winner_method], choice)
     return Comparison(

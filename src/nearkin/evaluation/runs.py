@@ -55,12 +55,13 @@ class Job:
                 return
             work = run.refer if isinstance(one, Reference) else run.evaluate if self.number is not None else run.choose
             try:
-                with warnings.catch_warnings(record=self.number is not None):
-                    yield one.name, work(one)  # type: ignore[arg-type]
+                with warnings.catch_warnings(action="ignore"):  # an `Outcome` holds its own
+                    result = work(one)  # type: ignore[arg-type]
             except FAILURES as error:
                 if one.name == RAW:
                     raise
-                yield one.name, str(error).partition("\n")[0]
+                result = str(error).partition("\n")[0]
+            yield one.name, result
 
 
 def jobs_of(
@@ -184,7 +185,8 @@ def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Gener
             if found or time.time() < jobs[number].deadline:
                 yield jobs[number], None, None
     finally:
-        results.close()
+        with warnings.catch_warnings(action="ignore"):  # joblib's, of tasks that are cancelled: that is meant
+            results.close()
 
 
 @contextmanager
