@@ -156,8 +156,9 @@ def compare(
     results, least = ranked(collected, kept, protocol.units)
     winner_method, winner, source = RAW, None, finished[CHOICE][0].source
     if refit and not findings.interrupted and source:
+        choices = {method.name: findings.choices[method.name] for method in methods if method.name in findings.choices}
         in_time = time.time() < deadline  # else some methods had no turn to choose on all rows
-        winner_method, choice = automatic(findings.choices) if findings.choices and in_time else source
+        winner_method, choice = automatic(choices) if choices and in_time else source
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
             winner = Part(protocol, protocol.labelled).pipeline(by_name[winner_method], choice)
     return Comparison(

@@ -56,7 +56,7 @@ class Job:
             work = run.refer if isinstance(one, Reference) else run.evaluate if self.number is not None else run.choose
             try:
                 with warnings.catch_warnings(action="ignore"):  # an `Outcome` holds its own
-                    result = work(one)  # type: ignore[arg-type]
+                    result: Any = work(one)  # type: ignore[arg-type]
             except FAILURES as error:
                 if one.name == RAW:
                     raise
