@@ -66,16 +66,15 @@ class TestAutomaticChoice:
     @pytest.mark.slow
     def test_on_noise_it_does_not_promise_what_the_best_of_many_does(self):
         rng = np.random.default_rng(0)
-        methods = [
-            Method(f"{m} of noise", _Columns(tuple(rng.permutation(20)[:m])), nested=False) for m in (1, 2, 3) * 5
-        ]
+        columns = [tuple(rng.permutation(20)[:m]) for m in (1, 2, 3) * 5]
+        methods = [Method(f"columns {which}", _Columns(which), nested=False) for which in columns]
         choice, best = [], []
         for seed in range(25):
             comparison = quick(*noise(80, 20, seed), methods)
             choice.append(comparison.choice.score.mean())
             best.append(max(result.score.mean() for result in comparison.results))
-        assert np.mean(choice) == pytest.approx(0.5, abs=0.025)  # two standard errors
-        assert np.mean(best) > 0.57
+        assert np.mean(choice) == pytest.approx(0.5, abs=0.03)  # three standard errors
+        assert np.mean(best) > 0.58
 
 
 class _Columns(LastFeature):
