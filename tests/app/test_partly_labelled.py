@@ -1,7 +1,6 @@
 """Tables where few rows have a label: read, compared, shown, and the winner saved and used."""
 
 import io
-import re
 
 import numpy as np
 import pandas as pd
@@ -92,7 +91,7 @@ def test_npz(here):
 def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     said = (folder / "said.txt").read_text()
     assert "spirals: 600 rows (80 labelled), 2 features, 2 classes of" in said
-    assert re.search(r"^TDL .* better", said, re.MULTILINE)
+    assert "The automatic choice (TDL in all 3 folds) is right in 97.4%" in said
     assert "80 of 600 rows have a label: only these are held out and vote. From the 520 without one learned: " in said
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
 

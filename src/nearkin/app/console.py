@@ -156,7 +156,7 @@ class Progress(progress.Progress):
         if not self.disable:
             super().stop()
 
-    def __call__(self, name: str, done: int, total: int, unit: str = "") -> None:
+    def __call__(self, name: str, done: int, total: int) -> None:
         """Show that `done` of `total` units of a task are finished; the name of a task may change in its course."""
         if not self.tasks or self.tasks[0].finished or self.tasks[0].total != total or self.tasks[0].completed > done:
             for task in self.task_ids:
@@ -165,4 +165,4 @@ class Progress(progress.Progress):
         self.update(self.task_ids[0], completed=done, description=name)
         if done == total and self._lines:
             seconds = self.tasks[0].elapsed or 0.0
-            print(f"{name}: {total} {unit or self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)
+            print(f"{name}: {total} {self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)

@@ -96,7 +96,7 @@ def caption(comparison: AnyComparison) -> str:
         vote = f"{comparison.n_neighbors}-NN on {'standardized' if comparison.scale else 'unscaled'} features"
         return f"{title[0].upper()}{title[1:]} of {vote}, {rows}, seed {comparison.random_state}; {columns}"
     protocol = comparison.protocol
-    chosen = "dimension, parameters" + (" and vote" if comparison.n_neighbors is None else "")
+    chosen = "dimension, parameters and vote" if comparison.n_neighbors is None else "dimension and parameters"
     scaled = "standardized" if protocol.scale else "unscaled"
     return (
         f"{title[0].upper()}{title[1:]} on held-out rows ({held_out(comparison)}, {scaled} features, seed "

@@ -64,8 +64,7 @@ class TableComparison(nullcontext):
         options, table = self.options, self.table
 
         def show(what: str, done: int, total: int) -> None:
-            unit = "fits" if what != "folds" else "folds, that of all rows among them" if options.save else "folds"
-            progress("compared" if done == total else what, done, total, unit)
+            progress("compared" if done == total else what, done, total)
 
         with one_line(table.name):
             return compare(
