@@ -524,3 +524,11 @@ def test_bad_input(change, message):
     X, y = hidden()
     with pytest.raises(ValueError, match=message):
         compare(**({"X": X, "y": y} | change))
+
+
+def test_too_many_neighbors_are_reduced_visibly():
+    X, y = hidden(n=40)
+    comparison = compare(X, y, methods=[], references=[], n_neighbors=30, refit=False)
+    assert comparison.reduced["n_neighbors"] == (30, "a fold leaves 21 rows to learn from")
+    assert comparison.n_neighbors == 21
+    assert {vote.n_neighbors for vote in comparison.raw.votes} == {21}

@@ -119,8 +119,10 @@ def notes(comparison: Comparison) -> Iterator[str]:
         )
     if comparison.classes.dtype.kind == "i" and comparison.classes.min() == -1 and len(comparison.classes) > 2:
         yield "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 (--unlabelled -1)."
-    for requested, reason in comparison.reduced.values():
-        yield f"{requested} folds reduced to {len(first_repeat(comparison.folds))} folds: {reason}."
+    now = {"n_splits": (len(first_repeat(comparison.folds)), " folds"), "n_neighbors": (comparison.n_neighbors, "-NN")}
+    for name, (requested, reason) in comparison.reduced.items():
+        reduced, unit = now[name]
+        yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
     yield from _twins(comparison)
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -139,6 +140,9 @@ def compare(
     everyone: list[Any] = [*methods, *references]
 
     folds, reduced = protocol.folds(n_splits, n_repeats)
+    if n_neighbors is not None and (fewest := protocol.fewest_rows(folds)) < n_neighbors:
+        reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {fewest} rows to learn from")
+        n_neighbors, protocol = fewest, replace(protocol, votes=(Vote(fewest),))
     deadline = np.inf if time_budget is None else time.time() + time_budget
     again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)

@@ -148,6 +148,10 @@ class Protocol:
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
 
+    def fewest_rows(self, folds: Sequence[Fold]) -> int:
+        """Return the number of rows of the smallest training part, inner folds included."""
+        return min(len(part) for train, _ in folds for part in (train, *(rows for rows, _ in self.inner_folds(train))))
+
     def _has_score(self, test: np.ndarray) -> bool:
         """Say whether held-out rows can be scored: R² compares errors with the spread of the numbers."""
         return self.task == CLASSIFICATION or bool(np.ptp(self.y[test]) > 0)

@@ -117,7 +117,7 @@ class Comparison:
     methods : tuple of str
         All methods in the order in which they ran.
     skipped : dict of method name to reason
-    reduced : dict of "n_splits" to (requested, reason), where the rows do not allow it
+    reduced : dict of "n_splits" or "n_neighbors" to (requested, reason), where the rows do not allow it
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
     n_planned : int
