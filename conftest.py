@@ -2,7 +2,6 @@
 
 import os
 import sys
-from functools import cache
 from time import process_time
 
 # Before NumPy is loaded, here and in the processes that tests start: with many small problems, threads only wait.
@@ -19,9 +18,8 @@ MODULE = 0.005  # seconds more for a module that a test is the first to load
 REFERENCE = 0.016  # seconds of the work in `slowness` on a quiet machine on which tests are kept below half of FAST
 
 
-@cache
 def slowness():
-    """Return how many times as long as there this machine takes for what tests do: Python loops over small arrays."""
+    """Return how many times as long as there this machine now takes for what tests do: Python loops, small arrays."""
     A = np.add.outer(np.arange(30.0), np.arange(30.0))
 
     def seconds():
@@ -31,7 +29,7 @@ def slowness():
             np.sort((V * values) @ V.T, axis=1).sum(axis=0)
         return process_time() - start
 
-    return max(1.0, min(seconds() for _ in range(5)) / REFERENCE)
+    return max(1.0, np.mean([seconds() for _ in range(20)]) / REFERENCE)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,12 +52,11 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Fail a test of the fast tier that takes too long, the processes it waits for included."""
-    allowed, loaded, start = FAST * slowness(), len(sys.modules), sum(os.times()[:4])
+    """Fail a test of the fast tier that takes too long, for the pace of the machine, its child processes included."""
+    loaded, start = len(sys.modules), sum(os.times()[:4])
     result = yield
-    seconds = sum(os.times()[:4]) - start
-    allowed += MODULE * slowness() * (len(sys.modules) - loaded)
-    if seconds > allowed and item.get_closest_marker("slow") is None:
+    seconds, allowed = sum(os.times()[:4]) - start, FAST + MODULE * (len(sys.modules) - loaded)
+    if seconds > allowed and item.get_closest_marker("slow") is None and seconds > (allowed := allowed * slowness()):
         pytest.fail(f"took {seconds:.1f} s of processor time: shrink it below {allowed:.1f} s or mark it slow", False)
     return result
 
