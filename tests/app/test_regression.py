@@ -66,7 +66,7 @@ def here(folder, monkeypatch, tmp_path):
 
 
 def test_what_is_printed(here, capsys):
-    assert main(["compare", "houses.csv", *OPTIONS, *LEARNED, "--folds", "2"]) == 0
+    assert main(["compare", "houses.csv", *OPTIONS, *LEARNED]) == 0
     out, err = capsys.readouterr()
     assert re.search(r"houses: 120 rows, 19 features, \d+ values from [\d.]+ to [\d.]+\n", out)
     assert re.search(r"^method +R² +MAE +dim +vote +fit +vs raw +p +verdict", out, re.MULTILINE)
@@ -75,7 +75,7 @@ def test_what_is_printed(here, capsys):
     assert "The automatic choice (MLKR in " in out
     assert "The best reference, ridge regression, has an R² of 0.9" in out
     assert "points" not in out
-    assert "compared: 14 fits in" in err
+    assert "compared: 21 fits in" in err
     assert (here / "houses-nearkin.png").read_bytes().startswith(b"\x89PNG")
 
 
