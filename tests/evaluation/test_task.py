@@ -179,7 +179,7 @@ class TestProtocol:
 
     def test_few_rows_reduce_the_folds_visibly(self):
         comparison = quick(*hidden(n=6), n_splits=None)
-        assert comparison.reduced == {"n_splits": (5, "R² needs two rows in every fold, and there are 6")}
+        assert comparison.reduced["n_splits"] == (5, "R² needs two rows in every fold, and there are 6")
         assert [len(test) for _, test in comparison.folds] == [2] * 3
 
     def test_few_groups_reduce_the_folds_visibly(self):
