@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from comparison import SETS, Set, critical_difference, ranks, rows_of, some, table
+from comparison import SETS, Set, rows_of, some
+from rankings import critical_difference, ranks, table
 from scipy.stats import friedmanchisquare, wilcoxon
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from comparison import MOST_ROWS, SETS, Set, rows_of, some, table
+from comparison import MOST_ROWS, SETS, Set, rows_of, some
+from rankings import table
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
