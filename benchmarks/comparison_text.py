@@ -27,7 +27,8 @@ Written by these commands (the first installs the tables of KEEL's repository th
     NEARKIN_DATA=folder python benchmarks/comparison.py fresh tuned shrinking --document docs/comparison.md
 
 The protocol is that of `nearkin compare`: inner folds of the training rows choose dimension, parameters and vote, twins
-stay on one side of every split, and the automatic choice of a method is a contestant."""
+stay on one side of every split, and the automatic choice of a method is a contestant. Seconds are wall time on a
+machine with other work: compare them with each other only."""
 
 PROTOCOL = """\
 {n} sets on which no default of a compared method was chosen (of banking77, from which 20 intents are drawn, only the
@@ -258,6 +259,7 @@ def shrinking_text(found: Found) -> list[str]:
         'of the same class among the 10 nearest of the held-out rows. "first ones": the leading features alone, as LSA '
         "vectors are truncated. Defaults of NCA, of its solvers and of the amount of shrinkage were chosen on some of "
         "these sets.",
+        *sorted({one["note"] for one in found.values() if "note" in one}),  # on results of earlier versions
     ]
     for name, one in found.items():
         p = one["features"]
