@@ -60,6 +60,22 @@ class TestFoldsByTheNumberOfRows:
         assert np.isin(twin, train).mean() < 0.01
         assert len(train) > 21_000 - 2.1 * len(test)
 
+    def test_many_copies_of_few_rows_are_cut_into_folds(self):
+        X, y = table(21_000)
+        protocol = protocol_of(X, y, units=np.arange(21_000) // 2 % 100)
+        folds, _ = protocol.folds(None, None)
+        assert [len(test) for _, test in folds] == [4200, 4200]
+
+    @pytest.mark.parametrize("own", [{"n_splits": 2}, {"groups": True}])
+    def test_ones_own_folds_of_many_rows_keep_near_twins_together(self, own, monkeypatch):
+        for name in ("comparison.TWIN_QUERIES", "comparison.SPLIT_ROWS", "protocol.SPLIT_ROWS"):
+            monkeypatch.setattr(f"nearkin.evaluation.{name}", 100)
+        X, y = table(80, p=6)
+        X, y = np.vstack([X, X + np.float32(1e-4) * table(80, p=6, seed=1)[0]]), np.tile(y, 2)
+        own = {"groups": np.arange(160) % 20} if "groups" in own else own
+        comparison = quick(X, y, methods=(), **({"n_splits": 3} | own))
+        assert disjoint(comparison.folds, np.tile(np.arange(80), 2))
+
     def test_ones_own_numbers_hold_for_any_table(self):
         protocol = protocol_of(*table(21_000))
         assert len(protocol.folds(3, 2)[0]) == 6

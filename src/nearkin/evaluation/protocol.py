@@ -98,16 +98,19 @@ class Protocol:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
         By default the first of five folds, drawn anew up to five times, that hold out 1,500 rows together: a difference
-        of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000.
+        of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000; but folds where the
+        rows are copies of so few that a split would hold out a handful.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
-        if by_default and len(rows) > SPLIT_ROWS and not self.grouped:
+        n_units = len(np.unique(self.units[rows]))
+        once = by_default and len(rows) > SPLIT_ROWS and not self.grouped
+        if once and n_units > min(SPLIT_HELD_OUT, len(rows) // 5):
             return [self.one_split(rng.randint(2**31 - 1))], {}
         wanted, (most, reason) = n_splits or N_SPLITS, self.most_folds(rows)
         if most < 2:
             raise ValueError(
-                f"X holds {len(np.unique(self.units[rows]))} rows that are no twins of one another, too few to hold "
+                f"X holds {n_units} rows that are no twins of one another, too few to hold "
                 "some out: keep_twins=True splits twins like other rows."
             )
         if len(self.unlabelled):
