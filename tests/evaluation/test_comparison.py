@@ -27,7 +27,8 @@ from nearkin.evaluation import (
     default_references,
     runs,
 )
-from nearkin.evaluation.fold import FoldRun
+from nearkin.evaluation.comparison import _finished
+from nearkin.evaluation.fold import FoldRun, Outcome
 
 from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, Spy, hidden, noise, protocol_of, quick
 
@@ -283,6 +284,11 @@ class _Fails(LastFeature):
         return super().fit(X, y)
 
 
+class _FirstFeature(_Fails):
+    def transform(self, X):
+        return X[:, :1]
+
+
 @pytest.fixture
 def failing():
     """Return a method that fails on some of its fits: 1 to 3 are those of the first fold's inner folds."""
@@ -309,6 +315,12 @@ class TestFailures:
     @pytest.mark.parametrize("which", [(1, 2, 3), (8,)])
     def test_all_inner_folds_or_the_fold_are(self, failing, which):
         assert quick(*hidden(), [failing(*which)]).skipped == {"failing": "no luck today"}
+
+    def test_what_was_skipped_is_not_chosen_on_all_rows(self, failing):
+        _FirstFeature.calls = 0
+        method = Method("best", _FirstFeature([12]), nested=False)  # the third fold's fit
+        comparison = quick(*hidden(), [method], refit=True)
+        assert (list(comparison.skipped), comparison.winner_method) == (["best"], RAW)
 
     def test_what_the_raw_features_raise_is_raised(self, monkeypatch):
         def broken(self, *args):
@@ -428,6 +440,20 @@ class TestInterruption:
         monkeypatch.setattr(FoldRun, "evaluate", interrupt)
         with pytest.raises(KeyboardInterrupt):
             quick(*hidden())
+
+
+def test_what_an_optional_reference_finished_is_paired_with_its_folds():
+    outcome = Outcome(*[None] * 7)
+    found = [{RAW: outcome, "mean": outcome}, {RAW: outcome}, {RAW: outcome, "mean": outcome}]
+    finished, skipped = _finished(found, {"mean"})
+    assert {name: len(of) for name, of in finished.items()} == {RAW: 3, "mean": 1}
+    assert skipped == {}
+
+
+def test_there_are_no_more_jobs_than_methods():
+    X, y = hidden(40)
+    jobs = runs.jobs_of(quick(X, y, methods=[]).folds, [Method(RAW, None)], [], np.arange(40), np.inf, 4)
+    assert [job.number for job in jobs] == [0, 1, 2, None]
 
 
 def test_progress_counts_fits_up_to_all():

@@ -1,5 +1,7 @@
 """Closer looks at a comparison: all of them recomputed from its folds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
@@ -104,6 +106,13 @@ def test_first_map_of_the_automatic_choice_is_that_of_the_method(comparison):
     seen = first_map(comparison, choice)
     expected = first_map(comparison, comparison[choice.params[0]["method"]])
     np.testing.assert_array_equal(seen.embedding, expected.embedding)
+
+
+def test_first_map_of_an_automatic_choice_that_did_not_finish_every_fold(comparison):
+    chosen = comparison.choice.params[0]["method"]
+    others = replace(comparison, results=tuple(r for r in comparison.results if r.name != chosen))
+    with pytest.raises(ValueError, match="did not finish every fold"):
+        first_map(others, comparison.choice)
 
 
 def test_first_map_of_raw_features_has_the_first_two(comparison):

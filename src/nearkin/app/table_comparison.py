@@ -97,7 +97,8 @@ class TableComparison(nullcontext):
         """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
         table, seen_by = self.table, leader(comparison)
         name = seen_by.params[0].get("method", seen_by.name)
-        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (name != RAW))
+        finished = name in (result.name for result in comparison.results)  # on every fold, not on the first alone
+        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (name != RAW and finished))
         RankingDisplay(comparison).plot(ax=axes[0])
         for ax in axes[1:]:
             seen = first_map(comparison, seen_by)

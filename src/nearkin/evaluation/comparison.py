@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
+from joblib import cpu_count, effective_n_jobs
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_consistent_length, column_or_1d
@@ -19,7 +19,7 @@ from .._labels import encode_labels, is_missing, known_labels
 from .._validation import as_rows, check_integer, check_spread
 from .fold import Outcome, Part
 from .methods import RAW, Method, Reference, default_methods, default_references
-from .protocol import Protocol
+from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
 from .results import Comparison, collect, ranked
 from .runs import CHOICE, Found, Progress, automatic, jobs_of, run_jobs, with_choice
 from .scores import SCORES
@@ -27,7 +27,7 @@ from .task import CLASSIFICATION, Task, named_task
 from .twins import n_with_twin, twin_groups
 from .vote import VOTES, Vote
 
-TWIN_QUERIES = 20_000  # rows up to which near-twins are searched among all; of more, at the split
+TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
 RARE = 0.75  # share of the largest class above which balanced accuracy ranks by default
 
 
@@ -100,7 +100,8 @@ def compare(
         A value of y that means "no label", as None and NaN do: -1, for labels as the semi-supervised estimators take
         them.
     n_jobs : int, default=None
-        Processes, each of which works on a fold with one thread; None takes one a core. Small tables take one process.
+        Processes, each of which works on a fold with one thread; None takes one a core, as -1 does. Small tables take
+        one process.
     progress : callable
         Called as `progress(what, done, total)`, in fits of a method on a fold.
 
@@ -132,7 +133,8 @@ def compare(
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     rules = {"scale": scale, "keep_twins": keep_twins, "choice_rows": choice_rows, "random_state": random_state}
     votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
-    protocol, n_twins = _protocol(X, y, groups, named_task(task), unlabelled, score, votes=votes, **rules)
+    in_folds = n_splits is not None or n_repeats is not None
+    protocol, n_twins = _protocol(X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules)
     p, n_classes, semi_supervised = protocol.X.shape[1], len(protocol.classes), len(protocol.unlabelled) > 0
     methods = default_methods(task, semi_supervised=semi_supervised) if methods is None else methods
     methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
@@ -146,7 +148,7 @@ def compare(
     deadline = np.inf if time_budget is None else time.time() + time_budget
     again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
-    findings = run_jobs(protocol, make_jobs, n_jobs or cpu_count(), progress)
+    findings = run_jobs(protocol, make_jobs, cpu_count() if n_jobs is None else effective_n_jobs(n_jobs), progress)
     complete = {number: with_choice(found, everyone) for number, found in findings.complete(methods).items()}
     if not complete:
         raise KeyboardInterrupt
@@ -160,7 +162,8 @@ def compare(
     results, least = ranked(collected, kept, protocol.units)
     winner_method, winner, source = RAW, None, finished[CHOICE][0].source
     if refit and not findings.interrupted and source:
-        choices = {method.name: findings.choices[method.name] for method in methods if method.name in findings.choices}
+        usable = [method.name for method in methods if method.name not in skipped and method.name in findings.choices]
+        choices = {name: findings.choices[name] for name in usable}
         in_time = time.time() < deadline  # else some methods had no turn to choose on all rows
         winner_method, choice = automatic(choices) if choices and in_time else source
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
@@ -186,12 +189,16 @@ def compare(
 
 
 def _protocol(
-    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any, score: str | None, **rules: Any
+    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any, score: str | None, in_folds: bool, **rules: Any
 ) -> tuple[Protocol, int]:
     """Return the protocol of a table, and how many rows have a twin."""
     X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
     missing = y < 0 if task == CLASSIFICATION else np.isnan(y)
-    twins = twin_groups(X, scale=rules["scale"], queries=None if len(y) <= TWIN_QUERIES else np.arange(0))
+    labelled = np.flatnonzero(~missing)
+    queries = None if len(y) <= TWIN_QUERIES else labelled
+    if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
+        queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
+    twins = twin_groups(X, scale=rules["scale"], queries=queries)
     units = np.arange(len(y)) if rules["keep_twins"] else twins
     protocol = Protocol(
         X=X,
@@ -211,7 +218,8 @@ def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, lis
     """Return the outcomes of those that finished every fold, or are optional there, and why others were skipped."""
     finished, skipped = dict[str, list[Outcome]](), dict[str, str]()
     for name in found[0]:
-        outcomes = [one[name] for one in found if name in one]
+        n = next((number for number, one in enumerate(found) if name not in one), len(found))
+        outcomes = [one[name] for one in found[:n]]  # those after a gap would be paired with another fold
         reasons = [reason for reason in outcomes if isinstance(reason, str)]
         if reasons:
             skipped[name] = reasons[0]

@@ -26,6 +26,7 @@ from .vote import Vote, nearest_voters, possible_votes
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
 # harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
 HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
+MOST_DENSE = 2**27  # entries of sparse rows that are made dense, 1 GB
 
 
 @dataclass(frozen=True)
@@ -230,11 +231,14 @@ class FoldRun:
         """Return the outcome of a predictor of another kind."""
         part, p = self.outer, self.protocol.X.shape[1]
         start = time.perf_counter()
-        X, queries = part._scaled
-        X, queries = (Z.toarray() if issparse(Z) and "boosting" in reference.name else Z for Z in (X, queries))
         learned = part.sample(reference.most_rows)
+        X, queries = part._scaled[0][learned], part._scaled[1]
+        if issparse(X) and "boosting" in reference.name:
+            if (entries := (len(learned) + len(part.queries)) * p) > MOST_DENSE:
+                raise MemoryError(f"it takes dense rows, here {entries:,} numbers")
+            X, queries = X.toarray(), queries.toarray()
         with warnings.catch_warnings(record=True, action="always") as caught:
-            model = clone(reference.estimator).fit(X[learned], part.y[learned])
+            model = clone(reference.estimator).fit(X, part.y[learned])
             seconds = time.perf_counter() - start
             if self.protocol.task == CLASSIFICATION:
                 prediction = np.zeros((len(part.queries), len(self.protocol.classes)))

@@ -80,7 +80,7 @@ def jobs_of(
         jobs += [Job(number, fold, everyone[part::n_parts], deadline) for part in range(n_parts)]
     if rows is not None:
         jobs += [Job(None, rows, methods[part::n_parts], deadline) for part in range(n_parts)]
-    return jobs
+    return [job for job in jobs if job.contestants]  # there may be fewer of them than parts
 
 
 def automatic(choices: dict[str, Choice]) -> tuple[str, Choice]:

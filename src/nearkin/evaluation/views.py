@@ -107,9 +107,9 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     part, params, method = Part(comparison.protocol, *comparison.folds[0]), dict(result.params[0]), result.method
     if result.kind == "choice":
         chosen = params.pop("method")
-        method = None if chosen in comparison.skipped else comparison[chosen].method
+        method = next((other.method for other in comparison.results if other.name == chosen), None)
     if not isinstance(method, Method):
-        raise ValueError(f"{result.name} is no map, or was skipped on some fold: take another result.")
+        raise ValueError(f"{result.name} is no map, or did not finish every fold: take another result.")
     p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
     if method.estimator is not None:
         params |= {"n_components": min(2, method.max_components(p, n_classes))}
