@@ -115,6 +115,12 @@ def test_verdict_without_a_winner(noise):
     assert any("always predicting the largest class (3" in line for line in others)
 
 
+def test_the_constant_that_a_log_loss_judges_is_no_label(noise):
+    assert noise.score.name == "accuracy"
+    losses = replace(noise, protocol=replace(noise.protocol, score=SCORES["classification"]["log_loss"]))
+    assert "always predicting the shares of the classes (" in verdict(losses)
+
+
 def test_verdict_where_a_method_but_not_the_choice_is_better(won):
     text = verdict(changed(won, automatic={"p_value": 0.3})).partition("\n")[0]
     assert text.startswith("The automatic choice (one in all 3 folds) is not shown to beat raw k-NN: it is right in ")

@@ -12,6 +12,7 @@ from .one_split import SplitComparison
 from .wording import WORDING, Wording, stated_p
 
 CONSTANT = {"majority": "always predicting the largest class", "mean": "always predicting the mean"}
+PRIOR = "always predicting the shares of the classes"  # what a log loss judges of the same reference
 SIGNIFICANT = 0.05
 
 AnyComparison = Comparison | SplitComparison
@@ -117,9 +118,10 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
         yield f"The best reference, {best.name}, {score}: {subject} is {where} it{same}."
     for constant in (r for r in comparison.references if r.name in CONSTANT):
         test = difference_test(first, constant, comparison.folds, comparison.protocol.units)
-        what = f"{CONSTANT[constant.name]} ({words.figure(constant.score.mean())})"
+        always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
+        what = f"{always} ({words.figure(constant.score.mean())})"
         if first.sign * test.difference <= 0 or words.is_zero(test.difference):
-            yield f"{_capital(subject)} is no better than {what}: these features did not help to predict."
+            yield f"{_capital(subject)} is no better than {what}: these features did not help it to predict."
         elif not test.p_value < SIGNIFICANT:
             yield f"{_capital(subject)} is not shown to be better than {what}."
 
