@@ -316,6 +316,11 @@ class TestFailures:
     def test_all_inner_folds_or_the_fold_are(self, failing, which):
         assert quick(*hidden(), [failing(*which)]).skipped == {"failing": "no luck today"}
 
+    def test_classes_of_copies_of_a_single_row_stop_nothing(self):
+        X = np.repeat(np.random.default_rng(0).normal(size=(6, 3)), 5, axis=0)
+        lda = [method for method in default_methods() if method.name == "LDA"]
+        assert RAW in [result.name for result in quick(X, np.arange(30) // 5 % 2, lda).results]
+
     def test_what_was_skipped_is_not_chosen_on_all_rows(self, failing):
         _FirstFeature.calls = 0
         method = Method("best", _FirstFeature([12]), nested=False)  # the third fold's fit

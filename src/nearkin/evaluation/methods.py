@@ -38,7 +38,7 @@ class LDA(LinearDiscriminantAnalysis):
         """Learn the map."""
         try:
             return super().fit(X, y)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, IndexError):  # IndexError: every class is copies of a single row
             return self.set_params(solver="eigen", shrinkage=1e-6).fit(X, y)
 
 
