@@ -21,7 +21,7 @@ from nearkin.datasets import load
 from nearkin.evaluation import Comparison, compare, default_methods
 
 SIZES = {"balance_scale": 20, "5000x30": 60, "2000x500": 120, "50000x30": 180, "500000x50": 600}
-SETS = ("iris", "wine", "breast_cancer", "balance_scale", "2500x20", "3000x60")
+SETS = ("iris", "wine", "breast_cancer", "balance_scale", "1500x20", "2000x30")
 ALL = 10**9
 
 
