@@ -28,7 +28,7 @@ def disjoint(folds, units):
 class TestFoldsByTheNumberOfRows:
     @pytest.mark.parametrize(
         ("n", "n_folds"),
-        [(50, 25), (150, 25), (625, 10), (1500, 5), (2000, 4), (5000, 2), (15_000, 2), (20_000, 2)],
+        [(50, 15), (150, 15), (625, 10), (1500, 5), (2000, 4), (5000, 2), (15_000, 2), (20_000, 2)],
     )
     def test_about_as_many_held_out_rows(self, n, n_folds):
         folds, reduced = protocol_of(*table(n)).folds(None, None)
@@ -36,7 +36,7 @@ class TestFoldsByTheNumberOfRows:
         assert (len(folds), reduced) == (n_folds, {})
         assert max(held_out) - min(held_out) <= 2
         assert all(len(train) + len(test) == n for train, test in folds)
-        assert sum(held_out) >= min(0.8 * HELD_OUT_ROWS, 5 * n)
+        assert sum(held_out) >= min(0.8 * HELD_OUT_ROWS, 3 * n)
         assert len(first_repeat(folds)) == min(n_folds, 5)
 
     @pytest.mark.parametrize("keep_twins", [False, True])

@@ -124,7 +124,7 @@ def compare(add: Callable[..., Any]) -> None:
     logistic regression, random forest, gradient boosting.
 
     How many rows are held out depends on how many have a label: of up to 1,500 rows each,
-    in 5 folds, drawn anew until about 1,500 rows were held out (at most 5 times); of up to
+    in 5 folds, drawn anew until about 1,500 rows were held out (at most 3 times); of up to
     20,000 as many of the 5 folds as hold out 1,500, at least 2; of more, 5,000 in one split.
     Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
     TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one

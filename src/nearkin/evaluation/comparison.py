@@ -79,7 +79,7 @@ def compare(
         k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
     n_splits, n_repeats : int, default=None
         Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500 rows have been held out
-        (at most 5 times); of more than 1,500 rows as many of the 5 as hold out 1,500, at least 2; of more than 20,000 a
+        (at most 3 times); of more than 1,500 rows as many of the 5 as hold out 1,500, at least 2; of more than 20,000 a
         single split, which holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
         the rows): see `Comparison.reduced`.
     scale : bool, default=True

@@ -18,7 +18,7 @@ from .vote import VOTES, Vote
 
 N_SPLITS = 5
 HELD_OUT_ROWS = 1500  # in all folds together, at least
-MOST_REPEATS = 5
+MOST_REPEATS = 3
 SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with more held-out rows
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
@@ -97,7 +97,7 @@ class Protocol:
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default the first of five folds, drawn anew up to five times, that hold out 1,500 rows together: a difference
+        By default the first of five folds, drawn anew up to three times, that hold out 1,500 rows together: a difference
         of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000; but folds where the
         rows are copies of so few that a split would hold out a handful.
         """

@@ -19,7 +19,7 @@ from .methods import RAW, Method, Reference
 from .protocol import Fold, Protocol, first_repeat
 
 CHOICE = "automatic choice"
-WORTH_PROCESSES = 5000  # rows of all folds together from which on processes are worth their start
+WORTH_PROCESSES = 2000  # rows of all folds together from which on processes are worth their start
 FEW_FOLDS = 4  # for each process: of fewer, the methods are shared out, too
 
 Progress = Callable[[str, int, int], None]
