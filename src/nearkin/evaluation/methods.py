@@ -39,7 +39,8 @@ class LDA(LinearDiscriminantAnalysis):
         try:
             return super().fit(X, y)
         except (np.linalg.LinAlgError, IndexError):  # IndexError: every class is copies of a single row
-            return self.set_params(solver="eigen", shrinkage=1e-6).fit(X, y)
+            self.set_params(solver="eigen", shrinkage=1e-6)
+            return super().fit(X, y)
 
 
 @dataclass(frozen=True)
