@@ -97,7 +97,7 @@ class Protocol:
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default the first of five folds, drawn anew up to three times, that hold out 1,500 rows together: a difference
+        By default the first of five folds, drawn anew up to three times, holding out 1,500 rows together: a difference
         of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000; but folds where the
         rows are copies of so few that a split would hold out a handful.
         """
