@@ -27,7 +27,7 @@ def tasks(client):
     return client.run_on_scheduler(count)
 
 
-def nothing_is_left(client, seconds=10.0):
+def nothing_is_left(client, seconds=60.0):
     end = time.monotonic() + seconds
     while tasks(client)[0] and time.monotonic() < end:
         time.sleep(0.02)
