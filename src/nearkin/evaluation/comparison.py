@@ -241,9 +241,9 @@ def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
 
 def _joined(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Return numbers of the groups that rows form which share a unit or a group."""
-    pairs = coo_array((np.ones(len(units), bool), (units, groups + units.max() + 1)))
-    n = max(units.max(), groups.max() + units.max() + 1) + 1
-    pairs = coo_array((pairs.data, pairs.coords), shape=(n, n))
+    groups = groups + units.max() + 1  # numbers of their own
+    n = groups.max() + 1
+    pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
     return connected_components(pairs, directed=False)[1][units]
 
 

@@ -97,7 +97,7 @@ class Part:
         self._alone: Part | None = None
         self._rows: dict[int, SharedRows] = {}
 
-    @property
+    @cached_property
     def y(self) -> np.ndarray:
         """Return classes or numbers of the training rows."""
         return self.protocol.y[self.rows]
@@ -161,7 +161,8 @@ class Part:
         """Return what each vote of the training rows predicts for the queries."""
         votes = possible_votes(votes, len(self.rows))
         distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
-        return [vote.predict(distances, self.y[near], len(self.protocol.classes)) for vote in votes]
+        answers, n_classes = self.y[near], len(self.protocol.classes)
+        return [vote.predict(distances, answers, n_classes) for vote in votes]
 
     def contributions(self, prediction: np.ndarray) -> np.ndarray:
         """Return the contributions of the queries to the score of a prediction."""
@@ -250,9 +251,10 @@ class FoldRun:
     def _outcome(self, prediction: np.ndarray, choice: Choice, *figures: Any) -> Outcome:
         dimension, n_learned, seconds, caught = figures
         y, task = self.protocol.y[self.outer.queries], self.protocol.task
-        scores = {name: float(score.contributions(y, prediction).mean()) for name, score in SCORES[task.name].items()}
+        contributions = {name: score.contributions(y, prediction) for name, score in SCORES[task.name].items()}
+        scores = {name: float(of_rows.mean()) for name, of_rows in contributions.items()}
         predicted = prediction.argmax(axis=1) if task == CLASSIFICATION else prediction
         texts = Counter(str(warning.message) for warning in caught)
         kept = Counter({text: n for text, n in texts.items() if not text.startswith(HARMLESS)})
-        contributions = self.outer.contributions(prediction)
-        return Outcome(contributions, scores, predicted, choice, dimension, n_learned, seconds, kept)
+        ranking = contributions[self.protocol.score.name]
+        return Outcome(ranking, scores, predicted, choice, dimension, n_learned, seconds, kept)

@@ -274,10 +274,10 @@ def ranked(
     tested = [result.name for result in finished if result.kind in ("method", "choice")]
     p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
     results = [raw]
-    for name, test in tests.items():
-        result = next(result for result in finished if result.name == name)
-        p_value = p_values.get(name, np.nan)
-        results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
+    for result in finished:
+        if result is not raw:
+            test, p_value = tests[result.name], p_values.get(result.name, np.nan)
+            results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
     results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
     least = [detectable_difference(tests[name].standard_error, tests[name].dof, len(tested)) for name in tested]
     return results, float(np.median(least)) if least else np.nan
