@@ -20,6 +20,7 @@ ALLOWED = {
     "graphs": LEAVES,
     "scatter": LEAVES | {"graphs"},
     "span": LEAVES,
+    "preprocessing": LEAVES,
     "spectral": LEAVES,
     "objectives": LEAVES,
     "descent": LEAVES,
