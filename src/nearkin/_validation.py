@@ -170,11 +170,18 @@ def distinct_rows(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return X, numbers.reshape(-1, 2)
 
 
-def as_rows(X: Any) -> Any:
-    """Return X as `validate_rows` does, outside of an estimator: of any number and spread."""
+def as_rows(X: Any, *, missing: bool = False) -> Any:
+    """Return X as `validate_rows` does, outside of an estimator: of any number and spread.
+
+    With `missing`, dense rows may hold NaN.
+    """
     refuse_foreign(X)
+    finite = "allow-nan" if missing else True
     with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
-        return canonical(check_array(widened(X), **_ROWS))
+        X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
+    if issparse(X) and np.isnan(X.data).any():
+        raise ValueError("X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray().")
+    return X
 
 
 def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: bool = False) -> csr_array:

@@ -538,7 +538,7 @@ class TestPresentation:
         ({"y": ["a"] * 150}, "one class"),
         ({"y": ["a"] + ["b"] * 149}, "class a has a single row.*merge it with another class, drop it"),
         ({"y": np.linspace(0, 1, 150)}, "continuous"),
-        ({"X": np.full((150, 2), np.nan)}, "NaN"),
+        ({"X": np.full((150, 2), np.nan)}, "X does not vary"),
         ({"groups": np.arange(150) % 2}, "groups holds 2 groups: at least 3"),
         ({"groups": [1, 2]}, "inconsistent numbers"),
         ({"n_neighbors": 0}, "n_neighbors must be at least 1"),

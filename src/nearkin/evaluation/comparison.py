@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._labels import encode_labels, is_missing, known_labels
 from .._validation import as_rows, check_integer, check_spread
+from .features import filled
 from .fold import Outcome, Part
 from .methods import RAW, Method, Reference, default_methods, default_references
 from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
@@ -58,7 +59,7 @@ def compare(
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
-        Numeric features, finite.
+        Numeric features; NaN where a cell of a dense array is missing.
     y : array of shape (n,)
         Class labels, each at least twice; or numbers, with `task="regression"`. Rows may have none: None or NaN. -1 is
         a class like any other, see `unlabelled`.
@@ -122,6 +123,9 @@ def compare(
     Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training rows and all rows without a
     label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as if the
     rows without a label were not there.
+
+    Missing cells are filled with the median of the training rows after scaling; an indicator, 1 where the cell was
+    missing and else 0, is appended for every column with gaps in these rows.
 
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """
@@ -193,12 +197,14 @@ def _protocol(
 ) -> tuple[Protocol, int]:
     """Return the protocol of a table, and how many rows have a twin."""
     X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
+    complete = filled(X)
+    check_spread(complete)
     missing = y < 0 if task == CLASSIFICATION else np.isnan(y)
     labelled = np.flatnonzero(~missing)
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
         queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
-    twins = twin_groups(X, scale=rules["scale"], queries=queries)
+    twins = twin_groups(complete, scale=rules["scale"], queries=queries)
     units = np.arange(len(y)) if rules["keep_twins"] else twins
     protocol = Protocol(
         X=X,
@@ -251,8 +257,7 @@ def _check_table(
     X: Any, y: Any, groups: Any, task: Task, unlabelled: Any
 ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
     """Return rows, positions of their classes (or numbers), the classes and groups."""
-    X = as_rows(X)
-    check_spread(X)
+    X = as_rows(X, missing=True)
     check_consistent_length(X, y, groups)
     y = column_or_1d(y)
     if unlabelled is not None:

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ..estimators import SharedRows, SpectralEmbedding
 from .methods import Method, Params, Reference
@@ -83,7 +82,7 @@ class Outcome:
 
 
 class Part:
-    """Training rows and rows to predict, scaled: shared by all methods and settings.
+    """Training rows and rows to predict, scaled and without gaps: shared by all methods and settings.
 
     Parameters
     ----------
@@ -103,28 +102,28 @@ class Part:
         return self.protocol.y[self.rows]
 
     @cached_property
-    def _scaler(self) -> Any:
-        if not self.protocol.scale:
-            return None
-        X = self.protocol.X[np.append(self.rows, self.others)]
-        return StandardScaler(with_mean=not issparse(X)).fit(X)
+    def _preprocessing(self) -> Pipeline | None:
+        """Return scaler and imputer, fitted to the training rows and those without a label."""
+        steps = self.protocol.preprocessing()
+        with np.errstate(invalid="ignore"):  # the mean of a column without a value in these rows: it is filled with 0
+            return Pipeline(steps).fit(self.protocol.X[np.append(self.rows, self.others)]) if steps else None
 
     @cached_property
-    def _scaled(self) -> tuple[Any, Any]:
-        return self.scaled(self.rows), self.scaled(self.queries)
+    def prepared(self) -> tuple[Any, Any]:
+        """Return training rows and queries as the maps see them."""
+        return self._prepared(self.rows), self._prepared(self.queries)
 
-    def scaled(self, rows: np.ndarray) -> Any:
-        """Return rows as the maps see them."""
+    def _prepared(self, rows: np.ndarray) -> Any:
         X = self.protocol.X[rows]
-        return self._scaler.transform(X) if self._scaler is not None and len(rows) else X
+        return self._preprocessing.transform(X) if self._preprocessing is not None and len(rows) else X
 
     def embed(self, method: Method, params: Params) -> Embedded:
         """Return the map learned from the training rows, of many from a sample, and those without a label."""
         if len(self.others) and not method.unlabelled:  # their scale is not that of all rows
             self._alone = self._alone or Part(replace(self.protocol, unlabelled=NO_ROWS), self.rows, self.queries)
             return self._alone.embed(method, params)
-        X, queries = self._scaled
-        steps = [("scale", self._scaler)] if self._scaler is not None else []
+        X, queries = self.prepared
+        steps = list(self._preprocessing.steps) if self._preprocessing is not None else []
         if method.estimator is None:
             return Embedded(steps, X, queries, len(self.rows), 0.0)
         start = time.perf_counter()
@@ -132,7 +131,7 @@ class Part:
         y, estimator = self.y[learned], clone(method.estimator).set_params(**params)
         if len(self.others):
             y = np.append(y, np.full(len(self.others), -1 if self.protocol.task == CLASSIFICATION else np.nan))
-            estimator.fit(self.scaled(np.append(self.rows[learned], self.others)), y)
+            estimator.fit(self._prepared(np.append(self.rows[learned], self.others)), y)
         elif isinstance(estimator, SpectralEmbedding) and self.protocol.task == CLASSIFICATION:
             estimator.fit_rows(self._shared(X, learned))
         else:
@@ -233,7 +232,7 @@ class FoldRun:
         part, p = self.outer, self.protocol.X.shape[1]
         start = time.perf_counter()
         learned = part.sample(reference.most_rows)
-        X, queries = part._scaled[0][learned], part._scaled[1]
+        X, queries = part.prepared[0][learned], part.prepared[1]
         if issparse(X) and "boosting" in reference.name:
             if (entries := (len(learned) + len(part.queries)) * p) > MOST_DENSE:
                 raise MemoryError(f"it takes dense rows, here {entries:,} numbers")

@@ -9,8 +9,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
+from .features import has_missing, preprocessing
 from .scores import Score
 from .task import CLASSIFICATION, REGRESSION, Task
 from .twins import twin_groups
@@ -35,6 +37,7 @@ class Protocol:
     Attributes
     ----------
     X : array or csr_array of shape (n, p)
+        NaN where a cell is missing.
     y : ndarray of shape (n,)
         Positions of the labels in `classes`, -1 for none; or numbers, NaN for none.
     classes : ndarray
@@ -71,6 +74,15 @@ class Protocol:
     def labelled(self) -> np.ndarray:
         """Return the rows with a label; `unlabelled` are the others."""
         return np.flatnonzero(self.y >= 0 if self.task == CLASSIFICATION else ~np.isnan(self.y))
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Return whether cells of X are missing."""
+        return has_missing(self.X)
+
+    def preprocessing(self) -> list[tuple[str, Any]]:
+        """Return the steps before a map, unfitted."""
+        return preprocessing(scale=self.scale, sparse=issparse(self.X), missing=self.has_missing)
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows without a label, but those of a group that is held out when one learns from these rows."""

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
@@ -195,7 +193,7 @@ class Comparison:
         return next((r for r in self.results if r.status == "better" and r.kind == "method"), self.raw)
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return scaler and map of a method with the parameters of the first fold, unfitted, with n_components.
+        """Return the steps to the map of a method with the parameters of the first fold, unfitted, with n_components.
 
         None where the result is no map. The automatic choice is several.
         """
@@ -203,9 +201,8 @@ class Comparison:
         if not isinstance(method, Method) or method.estimator is None:
             return None
         m = min(n_components, method.max_components(p, max(1, len(self.classes))))
-        scaler = StandardScaler(with_mean=not issparse(self.protocol.X)) if self.protocol.scale else "passthrough"
         estimator = clone(method.estimator).set_params(**result.params[0] | {"n_components": m})
-        return Pipeline([("scale", scaler), ("map", estimator)])
+        return Pipeline([*self.protocol.preprocessing(), ("map", estimator)])
 
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""

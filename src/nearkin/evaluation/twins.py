@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from .._blocks import densified, near_origin, row_blocks
 from .._validation import as_rows
 from ..neighbors import EXACT
+from .features import filled
 
 # A near-twin is nearer than a tenth of the distance to the 10th nearest row: so at most 10 distinct rows hang together.
 # (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth of d_10 where it starts: these add up
@@ -40,6 +41,7 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
+        Where cells of dense rows are missing (NaN), twins are alike in what is missing, too.
     scale : bool
         Whether to divide the features by their standard deviation.
     queries : array of int, optional
@@ -54,7 +56,7 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
     -----
     Cost: n p for identical rows, and a comparison of every query with all distinct rows for near ones.
     """
-    X = as_rows(X)
+    X = filled(as_rows(X, missing=True))
     identical = identical_rows(X)
     first = np.unique(identical, return_index=True)[1]
     rows = np.arange(len(first)) if queries is None else np.unique(identical[queries])
