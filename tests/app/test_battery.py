@@ -45,7 +45,7 @@ all; labels that are missing; the class None; the class NA; the class nan; a cat
 value; labels with spaces; labels Yes and yes; labels only of spaces; labels that are dates; numbers in percent;
 numbers in euros; percent; currency; thousands; decimal commas in quotes; accounting; a typographic minus; ZIP
 codes; numbers whose squares are infinite; nulls; truth values with nulls; categories with nulls; only nulls; NaN;
-NaN in NPZ; a flipped bit; a new cell that is missing; new rows with semicolons; new rows with names; names that are
+NaN in NPZ; a new cell that is missing; new rows with semicolons; new rows with names; names that are
 not there
 """
 

@@ -1,12 +1,14 @@
 """Models on disk: a safetensors file, that is arrays and a JSON header. There is no object in it to build or run.
 
-safetensors checks that the arrays fill the file exactly; what is left to check is that header and arrays fit together.
-What none of this can detect is a well-formed file with other numbers in it: that takes a signature.
+safetensors checks that the arrays fill the file exactly, and a checksum that nothing in it was damaged; what is left to
+check is that header and arrays fit together. What none of this can detect is a file that was forged: that takes a
+signature.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
@@ -20,7 +22,7 @@ from .encoder import MAX_ONE_HOT
 from .model import MAX_NAME, MAX_NEIGHBORS, Model, predict
 from .refusals import MAX_TEXT
 
-FORMAT = 5  # 1 to 3 were skops files, 4 knew no soft votes
+FORMAT = 6  # 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
@@ -40,12 +42,25 @@ class ModelFileError(Exception):
 
 def save_model(model: Model, path: Path) -> None:
     """Write a model as a safetensors file."""
-    from safetensors.numpy import save
-
     header = {field.name: getattr(model, field.name) for field in fields(model)}
     arrays = {name: np.ascontiguousarray(array) for name, array in header.pop("arrays").items()}
     # save_file would hide the file from other users
-    path.write_bytes(save(arrays, {"nearkin": json.dumps({"format": FORMAT} | header)}))
+    path.write_bytes(pack(json.dumps({"format": FORMAT} | header), arrays))
+
+
+def pack(header: str, arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the content of a model file."""
+    from safetensors.numpy import save
+
+    return save(arrays, {"nearkin": header, "checksum": _checksum(header, arrays)})
+
+
+def _checksum(header: str, arrays: dict[str, np.ndarray]) -> str:
+    """Return a number that every flipped byte of header and arrays changes."""
+    total = zlib.crc32(header.encode())
+    for name, array in sorted(arrays.items()):
+        total = zlib.crc32(array.data, zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), total))
+    return str(total)
 
 
 def load_model(path: Path) -> Model:
@@ -80,7 +95,8 @@ def _load(path: Path) -> Model:
             raise ModelFileError(f"is an archive, as models were before nearkin wrote safetensors: {AGAIN}")
     require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
     with safe_open(path, framework="numpy") as file:
-        header = json.loads((file.metadata() or {})["nearkin"])
+        metadata = file.metadata() or {}
+        header = json.loads(metadata["nearkin"])
         written = header.pop("format")
         if type(written) is int and written > FORMAT:
             raise ModelFileError(f"was written by a newer nearkin (format {written}): install a newer nearkin.")
@@ -88,7 +104,9 @@ def _load(path: Path) -> Model:
         if written != FORMAT or differing:
             found = f"format {_line(written)}" if written != FORMAT else f"fields {_line(sorted(differing))}"
             raise ModelFileError(f"is no nearkin model of this version ({found}): {AGAIN}")
-        model = Model(**header, arrays={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    _require(metadata["checksum"] == _checksum(metadata["nearkin"], arrays), "checksum")
+    model = Model(**header, arrays=arrays)
     _check_header(model)
     _check_arrays(model)
     with np.errstate(all="ignore"):
