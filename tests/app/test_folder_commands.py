@@ -248,8 +248,8 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
 
 def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
     monkeypatch.setattr(app_cluster, "ROWS_PER_GROUP", 150)
-    monkeypatch.setattr("nearkin.app.sources.CELLS_PER_BATCH", 80 * 8)
-    monkeypatch.setattr("nearkin.app.sources.MIN_ROWS_PER_BATCH", 1)
+    monkeypatch.setattr("nearkin.app.parquet_file.CELLS_PER_BATCH", 80 * 8)
+    monkeypatch.setattr("nearkin.app.parquet_file.MIN_ROWS_PER_BATCH", 1)
     model = load_model(here / "m.safetensors")
     map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", model)
     about = parquet.read_metadata(here / "out.parquet")

@@ -3,6 +3,7 @@
 import base64
 import datetime
 import decimal
+import gzip
 import io
 import zipfile
 
@@ -13,6 +14,7 @@ import pytest
 from pyarrow import parquet
 from scipy.sparse import csr_array
 
+from nearkin.app.readers import Reading
 from nearkin.app.refusals import MAX_TEXT
 from nearkin.app.tables import TableError, read_rows, read_table
 
@@ -55,9 +57,14 @@ def read(name):
     """Return the table in a file or the line that refuses it: the same from one block as from many."""
     whole = table_or_line(name)
     with pytest.MonkeyPatch.context() as patch:
-        small = {"BLOCK_BYTES": 1500, "BYTES_PER_COLUMN": 1, "CELLS_PER_BATCH": 16, "MIN_ROWS_PER_BATCH": 1}
+        small = {
+            "csv_file.BLOCK_BYTES": 1500,
+            "csv_file.BYTES_PER_COLUMN": 1,
+            "parquet_file.CELLS_PER_BATCH": 16,
+            "parquet_file.MIN_ROWS_PER_BATCH": 1,
+        }
         for constant, value in small.items():
-            patch.setattr(f"nearkin.app.sources.{constant}", value)
+            patch.setattr(f"nearkin.app.{constant}", value)
         parts = table_or_line(name)
     if isinstance(whole, str):
         assert isinstance(parts, str)
@@ -154,25 +161,49 @@ SOUND = {
     "a category that comes late": csv(more=["a", "b"] * 11 + ["c", "c"]),
     "a mark of the end of a file": labelled("\x1a", "b"),
 }
+# Written otherwise, and the remark on it; each is read as PLAIN is.
+DIALECTS = {
+    "semicolons": (PLAIN.replace(",", ";"), "read as separated by semicolons (--sep"),
+    "semicolons and decimal commas": (PLAIN.replace(",", ";").replace(".", ","), "semicolons and with decimal commas"),
+    "tabs": (PLAIN.replace(",", "\t"), "read as separated by tabs (--sep"),
+    "tabs and decimal commas": (PLAIN.replace(",", "\t").replace(".", ","), "tabs and with decimal commas"),
+    "pipes": (PLAIN.replace(",", "|"), "read as separated by pipes (--sep"),
+    "a line for Excel above the header": ("sep=,\n" + PLAIN, ""),
+    "a line for Excel, with a mark of its own": ("sep=!\r\n" + PLAIN.replace(",", "!"), "separated by '!'"),
+    "UTF-16": (PLAIN.encode("utf-16"), ""),
+    "UTF-16 in the other order": (b"\xfe\xff" + PLAIN.encode("utf-16-be"), ""),
+    "Unicode text of Excel": (PLAIN.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"), "separated by tabs"),
+    "UTF-32": (PLAIN.encode("utf-32"), ""),
+    "gzip": (gzip.compress(PLAIN.encode()), ""),
+    "separators that end the header alone": (PLAIN.replace("kind", "kind,,"), ""),
+    "semicolons in quotes": (PLAIN.replace("red", '"r;e,d"').replace(",", ";", 1).replace(",", ";"), "by semicolons"),
+}
 REFUSED = {
     "nothing": ("", "is empty"),
     "one byte": ("x", "no 'kind'"),
-    "broken bytes": (PLAIN.encode() + b"1,\xff\n", "save it in UTF-8"),
+    "broken bytes": (PLAIN.encode() + b"1,\x81\n", "save it in UTF-8"),
+    "UTF-8 with a broken byte": (
+        labelled("ä", "ö").encode() + b"1,\xff\n",
+        "byte 0xFF on line 26 is no UTF-8",
+    ),
+    "UTF-8 that is cut in a letter": (labelled("ä", "ö").encode()[:-2], "it may be damaged"),
     "NUL bytes": (PLAIN.encode().replace(b"red", b"r\0d"), "'kind' holds NUL characters"),
     "a NUL byte in a number": (PLAIN.replace(str(SIZES[3]), "1\0"), "'size' holds NUL characters"),
     "a NUL byte in a name": (PLAIN.replace("size", "si\0ze"), "NUL characters in 'si\\x00ze'"),
     "only NUL bytes": (b"\0" * 1000, "NUL characters"),
-    "UTF-16": (PLAIN.encode("utf-16"), "save it in UTF-8"),
+    "UTF-16 cut in a letter": (PLAIN.encode("utf-16")[:-1], "is no UTF-16"),
     "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "is it UTF-16?"),
-    "UTF-32": (PLAIN.encode("utf-32"), "save it in UTF-8"),
-    "Latin-1": (labelled("ä", "ö").encode("latin-1"), "save it in UTF-8"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
     "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "save it in UTF-8"),
     "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
     "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
     "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
-    "a line for Excel above the header": ("sep=,\n" + PLAIN, "no 'kind'"),
+    "a title above the header": ("Results of May\n\n" + PLAIN, "its first line, 'Results of May', is no header"),
+    "a title in a row of a sheet": (
+        "Results,,\n,,\n" + csv(more=SIZES),
+        "is no header; that seems to be 'size,more,kind': delete the lines above it",
+    ),
     "lines that end as in no other file": (PLAIN.replace("\n", "\u2028"), "no 'kind'"),
     "an open quote": (PLAIN.replace("red", '"red', 1), "a quote is never closed"),
     "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
@@ -183,9 +214,11 @@ REFUSED = {
     "one row": ("\n".join(LINES[:2]), "1 rows: too few"),
     "no rows": (LINES[0], "0 rows"),
     "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
-    "semicolons": (PLAIN.replace(",", ";"), "separated by semicolons or tabs"),
-    "decimal commas": (PLAIN.replace(",", ";").replace(".", ","), "separated by semicolons or tabs"),
-    "tabs": (PLAIN.replace(",", "\t"), "separated by semicolons or tabs"),
+    "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "no readable CSV file"),
+    "60,000 columns": (
+        ",".join(map(str, range(60_000))) + ",kind\n",
+        "60,001 columns, and a text table at most",
+    ),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
     "all features equal": ("size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS), "no feature columns"),
     "one row a class": (pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False), "a single row"),
@@ -216,6 +249,43 @@ REFUSED = {
 def test_sound_csv(case):
     write(SOUND[case])
     assert_sound(read("t.csv"))
+
+
+@pytest.mark.parametrize("case", DIALECTS)
+def test_text_is_read_however_it_is_written(case):
+    write(PLAIN)
+    expected = read("t.csv")
+    text, says = DIALECTS[case]
+    write(text)
+    table = read("t.csv")
+    assert_sound(table)
+    np.testing.assert_array_equal(table.X, expected.X)
+    assert len(set(table.y.tolist())) == 3
+    assert says in "".join(table.notes)
+
+
+def test_windows_1252_is_a_guess_that_is_said():
+    write(labelled("ä", "€").encode("cp1252"))
+    table = read("t.csv")
+    assert sorted(set(table.y.tolist())) == ["ä", "€"]
+    assert table.notes == ["read as Windows-1252, because byte 0xE4 on line 2 is no UTF-8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "features"),
+    [
+        ("a;b,c;kind\n1;2,3;x\n4;5,5;y\n6;8,1;x\n0;0,1;y\n", Reading(separator=","), None),
+        ("a b kind\n1 2 x\n3 5 y\n4 3 x\n8 1 y\n", Reading(separator=" "), ["a", "b"]),
+        ("a;kind\n1,234;x\n2,345;y\n3,456;x\n7,890;y\n", Reading(decimal=","), ["a"]),
+    ],
+)
+def test_options_say_how_text_is_written(text, reading, features):
+    write(text)
+    if features is None:
+        with pytest.raises(TableError, match="no 'kind'"):
+            read_table("t.csv", "kind", reading=reading)
+    else:
+        assert read_table("t.csv", "kind", reading=reading).encoder.feature_names == features
 
 
 @pytest.mark.parametrize("case", REFUSED)

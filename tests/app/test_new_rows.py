@@ -46,9 +46,14 @@ def folder(tmp_path, monkeypatch):
 def blocks(request, monkeypatch):
     """Small files are read by many blocks, too."""
     if request.param == "many blocks":
-        small = {"BLOCK_BYTES": 300, "BYTES_PER_COLUMN": 1, "CELLS_PER_BATCH": 16, "MIN_ROWS_PER_BATCH": 1}
+        small = {
+            "csv_file.BLOCK_BYTES": 300,
+            "csv_file.BYTES_PER_COLUMN": 1,
+            "parquet_file.CELLS_PER_BATCH": 16,
+            "parquet_file.MIN_ROWS_PER_BATCH": 1,
+        }
         for name, value in small.items():
-            monkeypatch.setattr(f"nearkin.app.sources.{name}", value)
+            monkeypatch.setattr(f"nearkin.app.{name}", value)
 
 
 def write(frame, suffix):
@@ -145,7 +150,7 @@ def test_standard_input_is_any_format(folder, monkeypatch, suffix):
         (b"size,kinds\n1,a\n", "standard input has no 'kind'"),
         (b"PAR1" * 10, "standard input is no readable Parquet file"),
         (b"PK\3\4" * 10, "standard input is no readable NPZ archive"),
-        (b"\xff\xfe", "standard input is no readable CSV file"),
+        (b"\x81", "standard input is no readable CSV file"),
     ],
 )
 def test_errors_name_standard_input(monkeypatch, content, says):

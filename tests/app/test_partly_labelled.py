@@ -54,8 +54,8 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize("blocks", [1, 10])
 @pytest.mark.parametrize("kind", ["words", "integers", "truth values"])
 def test_an_empty_cell_is_no_label(here, monkeypatch, kind, blocks):
-    monkeypatch.setattr("nearkin.app.sources.BLOCK_BYTES", 40 * N // blocks)
-    monkeypatch.setattr("nearkin.app.sources.BYTES_PER_COLUMN", 1)
+    monkeypatch.setattr("nearkin.app.csv_file.BLOCK_BYTES", 40 * N // blocks)
+    monkeypatch.setattr("nearkin.app.csv_file.BYTES_PER_COLUMN", 1)
     labels = {"words": TRUTH.tolist(), "integers": (ARM - 1).tolist(), "truth values": (ARM > 0).tolist()}[kind]
     column = pd.array([label if known else None for label, known in zip(labels, KNOWN, strict=True)])
     frame = FRAME.assign(arm=column)

@@ -23,10 +23,13 @@ NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
-    *("quick", "keep_twins", "no_references", "time_budget"),
+    *("quick", "keep_twins", "no_references", "time_budget", "sep", "decimal"),
 )
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
-TABLE = f"a CSV, Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+TABLE = (
+    f"a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
+)
 
 
 PARSER = argparse.ArgumentParser(
@@ -87,6 +90,20 @@ def _add_model_and_tables(add: Callable[..., Any]) -> None:
     add("table", metavar="TABLE", help=TABLE)
     text = ".csv, .parquet or .npz (default: CSV to standard output)"
     add("-o", "--output", metavar="OUT", default="-", help=text)
+    _add_reading(add)
+
+
+def _add_reading(add: Callable[..., Any]) -> None:
+    text = "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character (default: found)"
+    add("--sep", metavar="MARK", type=_separator, help=text)
+    add("--decimal", choices=[".", ","], help="the decimal mark of its numbers (default: found)")
+
+
+def _separator(text: str) -> str:
+    mark = SEPARATORS.get(text.lower(), text)
+    if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum():
+        raise argparse.ArgumentTypeError(f"one of {', '.join(SEPARATORS)}, or one other mark, got {text!r}")
+    return mark
 
 
 def _add_dask(add: Callable[..., Any]) -> None:
@@ -154,6 +171,7 @@ def compare(add: Callable[..., Any]) -> None:
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--keep-twins", action="store_true", help="split identical and nearly identical rows like others")
+    _add_reading(add)
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--json", metavar="FILE", help="write all figures (.json)")
     add("--save", metavar="FILE", help="make the automatic choice on all rows and save it (.safetensors)")

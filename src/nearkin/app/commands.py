@@ -24,7 +24,7 @@ from .refusals import TableError, note, quoted
 from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
-from .tables import read_rows
+from .tables import read_rows, reading
 
 
 def compare(options: argparse.Namespace) -> None:
@@ -117,7 +117,9 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     model = load_model(Path(options.model))
     labelled = "labelled" if model.question is CLASSIFICATION else "predicted"
     done = labelled if options.command == "predict" else "mapped"
-    X, notes = console.while_reading(options, partial(read_rows, options.table, model.encoder))
+    X, notes = console.while_reading(
+        options, partial(read_rows, options.table, model.encoder, reading=reading(options))
+    )
     console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))

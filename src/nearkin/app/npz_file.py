@@ -12,7 +12,7 @@ from scipy.sparse import csc_array, csr_array, issparse
 
 from .._blocks import row_blocks
 from .._memory import require_memory
-from .readers import Columns, Names
+from .readers import Columns, Names, Reading
 from .refusals import BadCells, Progress, TableError, check_names, in_row, quoted, readable, require_names, shown
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
@@ -26,7 +26,7 @@ class NpzFile:
 
     default_target = "y"
 
-    def __init__(self, path: Path, progress: Progress) -> None:
+    def __init__(self, path: Path, progress: Progress, reading: Reading) -> None:
         self.path = path
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]

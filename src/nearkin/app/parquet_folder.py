@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from .parquet_file import ParquetFile
 from .readers import TEXT, as_floats
 from .refusals import BadCells, TableError, in_row, note, quoted, require_names, shown
-from .sources import ParquetFile
 from .target import check_classes
 
 SUFFIX = ".parquet"

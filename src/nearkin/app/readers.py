@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,20 @@ TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 Names = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How tables are read, where this is not left to what they hold.
+
+    Attributes
+    ----------
+    separator, decimal : str, optional
+        Of text tables: what separates the fields, and the decimal mark of numbers.
+    """
+
+    separator: str | None = None
+    decimal: str | None = None
 
 
 @dataclass
@@ -44,6 +58,8 @@ class Columns:
     text : dict of str to pyarrow.DictionaryArray
     labels : dict of str to ndarray
         Target and groups, in their own type; what is missing is NaN among floats, else None.
+    notes : list of str
+        Remarks on how the file was read.
     """
 
     path: Path
@@ -53,6 +69,7 @@ class Columns:
     number_names: list[str]
     text: dict[str, Any]
     labels: dict[str, np.ndarray]
+    notes: list[str] = field(default_factory=list)
 
 
 class Source(ABC):
@@ -69,6 +86,10 @@ class Source(ABC):
         0 where only reading tells.
     untyped : bool
         Whether numbers come as text.
+    decimal : str
+        The decimal mark of these.
+    notes : list of str
+        Remarks on how the file is read.
     """
 
     path: Path
@@ -76,6 +97,8 @@ class Source(ABC):
     text: list[str]
     n_rows: int
     untyped: bool
+    decimal = "."
+    notes: Sequence[str] = ()
     default_target: str | None = None
 
     @abstractmethod
@@ -105,7 +128,9 @@ class Source(ABC):
         kept: dict[str, list[Any]] = {name: [] for name in names if name in {*labels, *as_text, *self.text}}
         numbers, kinds, mixed, bad, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), BadCells(), 0
         for start, batch in self.batches(names):
-            columns = {name: batch[name] if name in kept else _parsed(batch[name]) for name in batch.schema.names}
+            columns = {
+                name: batch[name] if name in kept else _parsed(batch[name], self.decimal) for name in batch.schema.names
+            }
             if start == 0:
                 kept |= {name: [] for name, column in columns.items() if name not in kept and column.type == TEXT}
                 kinds |= {name: column.type for name, column in columns.items() if name not in kept}
@@ -124,27 +149,35 @@ class Source(ABC):
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
         text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}
-        values = {name: _label_values(text.pop(name), self.untyped) for name in labels}
+        values = {name: _label_values(text.pop(name), self) for name in labels}
         for name, column in text.items():
             bad.add([name], as_floats(column.indices)[:, None])
         bad.add_labels(values)
         bad.refuse(self.path, self.place)
         if mixed:  # only the file still has the text of the numbers
             return self.read(needed, labels, [*as_text, *mixed])
-        return Columns(self.path, self.place, self.names, numbers, list(places), text, values)
+        return Columns(self.path, self.place, self.names, numbers, list(places), text, values, list(self.notes))
 
 
-def _parsed(column: Any) -> Any:
+def _parsed(column: Any, decimal: str) -> Any:
     """Return text as numbers, or truth values, where all cells are; else as it is, like any other column."""
     if column.type != TEXT:
         return column
     with suppress(pa.ArrowInvalid):
-        numbers = compute.ascii_trim_whitespace(column).cast(pa.float64())
+        numbers = _plain(column, decimal).cast(pa.float64())
         if not compute.any(compute.is_nan(numbers)).as_py():  # else there are words such as "NAN"
             return numbers
     if compute.all(compute.is_in(column.drop_null(), value_set=TRUTH)).as_py():
         return compute.equal(compute.utf8_lower(column), "true")
     return column
+
+
+def _plain(column: Any, decimal: str) -> Any:
+    """Return text as a number is cast from, if it is one: with a decimal point, and without spaces around."""
+    if decimal == ".":
+        return compute.ascii_trim_whitespace(column)
+    swapped = compute.replace_substring(column, ".", "_")  # what stands for thousands makes no plain number
+    return compute.ascii_trim_whitespace(compute.replace_substring(swapped, decimal, "."))
 
 
 def as_floats(column: Any, dtype: Any = np.float64) -> np.ndarray:
@@ -160,10 +193,10 @@ def _joined(path: Path, name: str, chunks: list[Any]) -> Any:
     return column
 
 
-def _label_values(column: Any, untyped: bool) -> np.ndarray:
+def _label_values(column: Any, source: Source) -> np.ndarray:
     """Return labels as integers, truth values, floats or text; a missing one as NaN among numbers, else None."""
-    values = _parsed(column.dictionary) if untyped else column.dictionary
-    if untyped and values.type == pa.float64():
+    values = _parsed(column.dictionary, source.decimal) if source.untyped else column.dictionary
+    if source.untyped and values.type == pa.float64():
         with suppress(pa.ArrowInvalid):  # of real numbers; integers keep all their digits, if 64 bits hold them
             values = compute.ascii_trim_whitespace(column.dictionary).cast(pa.int64())
     return values.take(column.indices).to_numpy(zero_copy_only=False)

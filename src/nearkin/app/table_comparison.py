@@ -28,7 +28,7 @@ from .document import comparison_document
 from .model import Model, learned_model
 from .refusals import TableError, shown
 from .sentences import one_line, rows_of, target_facts
-from .tables import read_table
+from .tables import read_table, reading
 from .verdicts import leader, wording
 
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}  # the others are named alike
@@ -46,7 +46,7 @@ class TableComparison(nullcontext):
         self.options = options
         self.score = _score_named(options.score, options.task)
         self.methods = _methods_named(options.methods, options.task)
-        kind = {"task": options.task, "unlabelled": options.unlabelled}
+        kind = {"task": options.task, "unlabelled": options.unlabelled, "reading": reading(options)}
         read = partial(read_table, options.table, options.target, options.groups, **kind)
         self.table = console.while_reading(options, read)
         self.name = self.table.name

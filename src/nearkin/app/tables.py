@@ -6,6 +6,7 @@ go on goes on visibly: every column that was ignored or encoded is named in the 
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import tempfile
@@ -20,15 +21,29 @@ import numpy as np
 from .._labels import is_missing
 from ..datasets import BUNDLED, load
 from ..evaluation import CLASSIFICATION, REGRESSION
+from .csv_file import CsvFile
 from .encoder import ColumnEncoder, learn_encoder
 from .npz_file import NpzFile
-from .readers import Columns, Names, Source
+from .parquet_file import ParquetFile
+from .readers import Columns, Names, Reading, Source
 from .refusals import Progress, TableError, find_name, ignore, in_row, listed, require_names, shown
-from .sources import CsvFile, ParquetFile
 from .suspects import Suspects, find_suspects
 from .target import check_target
 
-FORMATS: dict[str, Callable[..., Any]] = {".csv": CsvFile, ".parquet": ParquetFile, ".npz": NpzFile}
+FORMATS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".gz"), CsvFile),
+    ".parquet": ParquetFile,
+    ".npz": NpzFile,
+}
+KNOWN = ".csv, .parquet or .npz file"
+# What else tables are kept in, and what makes one of them that is read.
+REMEDIES = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "write it as CSV, e.g. by pandas.read_json(...).to_csv(...)"),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z"), "unpack it, and give the file in it"),
+    **dict.fromkeys((".bz2", ".xz", ".zst"), "unpack it, e.g. by bzcat, xzcat or zstdcat, and give - for its output"),
+    **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. by pandas"),
+}
 STANDARD_INPUT = "-"
 
 
@@ -92,6 +107,7 @@ def read_table(
     *,
     task: str = CLASSIFICATION.name,
     unlabelled: str | None = None,
+    reading: Reading | None = None,
 ) -> Table:
     """Return the table in a file, or a bundled one, to learn from; refuse what cannot be compared on.
 
@@ -111,11 +127,13 @@ def read_table(
         Whether the target is to hold classes; or "regression" for numbers.
     unlabelled : str, optional
         What the target holds in rows without a label, beside missing values.
+    reading : Reading, optional
+        How the file is read, where this is not found in it.
     """
     if _is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
-    with _opened(source, progress) as file:
+    with _opened(source, progress, reading) as file:
         target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
         if target == groups:
@@ -127,22 +145,31 @@ def read_table(
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
         suspects = find_suspects(columns, encoder.columns, y, task, left_out, hints)
         X, _ = encoder.encode(columns)
-        notes += suspects.notes(target, task)
-        return Table(X, y, group, file.path.stem, notes, target, encoder, row_names, task, suspects)
+        notes = [*columns.notes, *notes, *suspects.notes(target, task)]
+        return Table(X, y, group, _name(file.path), notes, target, encoder, row_names, task, suspects)
 
 
-def read_rows(source: str, encoder: ColumnEncoder, progress: Progress = ignore) -> tuple[Any, list[str]]:
+def read_rows(
+    source: str, encoder: ColumnEncoder, progress: Progress = ignore, reading: Reading | None = None
+) -> tuple[Any, list[str]]:
     """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to it.
 
     Parameters
     ----------
-    source, progress
+    source, progress, reading
         See `read_table`.
     encoder : ColumnEncoder
         Names the columns that are needed; their order in the table does not matter.
     """
-    with _opened(source, progress) as file:
-        return encoder.encode(file.read(encoder.columns, as_text=list(encoder.categories)))
+    with _opened(source, progress, reading) as file:
+        columns = file.read(encoder.columns, as_text=list(encoder.categories))
+        X, notes = encoder.encode(columns)
+        return X, [*columns.notes, *notes]
+
+
+def reading(options: argparse.Namespace) -> Reading:
+    """Return how the options say that tables are read."""
+    return Reading(options.sep, options.decimal)
 
 
 class BundledSet:
@@ -162,14 +189,14 @@ class BundledSet:
 
 
 @contextmanager
-def _opened(source: str, progress: Progress) -> Iterator[Any]:
+def _opened(source: str, progress: Progress, reading: Reading | None) -> Iterator[Any]:
     """Yield a file of a known format; what goes wrong is reported in one line."""
     place = "standard input" if source == STANDARD_INPUT else source
     try:
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
             path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
             try:
-                yield BundledSet(source) if _is_bundled(source) else _format(path)(path, progress)
+                yield BundledSet(source) if _is_bundled(source) else _format(path)(path, progress, reading or Reading())
             except TableError as error:
                 raise TableError(str(error).replace(str(path), place)) from error
     except MemoryError as error:
@@ -185,14 +212,20 @@ def _is_bundled(source: str) -> bool:
 
 def _format(path: Path) -> Callable[..., Any]:
     """Return the reader of a file that exists."""
-    known = "a .csv, .parquet or .npz file"
+    suffix = path.suffix.lower()
     if path.is_dir():
-        raise TableError(f"{path} is a folder: give {known}, or a folder of Parquet files and --dask.")
+        raise TableError(f"{path} is a folder: give a {KNOWN}, or a folder of Parquet files and --dask.")
     if not path.exists():
-        raise TableError(f"{path}: no such file; give {known}, or a bundled set: {listed(BUNDLED)}.")
-    if path.suffix.lower() not in FORMATS:
-        raise TableError(f"{path}: only .csv, .parquet and .npz files are supported: save it as one of them.")
-    return FORMATS[path.suffix.lower()]
+        raise TableError(f"{path}: no such file; give a {KNOWN}, or a bundled set: {listed(BUNDLED)}.")
+    if suffix not in FORMATS:
+        remedy = REMEDIES.get(suffix, "save it as one of them")
+        raise TableError(f"{path}: only .csv, .parquet and .npz files are supported: {remedy}.")
+    return FORMATS[suffix]
+
+
+def _name(path: Path) -> str:
+    """Return the name of a table: that of its file, without the suffixes."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def _saved_input(folder: Path) -> Path:

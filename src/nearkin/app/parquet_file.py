@@ -1,92 +1,28 @@
-"""CSV and Parquet files as streams of Arrow record batches.
+"""Parquet files as streams of Arrow record batches.
 
-In Parquet a column of vectors, a list of numbers in every cell, counts as many columns of numbers: those of a column
+A column of vectors, a list of numbers in every cell, counts as many columns of numbers: those of a column
 "embedding" are called "embedding[0]", "embedding[1]", ...
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet, types
-from pyarrow import csv as arrow_csv
 
-from .readers import TEXT, Names, Source
+from .readers import TEXT, Names, Reading, Source
 from .refusals import Progress, TableError, check_names, ignore, in_row, listed, readable, shown
 
-BLOCK_BYTES = 2**20  # of a CSV file, read at a time
-BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
-# What pandas takes as missing, so that tables keep their meaning.
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
 COLUMNS_PER_PASS = 8
 BUFFER = 2**16  # bytes for every column that is read
-# What a file is called that cannot be read, and the remedy.
-CSV = ("CSV file", "save it in UTF-8, every quote closed and in every row as many fields as in the header line")
 PARQUET = ("Parquet file", "write it again")
-
-csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
-
-
-class CsvFile(Source):
-    """A CSV file with a header line."""
-
-    untyped, n_rows = True, 0
-
-    def __init__(self, path: Path, progress: Progress = ignore) -> None:
-        self.path, self.text, self._progress = path, list[str](), progress
-        with readable(self.path, *CSV):
-            _, header = next(self._records(), (0, []))
-        if not header:
-            raise TableError(f"{path} is empty: it needs a header line that names the columns, and rows.")
-        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-            raise TableError(f"{path} seems to be separated by semicolons or tabs: save it comma-separated.")
-        self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as pandas calls them
-        check_names(f"{path}: the header line", self.names)
-
-    def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
-        """Yield some columns as batches of text."""
-        end, size = self.names[-1], self.path.stat().st_size
-        read, start, last = list(dict.fromkeys([*names, end])), -1, None  # the header is a row, too
-        block_size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names))
-        cells = {"null_values": MISSING, "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
-        with readable(self.path, *CSV), self.path.open("rb") as file:
-            for batch in arrow_csv.open_csv(
-                file,
-                arrow_csv.ReadOptions(column_names=self.names, block_size=block_size),
-                arrow_csv.ParseOptions(newlines_in_values=True),
-                arrow_csv.ConvertOptions(include_columns=read, **cells),
-            ):
-                self._progress(file.tell(), size)
-                rows = batch[1:] if start < 0 else batch
-                if len(rows):
-                    yield max(start, 0), rows.select(names)
-                    last = rows[end][-1].as_py()
-                start += len(batch)
-            file.seek(max(0, size - 1000))
-            if last and "\n" in last and not file.read().rstrip(b"\r\n").endswith(b'"'):
-                raise ValueError("a quote is never closed")
-
-    def place(self, row: int) -> str:
-        """Return the line that a row ends on."""
-        line, _ = next(islice(self._records(), row + 1, None))  # the header is a record, too
-        return f"on line {line}"
-
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield every record that is not a blank line, and the line it ends on."""
-        with self.path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            yield from ((reader.line_num, record) for record in reader if record)
 
 
 class ParquetFile(Source):
@@ -94,7 +30,7 @@ class ParquetFile(Source):
 
     untyped = False
 
-    def __init__(self, path: Path, progress: Progress = ignore) -> None:
+    def __init__(self, path: Path, progress: Progress = ignore, reading: Reading | None = None) -> None:
         self.path, self._progress = path, progress
         with readable(self.path, *PARQUET):
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)

@@ -1,0 +1,78 @@
+"""Text tables, CSV and the like, as streams of Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pyarrow import csv
+
+from .dialect import find_dialect, opened
+from .readers import TEXT, Names, Reading, Source
+from .refusals import Progress, TableError, check_names, ignore, readable
+
+BLOCK_BYTES = 2**20  # read at a time
+BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
+MAX_COLUMNS = 50_000  # of which a block is 100 MB
+# What pandas takes as missing, so that tables keep their meaning.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+CSV = ("CSV file", "save it in UTF-8, every quote closed and in every row as many fields as in the header line")
+
+
+class CsvFile(Source):
+    """A text table with a header line; what separates its fields is found."""
+
+    untyped, n_rows = True, 0
+
+    def __init__(self, path: Path, progress: Progress = ignore, reading: Reading | None = None) -> None:
+        self.path, self.text, self._progress, self.reading = path, list[str](), progress, reading or Reading()
+        with readable(self.path, *CSV):
+            self._dialect = find_dialect(path, self.reading.separator, self.reading.decimal)
+        header = self._dialect.header
+        if not header:
+            raise TableError(f"{path} is empty: it needs a header line that names the columns, and rows.")
+        if len(header) > MAX_COLUMNS:
+            remedy = "give a Parquet file with one column of lists, or an NPZ file"
+            raise TableError(f"{path} has {len(header):,} columns, and a text table at most {MAX_COLUMNS:,}: {remedy}.")
+        self.decimal, self.notes = self._dialect.decimal, self._dialect.remarks
+        self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as pandas calls them
+        check_names(f"{path}: the header line", self.names)
+
+    def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
+        """Yield some columns as batches of text."""
+        end, size, written = self.names[-1], self.path.stat().st_size, self._dialect
+        read, last, start = list(dict.fromkeys([*names, end])), None, 0
+        (header_end, _), *rows = islice(written.records(self.path), 2)
+        if not rows:
+            return
+        block_size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names))
+        cells = {"null_values": MISSING, "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
+        with readable(self.path, *CSV), opened(self.path) as (file, packed):
+            for batch in csv.open_csv(
+                file,
+                csv.ReadOptions(
+                    column_names=self.names,
+                    block_size=block_size,
+                    skip_rows=header_end,
+                    encoding=written.encoding,
+                ),
+                csv.ParseOptions(delimiter=written.separator, newlines_in_values=True),
+                csv.ConvertOptions(include_columns=read, **cells),
+            ):
+                self._progress(packed.tell(), size)
+                if len(batch):
+                    yield start, batch.select(names)
+                    last = batch[end][-1].as_py()
+                start += len(batch)
+        if last and "\n" in last and not written.quoted_end:
+            raise TableError(f"{self.path} is no readable CSV file (a quote is never closed): {CSV[1]}.")
+
+    def place(self, row: int) -> str:
+        """Return the line that a row ends on."""
+        line, _ = next(islice(self._dialect.records(self.path), row + 1, None))  # the header is a record, too
+        return f"on line {line}"
