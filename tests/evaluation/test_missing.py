@@ -182,7 +182,7 @@ class TestComparison:
 
     def test_a_single_split_in_processes(self, monkeypatch):
         monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 100)
-        monkeypatch.setattr("nearkin.evaluation.comparison.SPLIT_ROWS", 100)
+        monkeypatch.setattr("nearkin.evaluation.tables.SPLIT_ROWS", 100)
         monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_HELD_OUT", 40)
         X, y = with_gaps(300)
         comparison = compare(X, y, methods=[FIXED], references=[], n_neighbors=3)

@@ -68,7 +68,7 @@ class TestFoldsByTheNumberOfRows:
 
     @pytest.mark.parametrize("own", [{"n_splits": 2}, {"groups": True}])
     def test_ones_own_folds_of_many_rows_keep_near_twins_together(self, own, monkeypatch):
-        for name in ("comparison.TWIN_QUERIES", "comparison.SPLIT_ROWS", "protocol.SPLIT_ROWS"):
+        for name in ("tables.TWIN_QUERIES", "tables.SPLIT_ROWS", "protocol.SPLIT_ROWS"):
             monkeypatch.setattr(f"nearkin.evaluation.{name}", 100)
         X, y = table(80, p=6)
         X, y = np.vstack([X, X + np.float32(1e-4) * table(80, p=6, seed=1)[0]]), np.tile(y, 2)

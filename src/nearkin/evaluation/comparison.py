@@ -11,25 +11,16 @@ from typing import Any
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from .._labels import encode_labels, is_missing, known_labels
-from .._validation import as_rows, check_integer, check_spread
-from .features import filled
-from .fold import Outcome, Part
+from .._validation import check_integer
+from .fold import Choice, Outcome, Part
 from .methods import RAW, Method, Reference, default_methods, default_references
-from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
+from .protocol import Fold, Protocol
 from .results import Comparison, collect, ranked
-from .runs import CHOICE, Found, Progress, automatic, jobs_of, run_jobs, with_choice
-from .scores import SCORES
-from .task import CLASSIFICATION, Task, named_task
-from .twins import n_with_twin, twin_groups
+from .runs import Findings, Found, Progress, automatic, jobs_of, run_jobs, with_choice
+from .tables import make_protocol
+from .task import named_task
 from .vote import VOTES, Vote
-
-TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
-RARE = 0.75  # share of the largest class above which balanced accuracy ranks by default
 
 
 def compare(
@@ -138,12 +129,8 @@ def compare(
     rules = {"scale": scale, "keep_twins": keep_twins, "choice_rows": choice_rows, "random_state": random_state}
     votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
     in_folds = n_splits is not None or n_repeats is not None
-    protocol, n_twins = _protocol(X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules)
-    p, n_classes, semi_supervised = protocol.X.shape[1], len(protocol.classes), len(protocol.unlabelled) > 0
-    methods = default_methods(task, semi_supervised=semi_supervised) if methods is None else methods
-    methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
-    references = default_references(task, p, max(1, n_classes)) if references is None else references
-    everyone: list[Any] = [*methods, *references]
+    protocol, n_twins = make_protocol(X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules)
+    methods, references = _contestants(protocol, methods, references)
 
     folds, reduced = protocol.folds(n_splits, n_repeats)
     if n_neighbors is not None and (fewest := protocol.fewest_rows(folds)) < n_neighbors:
@@ -153,6 +140,36 @@ def compare(
     again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
     findings = run_jobs(protocol, make_jobs, cpu_count() if n_jobs is None else effective_n_jobs(n_jobs), progress)
+    facts = {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
+    comparison = _conclude(findings, protocol, folds, methods, references, facts)
+    if refit and not findings.interrupted:
+        comparison = _with_winner(comparison, methods, findings.choices if time.time() < deadline else {})
+    return replace(comparison, seconds=time.perf_counter() - start)
+
+
+def _contestants(
+    protocol: Protocol, methods: Sequence[Method] | None, references: Sequence[Reference] | None
+) -> tuple[list[Method], list[Reference]]:
+    """Return the methods, the raw features first, and the references; by default those that suit the table."""
+    task = protocol.task.name
+    if methods is None:
+        methods = default_methods(task, semi_supervised=len(protocol.unlabelled) > 0)
+    if references is None:
+        references = default_references(task, protocol.X.shape[1], max(1, len(protocol.classes)))
+    return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(references)
+
+
+def _conclude(
+    findings: Findings,
+    protocol: Protocol,
+    folds: Sequence[Fold],
+    methods: Sequence[Method],
+    references: Sequence[Reference],
+    facts: dict[str, Any],
+) -> Comparison:
+    """Return the ranking of what was found, without a winner."""
+    everyone: list[Any] = [*methods, *references]
+    by_name = {one.name: one for one in everyone}
     complete = {number: with_choice(found, everyone) for number, found in findings.complete(methods).items()}
     if not complete:
         raise KeyboardInterrupt
@@ -160,64 +177,36 @@ def compare(
     if not findings.interrupted:
         late = "the time budget ended before its turn"
         skipped |= {method.name: late for method in methods if method.name not in finished | skipped}
-
-    kept, by_name = tuple(folds[number] for number in complete), {one.name: one for one in everyone}
+    kept = tuple(folds[number] for number in complete)
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
     results, least = ranked(collected, kept, protocol.units)
-    winner_method, winner, source = RAW, None, finished[CHOICE][0].source
-    if refit and not findings.interrupted and source:
-        usable = [method.name for method in methods if method.name not in skipped and method.name in findings.choices]
-        choices = {name: findings.choices[name] for name in usable}
-        in_time = time.time() < deadline  # else some methods had no turn to choose on all rows
-        winner_method, choice = automatic(choices) if choices and in_time else source
-        with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-            winner = Part(protocol, protocol.labelled).pipeline(by_name[winner_method], choice)
     return Comparison(
         results=tuple(result for result in results if result.kind != "reference"),
         references=tuple(result for result in results if result.kind == "reference"),
-        winner=winner,
-        winner_method=winner_method,
         methods=tuple(method.name for method in methods),
         skipped=skipped,
-        reduced=reduced,
         folds=kept,
         n_planned=len(folds),
         protocol=protocol,
-        n_neighbors=n_neighbors,
-        n_twins=n_twins,
-        kept_twins=keep_twins,
-        seconds=time.perf_counter() - start,
         interrupted=findings.interrupted,
         least_difference=least,
+        **facts,
     )
 
 
-def _protocol(
-    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any, score: str | None, in_folds: bool, **rules: Any
-) -> tuple[Protocol, int]:
-    """Return the protocol of a table, and how many rows have a twin."""
-    X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
-    complete = filled(X)
-    check_spread(complete)
-    missing = y < 0 if task == CLASSIFICATION else np.isnan(y)
-    labelled = np.flatnonzero(~missing)
-    queries = None if len(y) <= TWIN_QUERIES else labelled
-    if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
-        queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
-    twins = twin_groups(complete, scale=rules["scale"], queries=queries)
-    units = np.arange(len(y)) if rules["keep_twins"] else twins
-    protocol = Protocol(
-        X=X,
-        y=y,
-        classes=classes,
-        units=units if groups is None else _joined(units, groups),
-        task=task,
-        score=SCORES[task.name][_score_name(score, task, y[~missing])],
-        grouped=groups is not None,
-        unlabelled=np.flatnonzero(missing),
-        **rules,
-    )
-    return protocol, n_with_twin(twins)
+def _with_winner(comparison: Comparison, methods: Sequence[Method], choices: dict[str, Choice]) -> Comparison:
+    """Return the comparison with the automatic choice fitted to all rows.
+
+    `choices` are those made on all rows; without any, of a single split or out of time, that of the first fold counts.
+    """
+    usable = {one.name: choices[one.name] for one in methods if one.name in choices.keys() - comparison.skipped.keys()}
+    params = dict(comparison.choice.params[0])
+    source = params.pop("method"), Choice(params, comparison.choice.votes[0], np.nan)
+    name, choice = automatic(usable) if usable else source
+    method = next(one for one in methods if one.name == name)
+    part = Part(comparison.protocol, comparison.protocol.labelled)
+    with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
+        return replace(comparison, winner=part.pipeline(method, choice), winner_method=name)
 
 
 def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
@@ -232,53 +221,3 @@ def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, lis
         elif len(outcomes) == len(found) or name in optional:
             finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
     return finished, skipped
-
-
-def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
-    """Return the name of the score, by default balanced accuracy where one class is most of the rows."""
-    known = SCORES[task.name]
-    if score is None:
-        rare = task == CLASSIFICATION and task.sizes(y).max() > RARE * len(y)
-        return "balanced_accuracy" if rare else next(iter(known))
-    if score not in known:
-        raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
-    return score
-
-
-def _joined(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return numbers of the groups that rows form which share a unit or a group."""
-    groups = groups + units.max() + 1  # numbers of their own
-    n = groups.max() + 1
-    pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
-    return connected_components(pairs, directed=False)[1][units]
-
-
-def _check_table(
-    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any
-) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return rows, positions of their classes (or numbers), the classes and groups."""
-    X = as_rows(X, missing=True)
-    check_consistent_length(X, y, groups)
-    y = column_or_1d(y)
-    if unlabelled is not None:
-        marked = np.array([same is True for same in (label == unlabelled for label in y.tolist())])  # not pandas' NA
-        if not marked.any():
-            raise ValueError(
-                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or give the value that it holds."
-            )
-        y = np.where(marked, None, y.astype(object))
-    y, classes = task.check_target(y), np.array([])
-    known = np.flatnonzero(~is_missing(y))
-    if task == CLASSIFICATION:
-        labels, y = known_labels(y, known), np.full(len(y), -1)
-        classes, y[known] = encode_labels(labels)
-    if groups is not None:
-        groups = column_or_1d(groups)
-        if is_missing(groups).any():
-            raise ValueError("groups has missing values: give every row a group, if need be one of its own.")
-        groups = np.unique(groups, return_inverse=True)[1]
-        n_groups = len(np.unique(groups[known]))
-        if n_groups < 3:
-            counted = " of labelled rows" if len(known) < len(y) else ""
-            raise ValueError(f"groups holds {n_groups} groups{counted}: at least 3 are needed to hold some out.")
-    return X, y, classes, groups

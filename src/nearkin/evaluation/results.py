@@ -135,8 +135,6 @@ class Comparison:
 
     results: tuple[MethodResult, ...]
     references: tuple[MethodResult, ...]
-    winner: Pipeline | None
-    winner_method: str
     methods: tuple[str, ...]
     skipped: dict[str, str]
     reduced: dict[str, tuple[int, str]]
@@ -146,9 +144,11 @@ class Comparison:
     n_neighbors: int | None
     n_twins: int
     kept_twins: bool
-    seconds: float
     interrupted: bool
     least_difference: float
+    winner: Pipeline | None = None
+    winner_method: str = RAW
+    seconds: float = 0.0
 
     @property
     def task(self) -> Task:
