@@ -7,15 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .._labels import is_missing
+from .._messages import MAX_NAME, shortened
+from .._messages import in_row as in_row
+from .._messages import listed as listed
+from .._messages import note as note
+from .._messages import quoted as quoted
+from .._messages import shown as shown
 
 MAX_TEXT = 500
-MAX_NAME = 60
-MAX_LIST = 240
 MISSING = "missing values (empty fields, NA, None and the like)"
 
 # Called with the part that is done, and the whole.
@@ -133,39 +136,6 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 # Words of messages
 
 
-def note(what: str, items: list[str]) -> list[str]:
-    """Return a remark on the items, in a list; none without items."""
-    return [f"{what}: {listed(items)}"] if items else []
-
-
-def quoted(names: Iterable[Any], most: int = 10) -> str:
-    """Return "'a', 'b', 'c'", cut after `most` names."""
-    return listed([shown(name) for name in names], most)
-
-
-def shown(name: Any) -> str:
-    """Return a name in quotes, short enough for a message."""
-    return shortened(repr(name), MAX_NAME)
-
-
-def listed(items: Sequence[str], most: int = 10) -> str:
-    """Return "a, b, c", cut after `most` items, or fewer where they are long."""
-    short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
-    while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
-        short.pop()
-    return ", ".join(short) + (f" and {len(items) - len(short)} more" if len(items) > len(short) else "")
-
-
-def shortened(text: str, most: int) -> str:
-    """Return the text, cut after `most` characters."""
-    return text if len(text) <= most else f"{text[:most]}..."
-
-
 def reason(error: Exception) -> str:
     """Return what a library says, short enough for a message."""
     return shortened(" ".join(str(error).split()), 2 * MAX_NAME)
-
-
-def in_row(row: int) -> str:
-    """Return where a row is found in a file without lines."""
-    return f"in row {row} (counted from 0)"

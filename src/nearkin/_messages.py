@@ -1,0 +1,42 @@
+"""The words of messages and remarks: names in quotes, lists, both short enough for a line. A leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MAX_NAME = 60
+MAX_LIST = 240
+
+
+def note(what: str, items: list[str]) -> list[str]:
+    """Return a remark on the items, in a list; none without items."""
+    return [f"{what}: {listed(items)}"] if items else []
+
+
+def quoted(names: Iterable[Any], most: int = 10) -> str:
+    """Return "'a', 'b', 'c'", cut after `most` names."""
+    return listed([shown(name) for name in names], most)
+
+
+def shown(name: Any) -> str:
+    """Return a name in quotes, short enough for a message."""
+    return shortened(repr(name), MAX_NAME)
+
+
+def listed(items: Sequence[str], most: int = 10) -> str:
+    """Return "a, b, c", cut after `most` items, or fewer where they are long."""
+    short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
+    while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
+        short.pop()
+    return ", ".join(short) + (f" and {len(items) - len(short)} more" if len(items) > len(short) else "")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text, cut after `most` characters."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def in_row(row: int) -> str:
+    """Return where a row is found in a table without lines."""
+    return f"in row {row} (counted from 0)"

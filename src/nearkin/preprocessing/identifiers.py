@@ -1,0 +1,83 @@
+"""Columns that say nothing about a row but which one it is, or nothing at all."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .cells import Cells
+
+MIN_ROWS = 20  # in fewer, anything may look like anything
+NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
+# Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if its values differ.
+ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "code", "serial"}
+CONSTANT = "constant"
+COUNTER = "numbers of the rows"
+NAMED = "named as identifiers, and nearly all values differ"
+DIFFERS = "text that differs in every row"
+NEARLY_DIFFERS = "text that differs in nearly every row"
+
+
+def words(name: str) -> list[str]:
+    """Return the words of a name such as "patient_id" or "patientId"; one that is empty if there are none."""
+    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) or [""]
+
+
+def says_id(name: str) -> bool:
+    """Tell whether a name is that of an identifier, such as "userId"."""
+    return words(name)[-1] in ID_WORDS
+
+
+def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
+    """Return the columns of numbers that are constant, or, if asked for, identify the rows, and why."""
+    X, names = cells.numbers, cells.number_names
+    varies = _varying(X)
+    found = {name: CONSTANT for name, changes in zip(names, varies, strict=True) if not changes}
+    if identifiers and not issparse(X) and cells.n_rows > 1:
+        found |= {name: NAMED for at, name in enumerate(names) if says_id(name) and varies[at] and _differs(X[:, at])}
+        found |= dict.fromkeys(_counters(X, names), COUNTER)
+    return found
+
+
+def _varying(X: Any) -> np.ndarray:
+    """Return for every column whether it changes, if only by a missing value; sparse X is kept whole if any does."""
+    if issparse(X):
+        return np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
+    low, high = X.min(axis=0), X.max(axis=0)
+    varies = low != high
+    for at in np.flatnonzero(np.isnan(low)):
+        varies[at] = not np.isnan(X[:, at]).all()
+    return varies
+
+
+def _counters(X: np.ndarray, names: list[str]) -> list[str]:
+    """Return the columns that number the rows: whole steps of one size, in any order, from 20 rows on.
+
+    Among fewer, only the index without a name that pandas writes: 0, 1, ... or 1, 2, ...
+    """
+    n_rows = len(X)
+    if n_rows < MIN_ROWS:
+        nameless = [at for at, name in enumerate(names) if name.startswith(("Unnamed: ", "__index_level_"))]
+        return [names[at] for at in nameless if X[0, at] in (0, 1) and (np.diff(X[:, at]) == 1).all()]
+    low, high = (end.astype(float) / (n_rows - 1) for end in (X.min(axis=0), X.max(axis=0)))
+    steps = high - low  # divided before, so that no difference overflows
+    likely = np.flatnonzero((steps >= 0.999) & (np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1)))
+    return [names[at] for at in likely if (np.diff(np.sort(X[:, at])) == np.rint(steps[at])).all()]
+
+
+def _differs(values: np.ndarray) -> bool:
+    """Tell whether nearly all numbers, at least 20 and whole ones, differ."""
+    known = values[~np.isnan(values)]
+    distinct = np.unique(known)
+    many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
+    return many and bool((distinct == np.rint(distinct)).all())
+
+
+def differs(n_values: int, n_known: int, n_rows: int) -> str | None:
+    """Return why text identifies the rows, by the number of its values and of its cells; None where it does not."""
+    if n_values == n_rows:
+        return DIFFERS
+    return NEARLY_DIFFERS if n_known >= MIN_ROWS and n_values > NEARLY_ALL * n_known else None

@@ -1,0 +1,158 @@
+"""What the columns of a table become, decided for each column as a whole, and said in a line."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._messages import note, shown
+from .cells import Cells, Text
+from .columns import CategoryColumn, Column, DateColumn, FrequencyColumn, NumberColumn, Rules, canonical
+from .dates import TIME_OF_DAY, learn_cycles, learn_dates, read_days
+from .identifiers import CONSTANT, differs, useless_numbers
+from .numerals import learn_numbers, read_number
+
+MAX_TEXT = 500
+LONG = f"text of more than {MAX_TEXT} characters"
+
+
+class Learned:
+    """The columns that are kept, those that are left out and why, and remarks on both.
+
+    Parameters
+    ----------
+    cells : Cells
+    rules : Rules
+    """
+
+    def __init__(self, cells: Cells, rules: Rules) -> None:
+        self.rules, self.place = rules, cells.place
+        self.columns: list[Column] = []
+        self.dropped: dict[str, str] = useless_numbers(cells, rules.drop_identifiers)
+        self._notes: dict[str, list[str]] = {}
+        self.missing = _missing(cells)  # in how many rows a number or a date is missing
+        for name in cells.number_names:
+            if name not in self.dropped:
+                self.columns.append(NumberColumn(name, plain=True))
+        for name in cells.names:
+            if name in cells.text:
+                found = self._text(name, cells.text[name])
+                if isinstance(found, str):
+                    self.dropped[name] = found
+                else:
+                    self.columns.append(found)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return a line for each thing that was done to some columns."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.dropped.items():
+            reasons.setdefault(f"ignored, {reason}", []).append(name)
+        return [line for what, items in (reasons | self._notes).items() for line in note(what, items)]
+
+    @property
+    def missing_rows(self) -> list[str]:
+        """Return e.g. "age (12 rows)" for each column of numbers or dates with missing cells."""
+        return [f"{name} ({count} rows)" for name, count in self.missing.items() if name not in self.dropped]
+
+    def _note(self, what: str, item: str) -> None:
+        self._notes.setdefault(what, []).append(item)
+
+    def _text(self, name: str, text: Text) -> Column | str:
+        """Return what a column of text becomes, or why it is left out."""
+        text = self.rules.cleaned(text)
+        used = text.counts > 0
+        if not used.all():
+            text = text.replaced(value if use else None for value, use in zip(text.values, used, strict=True))
+        if not text.is_category:
+            unmarked = self.rules.without_marks(text)
+            found = self._numbers(name, unmarked) or self._dates(name, unmarked)
+            if found is not None:
+                return found
+        return self._categories(name, text)
+
+    def _numbers(self, name: str, text: Text) -> Column | str | None:
+        values = list(text.values)
+        learned = learn_numbers(values, self.rules.decimal)
+        if learned is None:
+            return None
+        numbers, decimal, unit = learned
+        if np.isinf(numbers).any():
+            at = int(np.isinf(numbers).argmax())
+            raise ValueError(
+                f"{shown(name)} holds {shown(values[at])} {self.place(text.first(at))}: change or drop it."
+            )
+        if len(np.unique(numbers)) + (text.n_missing > 0) == 1:
+            return CONSTANT
+        styled = [value for value in values if not _is_plain(value)]
+        if styled:
+            comma = ", decimal comma" * (decimal == "," and "," in styled[0])
+            self._note("read as numbers", f"{name} ({shown(styled[0])}{comma})")
+        self._count(name, text)
+        return NumberColumn(name, decimal, unit)
+
+    def _dates(self, name: str, text: Text) -> Column | str | None:
+        values = list(text.values)
+        learned = learn_dates(values)
+        if learned is None:
+            return None
+        layout, ambiguous = learned
+        days = read_days(values, layout)
+        if len(np.unique(days[:, 0])) + (text.n_missing > 0) == 1:
+            return CONSTANT
+        how = f", {layout}" * layout.endswith("first") + ", though the other order would fit as well" * ambiguous
+        self._note(
+            "read as times of day" if layout == TIME_OF_DAY else "read as dates", f"{name} ({shown(values[0])}{how})"
+        )
+        if layout != TIME_OF_DAY:
+            self._count(name, text)
+        return DateColumn(name, layout, learn_cycles(days[:, 1], layout))
+
+    def _count(self, name: str, text: Text) -> None:
+        if text.n_missing:
+            self.missing[name] = text.n_missing
+
+    def _categories(self, name: str, text: Text) -> Column | str:
+        numbers = [read_number(value) is not None for value in text.values]
+        if all(numbers):  # of a categorical type
+            text = text.replaced(map(canonical, text.values))
+        n_values, n_missing = len(text.values), text.n_missing
+        if n_values + (n_missing > 0) <= 1:
+            return CONSTANT
+        reason = differs(n_values, len(text.codes) - n_missing, len(text.codes))
+        if reason and self.rules.drop_identifiers and not text.is_category:
+            return reason
+        if max(map(len, text.values)) > MAX_TEXT:
+            return LONG
+        if any(numbers) and not all(numbers):
+            self._note("read as text because of", f"{shown(text.values[numbers.index(False)])} in {name}")
+        if n_missing:
+            self._note("missing values, a category of their own", f"{name} ({n_missing} rows)")
+        values = tuple(sorted(text.values))
+        if n_values <= self.rules.max_categories:
+            self._note("one-hot encoded", f"{name} ({n_values} values)")
+            return CategoryColumn(name, values, n_missing > 0)
+        shares = dict(zip(text.values, (text.counts / len(text.codes)).tolist(), strict=True))
+        if len({*shares.values(), n_missing / len(text.codes)} - {0.0}) == 1:
+            return "every value occurs as often as the others"
+        self._note("encoded as the share of the rows that have the value", f"{name} ({n_values} values)")
+        return FrequencyColumn(
+            name, values, n_missing > 0, tuple(map(shares.__getitem__, values)), n_missing / len(text.codes)
+        )
+
+
+def _missing(cells: Cells) -> dict[str, int]:
+    """Return the columns of numbers with missing cells, and how many they have."""
+    X = cells.numbers
+    if issparse(X):
+        return {}
+    found = np.flatnonzero(np.isnan(X.min(axis=0)))
+    return {cells.number_names[at]: int(np.isnan(X[:, at]).sum()) for at in found}
+
+
+def _is_plain(value: str) -> bool:
+    with suppress(ValueError):
+        return float(value) is not None and "_" not in value
+    return False

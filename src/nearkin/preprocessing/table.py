@@ -1,0 +1,299 @@
+"""Data frames as people have them to rows of numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from .._blocks import row_blocks
+from .._messages import listed, note, quoted
+from .._validation import check_choice, check_integer
+from .cells import Cells, read_cells
+from .columns import MISSING, NumberColumn, Rules, column_from
+from .learning import Learned
+from .numerals import MARKS
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Encode a table as people have them, with text, dates and missing cells, as rows of numbers.
+
+    What a column becomes is decided for the column as a whole:
+
+    - Numbers and truth values stay as they are; durations are counted in days.
+    - Text is numbers where all its values are: with thousands separators ("1,234.5", "1 234.5", "1'234.5"), with one
+      currency before or after ("€12.30", "12 USD"), with a percent sign ("12.3%" is 0.123), in parentheses, which
+      mean a minus ("(12.30)"), with the other decimal mark ("12,5"), or truth values ("true"). Whole numbers that begin
+      with 0, such as ZIP codes, are categories.
+    - Text is dates where all its values are, in one layout: "2024-03-12", "12.03.2024", "03/12/2024", "12 Mar 2024",
+      "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM", in ISO 8601 also with a zone. Where
+      both orders of day and month would fit, "/" has the month first, "." and "-" the day, and a remark says it.
+      Columns of dates and times need no such reading. They become the days since 1970 (in UTC), and sine and cosine of
+      the place in the year (if they span more than 60 days), in the week (if at least 5 weekdays occur) and in the
+      day (if times of the day differ). "10:30" alone is the place in the day.
+    - Other text, and columns of a categorical type, become a column of zeros and ones for each value, spaces around
+      it removed; a value that `fit` has not seen is zeros. With more than `max_categories` values they become one
+      column: the share of the rows of `fit` that have the value, 0 for one that was not there.
+    - Constant columns are left out, text of more than 500 characters, and unless `drop_identifiers` is False those that
+      number the rows, that are named as identifiers ("customer_id") and differ in nearly all rows, and text that does.
+
+    A missing category is a category of its own, where `fit` has seen one. A missing date is at the centre of its
+    circles.
+
+    Parameters
+    ----------
+    missing : {"impute", "keep"}, default="impute"
+        What missing numbers and days become: the median of the column in `fit`, and where `fit` has seen some, one
+        more column that says so, "age (missing)", behind all others; or NaN.
+    missing_values : sequence of str, optional
+        Texts that count as missing in every column, beside the empty cell. By default in columns that otherwise hold
+        numbers or dates those that are usual in spreadsheets: NA, N/A, n/a, NaN, null, None, <NA>, ?, -, ., #N/A,
+        #DIV/0!, #VALUE!, #REF! and the like. In a column of categories, where "None" and "NA" may well be values, only
+        the empty cell is missing then.
+    max_categories : int, default=100
+        Values of a column that become columns of their own.
+    decimal : {".", ","}, default="."
+        The decimal mark of text. The other one is taken for a column that could not be read by this one.
+    drop_identifiers : bool, default=True
+        Whether to leave out what only tells rows apart.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        What is kept: name, kind ("number", "date", "category" or "frequency") and how it is encoded. Columns of numbers
+        come first, then the others, both in the order of the table.
+    dropped_ : dict of str to str
+        The columns that are left out, and why.
+    remarks_ : list of str
+        What was done, in lines for a reader.
+    medians_ : ndarray
+        Of the features, missing values apart, where `missing="impute"`; 0 for categories.
+    indicated_ : ndarray of int
+        The features that have a column which says where they were missing; none where `missing="keep"`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn; an array has no names, and its columns are called x0, x1, ...
+
+    Raises
+    ------
+    ValueError
+        For infinite numbers, for columns that lack in new rows, and for text there that is no number, or no date, in a
+        column of these. Columns may come in another order, and others may be among them.
+
+    Notes
+    -----
+    Cost: O(n p); a text that occurs often is read once. No labels are looked at, but medians and shares are those of
+    the rows of `fit`: fit it inside the folds, in a pipeline, or keep missing numbers and impute these there.
+
+    References
+    ----------
+    .. [1] Patricio Cerda and Gaël Varoquaux, "Encoding high-cardinality string categorical variables", IEEE
+       Transactions on Knowledge and Data Engineering 34(3), 2022: why many categories should not become as many
+       columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nearkin import TableEncoder
+    >>> visits = pd.DataFrame({
+    ...     "price": ["€1,200.50", "€80.00", "n/a", "€75.20"],
+    ...     "day": ["12.03.2024", "24.04.2024", "02.05.2024", "30.04.2024"],
+    ...     "colour": ["red", "blue ", "red", "blue"],
+    ... })
+    >>> encoder = TableEncoder().fit(visits)
+    >>> encoder.get_feature_names_out().tolist()
+    ['price', 'day (days)', 'colour=blue', 'colour=red', 'price (missing)']
+    >>> encoder.transform(visits)[:3]
+    array([[1.2005e+03, 1.9794e+04, 0.0000e+00, 1.0000e+00, 0.0000e+00],
+           [8.0000e+01, 1.9837e+04, 1.0000e+00, 0.0000e+00, 0.0000e+00],
+           [8.0000e+01, 1.9845e+04, 0.0000e+00, 1.0000e+00, 1.0000e+00]])
+    >>> for remark in encoder.remarks_:
+    ...     print(remark)
+    read as numbers: price ('€1,200.50')
+    read as dates: day ('12.03.2024', day first)
+    one-hot encoded: colour (2 values)
+    missing values, filled by the median: price (1 rows)
+    """
+
+    def __init__(
+        self,
+        missing: str = "impute",
+        missing_values: Any = None,
+        max_categories: int = 100,
+        decimal: str = ".",
+        drop_identifiers: bool = True,
+    ) -> None:
+        self.missing = missing
+        self.missing_values = missing_values
+        self.max_categories = max_categories
+        self.decimal = decimal
+        self.drop_identifiers = drop_identifiers
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _rules(self) -> Rules:
+        given = None if self.missing_values is None else tuple(str(value).strip() for value in self.missing_values)
+        return Rules(given, self.max_categories, self.decimal, self.drop_identifiers)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what the columns hold.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
+            An array of numbers has a column of numbers each; one of objects is taken column by column.
+        y : ignored
+        """
+        self._check_parameters()
+        cells = self._cells(X, reset=True)
+        learned = Learned(cells, self._rules)
+        self.columns_, self.dropped_, self.remarks_ = learned.columns, learned.dropped, learned.remarks
+        if not self.columns_:
+            why = listed([f"{name} ({reason})" for name, reason in self.dropped_.items()])
+            few = "; X has 1 sample" if cells.n_rows == 1 else ""
+            raise ValueError(f"no feature columns are left: {why}{few}: add columns whose values vary.")
+        self.indicated_ = np.empty(0, dtype=int)
+        if self.missing == "impute":
+            self._learn_missing(cells, learned.missing)
+            self.remarks_ += note("missing values, filled by the median", learned.missing_rows)
+        self._check_names()
+        return self
+
+    def _check_parameters(self) -> None:
+        check_choice(self.missing, "missing", ("impute", "keep"))
+        check_choice(self.decimal, "decimal", MARKS)
+        check_integer(self.max_categories, "max_categories", 1)
+        if isinstance(self.missing_values, str):
+            raise TypeError(f"missing_values must be a sequence of texts, got {self.missing_values!r}: give a list.")
+
+    def _check_names(self) -> None:
+        repeated = [name for name, count in Counter(self.get_feature_names_out().tolist()).items() if count > 1]
+        if repeated:
+            raise ValueError(f"encoded features have {quoted(repeated)} more than once: rename a column.")
+
+    def _learn_missing(self, cells: Cells, missing: dict[str, int]) -> None:
+        """Learn medians, and which features were missing, from one column after the other."""
+        self.medians_ = np.zeros(len(self._names))
+        indicated, start = [], 0
+        for column in self.columns_:
+            if column.may_miss:
+                features = np.zeros((cells.n_rows, len(column.names)))
+                column.fill(features, cells.column(column.name), self._rules, cells.place)
+                self.medians_[start] = np.nanmedian(features[:, 0])
+                indicated += [start] if column.name in missing else []
+            start += len(column.names)
+        self.indicated_ = np.array(indicated, dtype=int)
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows as numbers, of shape (n, number of features), in float64; float32 stays float32.
+
+        Parameters
+        ----------
+        X : data frame or array
+            With the columns that `fit` kept, by name; of an array, in the same order.
+        """
+        return self.encode(X)[0]
+
+    def encode(self, X: Any) -> tuple[Any, list[str]]:
+        """Return what `transform` returns, and remarks: which columns are not learned from, which values unknown."""
+        check_is_fitted(self)
+        cells = self._cells(X, reset=False)
+        plain = [column.name for column in self.columns_ if isinstance(column, NumberColumn) and column.plain]
+        n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
+        given = {column: cells.column(column.name) for column in self.columns_[n_plain:]}
+        n_names = len(self._names)
+        out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
+        unknown, start = [], n_plain
+        for column, values in given.items():
+            stop = start + len(column.names)
+            unknown.append(column.fill(out[:, start:stop], values, self._rules, cells.place))
+            start = stop
+        if self.missing == "impute":
+            self._fill(out, n_names)
+        needed = {column.name for column in self.columns_}
+        return out, [
+            *note("ignored, not learned from", [name for name in cells.names if name not in needed]),
+            *note("unknown values, encoded as none of the known ones", list(filter(None, unknown))),
+        ]
+
+    def _fill(self, out: np.ndarray, n_names: int) -> None:
+        """Fill missing numbers, and say where they were."""
+        for block in row_blocks(*out.shape):
+            features = out[block, :n_names]
+            missing = np.isnan(features)
+            out[block, n_names:] = missing[:, self.indicated_]
+            np.copyto(features, self.medians_.astype(out.dtype), where=missing)
+
+    @property
+    def _names(self) -> list[str]:
+        """Return the names of the features, without those that say where cells are missing."""
+        return [name for column in self.columns_ for name in column.names]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features, such as "width", "colour=red", "day (year, sin)" and "age (missing)".
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Checked to be those of `fit`.
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        columns = [column.name for column in self.columns_ for _ in column.names]
+        return np.array([*self._names, *(f"{columns[at]} {MISSING}" for at in self.indicated_)], dtype=object)
+
+    def _cells(self, X: Any, *, reset: bool) -> Cells:
+        """Return the cells of X, its columns named as in `fit`."""
+        cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
+        if reset:
+            self.n_features_in_ = len(cells.names)
+            self.__dict__.pop("feature_names_in_", None)
+            if named:
+                self.feature_names_in_ = np.array(cells.names, dtype=object)
+        elif not (named and hasattr(self, "feature_names_in_")):
+            if len(cells.names) != self.n_features_in_:
+                expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+                raise ValueError(f"X has {len(cells.names)} features, but {expected}.")
+            cells = cells.renamed(getattr(self, "feature_names_in_", [f"x{at}" for at in range(self.n_features_in_)]))
+        if not reset:
+            lacking = [column.name for column in self.columns_ if column.name not in cells.known]
+            if lacking:
+                raise ValueError(f"X lacks {quoted(lacking, 5)}, learned from by {type(self).__name__}: add or rename.")
+        cells.drop_numbers(self._rules.missing_values or ())
+        return cells
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned as numbers, texts, lists and dicts, which JSON can hold; `remarks_` are left out."""
+        check_is_fitted(self)
+        given = self._rules.missing_values
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "parameters": self.get_params() | {"missing_values": None if given is None else list(given)},
+            "columns": [column.to_dict() for column in self.columns_],
+            "names": None if names is None else names.tolist(),
+            "n_features": self.n_features_in_,
+            "indicated": self.indicated_.tolist(),
+            "medians": self.medians_.tolist() if self.missing == "impute" else [],
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return the encoder of a state that `to_dict` wrote; raise an error where it is none."""
+        encoder = cls(**state["parameters"])
+        encoder._check_parameters()
+        encoder.columns_ = [column_from(column) for column in state["columns"]]
+        encoder.n_features_in_ = int(state["n_features"])
+        if state["names"] is not None:
+            encoder.feature_names_in_ = np.array(state["names"], dtype=object)
+        encoder.dropped_, encoder.remarks_ = {}, []
+        encoder.indicated_ = np.array(state["indicated"], dtype=int)
+        encoder.medians_ = np.array(state["medians"], dtype=float)
+        encoder._check_names()
+        return encoder
