@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
+
+WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
 
 
 def has_target(y: np.ndarray) -> np.ndarray:
@@ -64,6 +67,26 @@ def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
 
 
+def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
+    """Return labels of text without spaces around them, "1.0" as "1", blank ones as None, and what that merges.
+
+    That is the spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. Where some labels are text, all
+    become text. Others, and truth values, stay as they are.
+    """
+    known = np.flatnonzero(~is_missing(y))
+    if not any(isinstance(label, str) for label in y[known].tolist()):
+        return y, {}
+    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
+    labels = [WHOLE.sub(r"\1", text.strip()) or None for text in texts.tolist()]
+    merged = np.full(len(y), None, dtype=object)
+    merged[known] = np.array(labels, dtype=object)[codes]
+    spellings: dict[str, list[str]] = {}
+    for label, text in zip(labels, texts.tolist(), strict=True):
+        spellings.setdefault(label or "", []).append(text)
+    several = {label: found for label, found in spellings.items() if label and len(found) > 1}
+    return merged if None in labels or len(known) < len(y) else merged.astype(str), several
+
+
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted classes of labels, none of them missing, and the position of each; refuse what is no class."""
     if y.dtype == object:
@@ -79,4 +102,5 @@ def is_missing(labels: np.ndarray) -> np.ndarray:
     """Say for every label whether it is none: None, NaN, NaT or pandas' NA."""
     if labels.dtype != object:
         return labels != labels
-    return np.array([label is None or type(label).__name__ == "NAType" or label != label for label in labels])
+    missing = [label is None or type(label).__name__ == "NAType" or label != label for label in labels]
+    return np.array(missing, dtype=bool)
