@@ -3,8 +3,8 @@
 A case is the exit code, a piece of what must be printed, the name of a file, its content, and the arguments. Content is
 text or bytes, an Arrow table, a dict of arrays, or a function of the bytes of a sound model. Without arguments, or with
 options alone, the file is compared on with the target "kind"; beside it lie new.csv, sound rows with the column
-"size", and model.safetensors, learned from them. Arguments that begin with $ are a line of bash, NOBODY a user without
-rights.
+"size", and model.safetensors, learned from them. Arguments that begin with $ are a line of bash, in
+which `nobody` gives up the rights of an administrator; those of SIGNALS are run by tests/app/stopped.py.
 """
 
 import datetime
@@ -75,7 +75,9 @@ def edited(**changes):
     return edit
 
 
+QUICK = "--quick --methods PCA --no-references --folds 2 --repeats 1"
 PLAIN = csv()
+MANY = PLAIN + 99 * PLAIN.partition("\n")[2]
 COMMAS = table().assign(size=[f"{size:.3f}".replace(".", ",") for size in SIZES])
 SPARSE = csr_array(np.array([SIZES, SIZES[::-1]]).T)
 PARTS = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": np.array(SPARSE.shape)}
@@ -90,7 +92,7 @@ ENCODINGS = {
     "UTF-16, big-endian": (0, "24 rows, 1 feature", "t.csv", b"\xfe\xff" + PLAIN.encode("utf-16-be")),
     "UTF-16 and tabs, as Excel's Unicode text": (0, "1 feature", "t.txt", csv("ä", "b", sep="\t").encode("utf-16")),
     "UTF-16 without a mark": (2, "UTF-16", "t.csv", PLAIN.encode("utf-16-le")),
-    "UTF-32": (2, "UTF-8", "t.csv", PLAIN.encode("utf-32")),
+    "UTF-32": (0, "24 rows", "t.csv", PLAIN.encode("utf-32")),
     "Windows-1252": (0, "Windows-1252", "t.csv", csv("Zürich", "Köln").encode("cp1252")),
     "a byte that Windows-1252 lacks": (2, "UTF-8", "t.csv", csv("ä", "b").encode("latin-1").replace(b"b", b"\x81")),
     "CRLF": (0, "24 rows", "t.csv", PLAIN.replace("\n", "\r\n")),
@@ -136,7 +138,7 @@ LAYOUTS = {
     "a long row": (2, "Expected 2 columns, got 3", "t.csv", PLAIN + "1,red,red\n"),
     "a short row": (2, "Expected 2 columns, got 1", "t.csv", PLAIN + "1\n"),
     "a trailing separator in every line": (0, "24 rows, 1 feature", "t.csv", PLAIN.replace("\n", ",\n")),
-    "a title above the header": (2, "line 1", "t.csv", "Results of 2024\n\n" + PLAIN),
+    "a title above the header": (2, "lines above", "t.csv", "Results of 2024\n\n" + PLAIN),
     "two columns of one name": (2, "more than once", "t.csv", PLAIN.replace("size,", "kind,", 1)),
     "columns without names": (0, "24 rows", "t.csv", PLAIN.replace("size", "")),
     "a name of 100,000 letters": (2, "100000 characters", "t.csv", PLAIN.replace("size", LONG)),
@@ -156,7 +158,7 @@ MISSING = {
     "missing text": (0, "24 rows", "t.csv", csv(more=["", "a", "b"])),
     "a column without a value": (0, "more", "t.csv", csv(more=[""])),
     "no value at all": (2, "no feature columns", "t.csv", table(sizes=np.nan).to_csv(index=False)),
-    "labels that are missing": (0, "without a label", "t.csv", csv("", "a", "b")),
+    "labels that are missing": (0, "(16 labelled)", "t.csv", csv("", "a", "b")),
     "no label at all": (2, "0 rows with a label", "t.csv", csv("")),
     "the class None": (0, "3 classes", "t.csv", csv("None", "Mild", "Severe")),
     "the class NA": (0, "3 classes", "t.csv", csv("NA", "DE", "FR")),
@@ -204,7 +206,7 @@ VALUES = {
     "1e400": (2, "infinite", "t.csv", csv(more=["1e400", *range(1, N)])),
     "integers of 40 digits": (0, "2 features", "t.csv", csv(more=[10**40 + 10**38 * i * i for i in range(N)])),
     "numbers of all sizes": (0, "2 features", "t.csv", csv(more=[float(f"1e{i}") for i in range(-12, 12)])),
-    "numbers whose squares are infinite": (0, "2 features", "t.csv", csv(more=[1e300 * (i % 7) for i in range(N)])),
+    "numbers whose squares are infinite": (2, "more", "t.csv", csv(more=[1e300 * (i % 7) for i in range(N)])),
     "truth values and numbers": (0, "24 rows", "t.csv", csv(more=[True, 1, 0, False])),
     "words among numbers": (0, "24 rows", "t.csv", csv(more=[1, "one", 2.5, True])),
     "a name like an encoded value": (2, "more than once", "t.csv", csv(**{"more": "ab", "more=a": SIZES})),
@@ -331,4 +333,35 @@ OPTIONS = {
     "a report that is no page": (2, ".html", "t.csv", PLAIN, "--report r.pdf"),
     "a picture in no folder": (2, "another place", "t.csv", PLAIN, "--picture no/p.png"),
     "a folder on a cluster that is none": (2, "", "t.csv", PLAIN, "compare t.csv --target kind --dask"),
+}
+
+COMPARE = f"nearkin compare t.csv --target kind {QUICK}"
+ENDINGS = {
+    "standard input is closed": (0, "Picture", "t.csv", PLAIN, f"$ {COMPARE} <&-"),
+    "standard input is read and closed": (2, "standard input", "t.csv", PLAIN, "$ nearkin compare - --target kind <&-"),
+    "standard input": (0, "24 rows", "t.csv", PLAIN, f"$ nearkin compare - --target kind {QUICK} < t.csv"),
+    "standard output is closed": (0, "", "t.csv", PLAIN, f"$ {COMPARE} >&- && ls *.png"),
+    "all three are closed": (0, "", "t.csv", PLAIN, f"$ {COMPARE} <&- >&- 2>&-"),
+    "standard output is full": (1, "standard output", "t.csv", PLAIN, f"$ {COMPARE} > /dev/full"),
+    "ASCII": (0, "+-", "t.csv", csv("\u202e\u0641", "\N{ELEPHANT}"), f"$ PYTHONIOENCODING=ascii {COMPARE}"),
+    "a reader that leaves": (0, "24 rows", "t.csv", PLAIN, f"$ {COMPARE} | head -1 && ls *.png"),
+    "a reader of the help that leaves": (0, "usage", "t.csv", PLAIN, "$ nearkin compare --help | head -1"),
+    "a reader of labels that leaves": (
+        0,
+        "label",
+        "t.csv",
+        MANY,
+        f"$ nearkin {NEW} | head -1",
+    ),
+    "no room for the model": (1, "m.safetensors", "t.csv", PLAIN, f"$ ulimit -f 1; {COMPARE} --save m.safetensors"),
+    "no room for the labels": (1, "out.csv", "t.csv", MANY, f"$ ulimit -f 1; nearkin {NEW} -o out.csv"),
+    "no room for standard input": (2, "standard input", "t.csv", MANY, "$ ulimit -f 1; nearkin compare - < t.csv"),
+    "a table of somebody else": (2, "Permission denied", "t.csv", PLAIN, f"$ chmod 0 t.csv; nobody; {COMPARE}"),
+    "a folder of somebody else": (2, "another place", "t.csv", PLAIN, f"$ chmod a-w .; nobody; {COMPARE}"),
+    "a model of somebody else": (2, "cannot be read", "t.csv", PLAIN, f"$ chmod 0 model*; nobody; nearkin {NEW}"),
+}
+SIGNALS = {
+    f"SIG{name} while {moment}": (code, says, "t.csv", PLAIN, f"{name}-{moment}")
+    for name, code, says in (("INT", 130, "interrupted"), ("TERM", 143, "terminated"), ("HUP", 129, "closed"))
+    for moment in ("loading", "waiting", "reading", "comparing", "writing")
 }
