@@ -24,12 +24,12 @@ from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
 from .results import difference_test as difference_test
 from .results import ranked as ranked
-from .results import status_of as status_of
 from .runs import CHOICE as CHOICE
 from .scores import SCORES as SCORES
 from .scores import Score as Score
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import holm as holm
+from .statistics import status_of as status_of
 from .task import CLASSIFICATION as CLASSIFICATION
 from .task import REGRESSION as REGRESSION
 from .task import TASKS as TASKS

@@ -14,6 +14,7 @@ from joblib import cpu_count, effective_n_jobs
 
 from .._validation import check_integer
 from .fold import Choice, Outcome, Part
+from .frames import from_frame
 from .methods import RAW, Method, Reference, default_methods, default_references
 from .protocol import Fold, Protocol
 from .results import Comparison, collect, ranked
@@ -49,15 +50,17 @@ def compare(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, p)
-        Numeric features; NaN where a cell of a dense array is missing.
-    y : array of shape (n,)
-        Class labels, each at least twice; or numbers, with `task="regression"`. Rows may have none: None or NaN. -1 is
-        a class like any other, see `unlabelled`.
+    X : array, sparse matrix or data frame of shape (n, p)
+        Numbers, NaN where a cell of a dense array is missing. A data frame (pandas, polars or pyarrow) may hold text
+        and dates: it is encoded by a `TableEncoder`, as it is whenever y is a name.
+    y : array of shape (n,), or str
+        The target, or the name of its column in X: class labels, each at least twice; or numbers, with
+        `task="regression"`. Rows may have none: None or NaN. -1 is a class like any other, see `unlabelled`. Labels of
+        a named column are stripped, "1.0" is "1".
     task : {"classification", "regression"}, default="classification"
         What is predicted: classes by the vote of the nearest rows, on stratified folds; numbers by their mean.
-    groups : array of shape (n,), default=None
-        Rows of one group are never on both sides of a split.
+    groups : array of shape (n,) or str, default=None
+        Groups, or the name of their column in X. Rows of one group are never on both sides of a split.
     methods : sequence of Method, default=None
         None takes `default_methods(task)`, semi-supervised ones among them where some rows have no label. The raw
         features are always compared.
@@ -127,6 +130,7 @@ def compare(
             check_integer(value, name, fewest)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
     rules = {"scale": scale, "keep_twins": keep_twins, "choice_rows": choice_rows, "random_state": random_state}
+    X, y, groups, encoder, remarks = from_frame(X, y, groups, named_task(task))
     votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
     in_folds = n_splits is not None or n_repeats is not None
     protocol, n_twins = make_protocol(X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules)
@@ -140,7 +144,8 @@ def compare(
     again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
     findings = run_jobs(protocol, make_jobs, cpu_count() if n_jobs is None else effective_n_jobs(n_jobs), progress)
-    facts = {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
+    facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
+    facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     comparison = _conclude(findings, protocol, folds, methods, references, facts)
     if refit and not findings.interrupted:
         comparison = _with_winner(comparison, methods, findings.choices if time.time() < deadline else {})
@@ -206,7 +211,10 @@ def _with_winner(comparison: Comparison, methods: Sequence[Method], choices: dic
     method = next(one for one in methods if one.name == name)
     part = Part(comparison.protocol, comparison.protocol.labelled)
     with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-        return replace(comparison, winner=part.pipeline(method, choice), winner_method=name)
+        winner = part.pipeline(method, choice)
+    if comparison.encoder is not None:
+        winner.steps.insert(0, ("encode", comparison.encoder))
+    return replace(comparison, winner=winner, winner_method=name)
 
 
 def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:

@@ -11,16 +11,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ..preprocessing import TableEncoder
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol, first_repeat
 from .runs import CHOICE
 from .scores import Score
-from .statistics import PairedTest, detectable_difference, holm, paired_test
+from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 from .task import Task
 from .vote import Vote
 
-SIGNIFICANCE = 0.05
 ORDER = ("choice", "baseline", "method", "reference")  # of equals
 
 
@@ -126,6 +126,10 @@ class Comparison:
         k of the vote where it was given; None where inner folds chose it.
     n_twins : int
         Rows that have a twin; `kept_twins` says whether they were split like others.
+    encoder : TableEncoder or None
+        What made numbers of a data frame; the winner begins with it.
+    remarks : tuple of str
+        How the data frame was read.
     seconds : float
     interrupted : bool
         Whether the run was stopped early; figures are those of the folds and methods finished until then.
@@ -148,6 +152,8 @@ class Comparison:
     least_difference: float
     winner: Pipeline | None = None
     winner_method: str = RAW
+    encoder: TableEncoder | None = None
+    remarks: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -208,7 +214,7 @@ class Comparison:
         """Return the ranking as text, a line a method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
         head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
-        return "\n".join([head, *map(str, (*self.results, *self.references))])
+        return "\n".join([head, *map(str, (*self.results, *self.references)), *self.remarks])
 
     def _repr_html_(self) -> str | None:
         """Return the ranking as a table; None, which notebooks take for "as text", without pandas."""
@@ -288,10 +294,3 @@ def difference_test(
     n_train = float(np.mean([len(train) for train, _ in folds[:n]]))
     rows = [test for _, test in folds[:n]]
     return paired_test(result.contributions[:n], other.contributions[:n], rows, n_train, units)
-
-
-def status_of(gain: float, p_value: float) -> str:
-    """Return what a corrected p-value says of a method's gain over the raw features."""
-    if not p_value < SIGNIFICANCE:
-        return "unclear"
-    return "better" if gain > 0 else "worse"

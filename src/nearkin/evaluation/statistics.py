@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+SIGNIFICANCE = 0.05
 FEWEST_FOLDS = 5  # that show how a method's score varies from fold to fold
 
 
@@ -124,3 +125,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty(len(p_values))
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(p_values) else []
     return corrected.tolist()
+
+
+def status_of(gain: float, p_value: float) -> str:
+    """Return what a corrected p-value says of a method's gain over the raw features."""
+    if not p_value < SIGNIFICANCE:
+        return "unclear"
+    return "better" if gain > 0 else "worse"
