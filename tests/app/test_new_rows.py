@@ -274,7 +274,7 @@ def test_text_where_numbers_were_learned_is_refused(blocks, learned, suffix, pla
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_numbers_where_text_was_learned_are_text(blocks, suffix):
-    table = LEARNED.assign(colour=[("1", "2", "none")[i % 3] for i in range(N)])
+    table = LEARNED.assign(colour=[("1", "2", "no")[i % 3] for i in range(N)])
     learned = read_table(write(table, "csv"), "kind")
     numbers = LEARNED.assign(colour=1 + INTEGERS % 2)
     X, notes = read_rows(write(numbers, suffix), learned.encoder)

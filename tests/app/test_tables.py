@@ -2,10 +2,12 @@ import io
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csc_array, csr_array, random_array, save_npz
 
 from nearkin.app.encoder import MAX_ONE_HOT
+from nearkin.app.readers import Reading
 from nearkin.app.tables import TableError, read_table
 from nearkin.datasets import BUNDLED, load
 
@@ -135,7 +137,7 @@ def test_upper_case_ending(folder):
         (["2.0", "1.0", "2.0", "1.0"], [2, 1, 2, 1]),
         (["-1", "1", "-1", "1"], [-1, 1, -1, 1]),
         (["True", "False", "True", "False"], [True, False, True, False]),
-        (["not so", "so ", "not so", "so "], ["not so", "so ", "not so", "so "]),
+        (["not so", "so ", "not so", "so "], ["not so", "so", "not so", "so"]),
         (["1", "x", "1", "x"], ["1", "x", "1", "x"]),
     ],
 )
@@ -143,6 +145,58 @@ def test_labels_keep_their_kind(csv, labels, expected):
     y = csv("size,kind\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels))).y
     assert y.tolist() == expected
     assert type(y.tolist()[0]) is type(expected[0])
+
+
+def test_labels_that_became_one_or_nearly_are_one_are_said(csv):
+    rows = "1,yes,p\n2,yes ,p\n3,No,q\n4,no,q \n5,yes,q\n6,No,p\n7,no,p\n"
+    table = csv("size,kind,place\n" + rows, groups="place")
+    assert table.y.tolist() == ["yes", "yes", "No", "no", "yes", "No", "no"]
+    assert table.notes[:3] == [
+        "kind: 'yes ' and 'yes' are one class (1 rows)",
+        "kind: 'No' and 'no' differ in case alone: write them alike if they mean the same",
+        "place: 'q ' and 'q' are one group (1 rows)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "missing", "expected"),
+    [
+        (["None", "Mild", "None", "Mild", "NA", "NA"], None, ["None", "Mild", "None", "Mild", "NA", "NA"]),
+        (["1", "2", "1", "2", "NA", "?"], None, [1, 2, 1, 2, None, None]),
+        (["a", "b", "a", "b", "unknown", "x"], ("unknown", "x"), ["a", "b", "a", "b", None, None]),
+        (["1", "2", "1", "2", "-99", "-99.0"], ("-99",), [1, 2, 1, 2, None, None]),
+        (["1", "2", "1", "2", "NA", "NA"], ("-99",), ["1", "2", "1", "2", "NA", "NA"]),
+    ],
+)
+def test_what_is_a_missing_label(folder, labels, missing, expected):
+    (folder / "t.csv").write_text("size,kind\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels)))
+    assert read_table("t.csv", "kind", reading=Reading(missing=missing)).y.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("prices", "expected"),
+    [
+        (["€1,200.50", "€80", "€75.2", "€7"], [1200.5, 80, 75.2, 7]),
+        (["12%", "8.5%", "7%", ""], [0.12, 0.085, 0.07, np.nan]),
+        (["12,5", "8,25", "7,0", "1,5"], [12.5, 8.25, 7, 1.5]),
+    ],
+)
+def test_a_target_of_numbers_in_another_style(folder, prices, expected):
+    pd.DataFrame({"size": range(8), "price": 2 * prices}).to_csv("t.csv", index=False)
+    table = read_table("t.csv", "price", task="regression")
+    np.testing.assert_allclose(table.y, 2 * expected)
+    assert table.notes[0].startswith("price: read as numbers ('")
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_dates_are_no_target(folder, task):
+    (folder / "t.csv").write_text("size,day\n" + "".join(f"{i},{1 + i % 3}.12.2024\n" for i in range(9)))
+    refused(read_table, "t.csv", "day", task=task, says="t.csv: 'day' holds dates ('1.12.2024'): give classes, such as")
+
+
+def test_codes_with_leading_zeros_are_text(csv):
+    table = csv("zip,x,kind\n01234,0,a\n00501,0.5,b\n01234,05e0,a\n00501,-0.5,b\n")
+    assert table.encoder.feature_names == ["x", "zip=00501", "zip=01234"]
 
 
 @pytest.mark.parametrize(("place", "expected"), [("p,q,r,p", list("pqrp")), ("1,2,3,1", [1, 2, 3, 1])])
@@ -205,10 +259,10 @@ def test_columns_that_say_nothing_are_ignored_and_said(csv):
 
 
 def test_numbers_that_became_text_are_said(csv):
-    table = csv("size,age,kind\n1,3,a\n2,?,b\n3,?,a\n?,4,b\n")
+    table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
         "ignored, text that differs in every row: size",
-        "read as text because of: '?' in size, '?' in age",
+        "read as text because of: 'so' in size, 'so' in age",
         "one-hot encoded: age (3 values)",
     ]
 
@@ -244,7 +298,7 @@ BROKEN = {
         ["missing values (empty fields, NA", "'b' (2), 'c' (1), 'd' (1), 'e' (1), 'f' (1), first on line 2",
          "fill them or drop these rows first"],
     ),
-    "missing label": ("size,kind\n1,a\n2,NA\n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
+    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
     "gaps all over": ("size,kind\n,a\n2,\n3,a\n4,b\n", ["missing values", "in 'size' (1), first on line 2"]),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\n,b\n', ["'size' (1)", "first on line 7"]),
@@ -272,7 +326,7 @@ def test_unknown_groups(csv):
 
 
 def test_missing_groups(csv):
-    refused(csv, "size,place,kind\n1,,a\n", groups="place", says="'place' (1), first on line 2")
+    refused(csv, "size,place,kind\n1,,a\n2,x,b\n3,x,b\n4,y,a\n", groups="place", says="'place' (1), first on line 2")
 
 
 def test_too_many_values(csv):

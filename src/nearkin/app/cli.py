@@ -23,7 +23,8 @@ NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
-    *("quick", "keep_twins", "no_references", "time_budget", "sep", "decimal"),
+    *("quick", "keep_twins", "no_references", "time_budget"),
+    *("sep", "decimal", "missing"),
 )
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
@@ -171,6 +172,9 @@ def compare(add: Callable[..., Any]) -> None:
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
     add("--keep-twins", action="store_true", help="split identical and nearly identical rows like others")
+    text = "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A and the like in "
+    text += "columns of numbers; of words, the empty cell alone)"
+    add("--missing", metavar="VALUE", nargs="+", help=text)
     _add_reading(add)
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--json", metavar="FILE", help="write all figures (.json)")

@@ -16,11 +16,6 @@ from .refusals import Progress, TableError, check_names, ignore, readable
 BLOCK_BYTES = 2**20  # read at a time
 BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
 MAX_COLUMNS = 50_000  # of which a block is 100 MB
-# What pandas takes as missing, so that tables keep their meaning.
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 CSV = ("CSV file", "save it in UTF-8, every quote closed and in every row as many fields as in the header line")
 
 
@@ -51,7 +46,7 @@ class CsvFile(Source):
         if not rows:
             return
         block_size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names))
-        cells = {"null_values": MISSING, "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
+        cells = {"null_values": [""], "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
         with readable(self.path, *CSV), opened(self.path) as (file, packed):
             for batch in csv.open_csv(
                 file,

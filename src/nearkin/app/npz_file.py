@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,18 @@ from scipy.sparse import csc_array, csr_array, issparse
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .readers import Columns, Names, Reading
-from .refusals import BadCells, Progress, TableError, check_names, in_row, quoted, readable, require_names, shown
+from .refusals import (
+    BadCells,
+    Progress,
+    TableError,
+    check_names,
+    in_row,
+    missing_note,
+    quoted,
+    readable,
+    require_names,
+    shown,
+)
 
 SPARSE_KEYS = ("data", "indices", "indptr", "shape")
 MAX_COLUMNS = 2**22  # each has a name
@@ -27,11 +39,13 @@ class NpzFile:
     default_target = "y"
 
     def __init__(self, path: Path, progress: Progress, reading: Reading) -> None:
-        self.path = path
+        self.path, self.reading = path, reading
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]
 
-    def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
+    def read(
+        self, needed: Names | None = None, labels: Names = (), as_text: Names = (), as_numbers: Names = ()
+    ) -> Columns:
         """Return all columns, `needed` among them."""
         X = self._dense() if "X" in self.names else self._sparse()
         if X.shape[0] == 0 or X.shape[1] > MAX_COLUMNS:
@@ -41,14 +55,16 @@ class NpzFile:
             names = self._array("feature_names", "U", X.shape[1:], "a string for every column of X").tolist()
             check_names(f"{self.path}: 'feature_names'", names)
         require_names(self.path, names, needed or [])
-        bad = BadCells()
+        bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
         for block in [] if issparse(X) else row_blocks(*X.shape):
+            for mark in self.reading.missing_numbers:
+                X[block][X[block] == mark] = np.nan
+            met["NaN"] += int(np.isnan(X[block]).sum())
             bad.add(names, X[block], block.start)
         what = f"a string or number for each of {X.shape[0]} rows"
         values = {name: self._array(name, "biufU", X.shape[:1], what) for name in labels}
-        bad.add_labels(values)
         bad.refuse(self.path, in_row)
-        return Columns(self.path, in_row, names, X, names, {}, values)
+        return Columns(self.path, in_row, names, X, names, {}, values, missing_note(met))
 
     def _dense(self) -> np.ndarray:
         """Return X as floats: float32 if it is that or shorter."""
@@ -69,7 +85,7 @@ class NpzFile:
         require_memory(8 * X.shape[0], str(self.path), "take fewer rows")  # a csc_array may claim any number of them
         X = csr_array(X, dtype=np.float64)
         X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
-        bad = BadCells()
+        bad = BadCells(True)
         bad.add(["data"], X.data[:, None])
         bad.refuse(self.path, lambda entry: in_row(int(np.searchsorted(X.indptr, entry, side="right")) - 1))
         return X

@@ -31,7 +31,7 @@ class ParquetFile(Source):
     untyped = False
 
     def __init__(self, path: Path, progress: Progress = ignore, reading: Reading | None = None) -> None:
-        self.path, self._progress = path, progress
+        self.path, self._progress, self.reading = path, progress, reading or Reading()
         with readable(self.path, *PARQUET):
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
             schema, metadata = self._file.schema_arrow, self._file.metadata

@@ -196,7 +196,7 @@ def number_batches(part: Part, names: list[str], dtype: Any) -> Iterator[np.ndar
 
     Missing and infinite values end this; they are counted, and refused by the file, the column and the row.
     """
-    bad = BadCells(f"values that are infinite in {np.dtype(dtype)}")
+    bad = BadCells(True, f"values that are infinite in {np.dtype(dtype)}")
     for start, batch in _batches(part, names):
         X = np.column_stack([as_floats(column, dtype) for column in batch.columns])
         if not bad.add(names, X, start):
@@ -206,7 +206,7 @@ def number_batches(part: Part, names: list[str], dtype: Any) -> Iterator[np.ndar
 
 def count_classes(part: Part, target: str) -> Counter[Any]:
     """Return how many rows every class has; refuse rows without one."""
-    counts, bad = Counter[Any](), BadCells()
+    counts, bad = Counter[Any](), BadCells(True)
     for start, batch in _batches(part, [target]):
         gaps = batch[target].is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         bad.add([target], np.where(gaps, np.nan, 0)[:, None], start)

@@ -6,7 +6,9 @@ Arrow dictionaries, so that equal cells are held once.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,10 +20,12 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .._memory import require_memory
-from .refusals import BadCells, TableError, in_row, require_names, shown
+from ..preprocessing.columns import MARKS_OF_MISSING
+from .refusals import BadCells, TableError, in_row, missing_note, require_names, shown
 
 TEXT = pa.large_string()
 TRUTH = pa.array(["True", "TRUE", "true", "False", "FALSE", "false"], TEXT)
+CODE = "^0[0-9]+$"
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 Names = Sequence[str]
@@ -35,15 +39,31 @@ class Reading:
     ----------
     separator, decimal : str, optional
         Of text tables: what separates the fields, and the decimal mark of numbers.
+    missing : tuple of str, optional
+        What counts as missing in every column, beside the empty cell; by default the usual marks do among numbers.
+    refuse_missing : bool
+        Whether to refuse features with missing cells.
     """
 
     separator: str | None = None
     decimal: str | None = None
+    missing: tuple[str, ...] | None = None
+    refuse_missing: bool = True
+
+    @property
+    def missing_numbers(self) -> list[float]:
+        """Return those of the texts that are numbers."""
+        return [float(text) for text in self.missing or () if re.fullmatch(NUMBER, text)]
+
+    @property
+    def marks(self) -> Any:
+        """Return what is missing where the other cells are numbers, in lower case if the case does not matter."""
+        return pa.array(["", *(sorted(MARKS_OF_MISSING) if self.missing is None else self.missing)], TEXT)
 
 
 @dataclass
 class Columns:
-    """Columns of a table; no cell is infinite, and none missing but in the target.
+    """Columns of a table; no cell is infinite.
 
     Attributes
     ----------
@@ -53,13 +73,16 @@ class Columns:
     all_names : list of str
         Of the whole table.
     numbers : ndarray of shape (n, q), or csr_array
-        The columns of numbers; truth values are 0 and 1.
+        The columns of numbers, NaN where a cell is missing; truth values are 0 and 1.
     number_names : list of q str
     text : dict of str to pyarrow.DictionaryArray
+        Null where a cell is empty.
     labels : dict of str to ndarray
         Target and groups, in their own type; what is missing is NaN among floats, else None.
     notes : list of str
         Remarks on how the file was read.
+    decimal : str
+        The decimal mark of text.
     """
 
     path: Path
@@ -70,6 +93,7 @@ class Columns:
     text: dict[str, Any]
     labels: dict[str, np.ndarray]
     notes: list[str] = field(default_factory=list)
+    decimal: str = "."
 
 
 class Source(ABC):
@@ -99,6 +123,7 @@ class Source(ABC):
     untyped: bool
     decimal = "."
     notes: Sequence[str] = ()
+    reading = Reading()
     default_target: str | None = None
 
     @abstractmethod
@@ -112,28 +137,31 @@ class Source(ABC):
         """Return where a row (counted from 0) is found."""
         return in_row(row)
 
-    def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
+    def read(
+        self, needed: Names | None = None, labels: Names = (), as_text: Names = (), as_numbers: Names = ()
+    ) -> Columns:
         """Return some columns, by default all.
 
         Parameters
         ----------
         needed : sequence of str, optional
         labels : sequence of str
-            The target, which may have missing cells, and the groups, which may not.
+            Such as the target and the groups.
         as_text : collection of str
             Columns to be read as text whatever they hold.
+        as_numbers : collection of str
+            Columns in which whole numbers that begin with 0 are numbers; elsewhere they are text, as ZIP codes are.
         """
         names = self.names if needed is None else needed
         require_names(self.path, self.names, names)
         kept: dict[str, list[Any]] = {name: [] for name in names if name in {*labels, *as_text, *self.text}}
-        numbers, kinds, mixed, bad, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), BadCells(), 0
+        numbers, kinds, mixed, n_rows = np.empty((0, 0)), dict[str, Any](), set[str](), 0
+        bad, met, known = BadCells(self.reading.refuse_missing), Counter[str](), {*as_numbers}
         for start, batch in self.batches(names):
-            columns = {
-                name: batch[name] if name in kept else _parsed(batch[name], self.decimal) for name in batch.schema.names
-            }
+            columns = {name: batch[name] for name in batch.schema.names}
+            columns |= {name: self._parsed(columns[name], name in known, met) for name in columns if name not in kept}
             if start == 0:
                 kept |= {name: [] for name, column in columns.items() if name not in kept and column.type == TEXT}
-                kinds |= {name: column.type for name, column in columns.items() if name not in kept}
                 places = {name: place for place, name in enumerate(name for name in names if name not in kept)}
                 require_memory(8 * self.n_rows * len(places), str(self.path), "take fewer rows or columns")
             n_rows = start + len(batch)
@@ -141,43 +169,80 @@ class Source(ABC):
             for name, column in columns.items():
                 if name in kept:
                     kept[name].append((column if name in labels else column.cast(TEXT)).dictionary_encode())
-                elif column.type == kinds[name]:
-                    numbers[start:n_rows, places[name]] = cells = as_floats(column)
-                    bad.add([name], cells[:, None], start)
+                elif column.type == pa.null() or column.type == kinds.setdefault(name, column.type):
+                    cells = numbers[start:n_rows, places[name]]
+                    cells[:] = as_floats(column)
+                    bad.add([name], self._marked(cells, met)[:, None], start)
                 else:  # numbers for thousands of rows, and then a word
                     mixed.add(name)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
-        text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}
-        values = {name: _label_values(text.pop(name), self) for name in labels}
-        for name, column in text.items():
-            bad.add([name], as_floats(column.indices)[:, None])
-        bad.add_labels(values)
-        bad.refuse(self.path, self.place)
         if mixed:  # only the file still has the text of the numbers
-            return self.read(needed, labels, [*as_text, *mixed])
-        return Columns(self.path, self.place, self.names, numbers, list(places), text, values, list(self.notes))
+            return self.read(needed, labels, [*as_text, *mixed], as_numbers)
+        text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}
+        values = {name: self._labels(text.pop(name), name in as_text) for name in labels}
+        for name, column in text.items():
+            met["empty"] += column.indices.null_count
+            bad.add([name], as_floats(column.indices)[:, None])
+        bad.refuse(self.path, self.place)
+        notes = [*self.notes, *missing_note(met)]
+        return Columns(self.path, self.place, self.names, numbers, list(places), text, values, notes, self.decimal)
 
+    def _parsed(self, column: Any, is_number: bool, met: Counter[str]) -> Any:
+        """Return text as numbers, or truth values, where all cells are; else as it is, like any other column.
 
-def _parsed(column: Any, decimal: str) -> Any:
-    """Return text as numbers, or truth values, where all cells are; else as it is, like any other column."""
-    if column.type != TEXT:
-        return column
-    with suppress(pa.ArrowInvalid):
-        numbers = _plain(column, decimal).cast(pa.float64())
-        if not compute.any(compute.is_nan(numbers)).as_py():  # else there are words such as "NAN"
+        Marks of missing cells among these count as such, and are counted; of a batch without numbers the type is null.
+        """
+        if column.type != TEXT or not self.untyped:
+            return column
+        plain = compute.ascii_trim_whitespace(column)
+        numbers = _numbers(plain, self.decimal, is_number)
+        if numbers is not None:
             return numbers
-    if compute.all(compute.is_in(column.drop_null(), value_set=TRUTH)).as_py():
-        return compute.equal(compute.utf8_lower(column), "true")
-    return column
+        usual = self.reading.missing is None
+        missing = compute.is_in(compute.utf8_lower(plain) if usual else plain, value_set=self.reading.marks)
+        rest = compute.if_else(missing.fill_null(True), pa.scalar(None, TEXT), plain)
+        if compute.all(compute.is_in(rest.drop_null(), value_set=TRUTH)).as_py():
+            numbers = compute.equal(compute.utf8_lower(rest), "true")
+        else:
+            numbers = _numbers(rest, self.decimal, is_number)
+        if numbers is None:
+            return column
+        for count in plain.filter(missing).value_counts().to_pylist():
+            met.update({shown(count["values"]): count["counts"], "empty": -count["counts"]} if count["values"] else {})
+        return pa.nulls(len(column)) if rest.null_count == len(rest) else numbers
+
+    def _labels(self, column: Any, as_text: bool) -> np.ndarray:
+        """Return labels as integers, truth values, floats or text; a missing one as NaN among numbers, else None."""
+        values = column.dictionary if as_text else self._parsed(column.dictionary, False, Counter())
+        if values.type == pa.null():  # words, such as "NA", unless there are numbers among them
+            values = column.dictionary
+        if column.dictionary.type == TEXT and values.type == pa.float64():
+            with suppress(pa.ArrowInvalid):  # of real numbers; integers keep all their digits, if 64 bits hold them
+                values = compute.ascii_trim_whitespace(column.dictionary).cast(pa.int64())
+        return values.take(column.indices).to_numpy(zero_copy_only=False)
+
+    def _marked(self, cells: np.ndarray, met: Counter[str]) -> np.ndarray:
+        """Return a column of numbers, NaN in place of those that count as missing; count what is missing."""
+        met["empty"] += int(np.isnan(cells).sum())
+        for mark in self.reading.missing_numbers:
+            met[shown(f"{mark:g}")] += int((cells == mark).sum())
+            cells[cells == mark] = np.nan
+        return cells
 
 
-def _plain(column: Any, decimal: str) -> Any:
-    """Return text as a number is cast from, if it is one: with a decimal point, and without spaces around."""
-    if decimal == ".":
-        return compute.ascii_trim_whitespace(column)
-    swapped = compute.replace_substring(column, ".", "_")  # what stands for thousands makes no plain number
-    return compute.ascii_trim_whitespace(compute.replace_substring(swapped, decimal, "."))
+def _numbers(text: Any, decimal: str, is_number: bool) -> Any:
+    """Return trimmed text as numbers; None where it is none, or holds codes such as 01234."""
+    if decimal == ",":
+        text = compute.replace_substring(text, ".", "_")  # what stands for thousands makes no plain number
+        text = compute.replace_substring(text, ",", ".")
+    with suppress(pa.ArrowInvalid):
+        numbers = text.cast(pa.float64())
+        zeros = [] if is_number else text.filter(compute.starts_with(text, "0"))
+        is_code = len(zeros) and compute.any(compute.match_substring_regex(zeros, CODE)).as_py()
+        if not is_code and not compute.any(compute.is_nan(numbers)).as_py():  # else there are words such as "NAN"
+            return numbers
+    return None
 
 
 def as_floats(column: Any, dtype: Any = np.float64) -> np.ndarray:
@@ -191,15 +256,6 @@ def _joined(path: Path, name: str, chunks: list[Any]) -> Any:
     if column.dictionary.type == TEXT and compute.any(compute.match_substring(column.dictionary, "\0")).as_py():
         raise TableError(f"{path}: {shown(name)} holds NUL characters: it may be damaged; save it again.")
     return column
-
-
-def _label_values(column: Any, source: Source) -> np.ndarray:
-    """Return labels as integers, truth values, floats or text; a missing one as NaN among numbers, else None."""
-    values = _parsed(column.dictionary, source.decimal) if source.untyped else column.dictionary
-    if source.untyped and values.type == pa.float64():
-        with suppress(pa.ArrowInvalid):  # of real numbers; integers keep all their digits, if 64 bits hold them
-            values = compute.ascii_trim_whitespace(column.dictionary).cast(pa.int64())
-    return values.take(column.indices).to_numpy(zero_copy_only=False)
 
 
 def is_number(distinct: Any) -> np.ndarray:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from .._labels import is_missing
 from .._messages import MAX_NAME, shortened
 from .._messages import in_row as in_row
 from .._messages import listed as listed
@@ -37,15 +36,16 @@ class TableError(Exception):
 
 
 class BadCells:
-    """Missing and infinite cells, counted by column while a table is read."""
+    """Infinite cells, and where they are refused missing ones, counted by column while a table is read."""
 
-    def __init__(self, infinite: str = "infinite values") -> None:
+    def __init__(self, missing: bool, infinite: str = "infinite values") -> None:
         self.found: dict[str, tuple[int, Counter[str]]] = {}  # the first row, and how many cells of which column
-        self.infinite = infinite
+        self.kinds = {infinite: np.isinf} | ({MISSING: np.isnan} if missing else {})
 
     def add(self, names: Iterable[str], cells: np.ndarray, start: int = 0) -> bool:
         """Count bad cells of some rows, the first of which has the number `start`; return whether any were found."""
-        for what, bad in ((MISSING, np.isnan(cells)), (self.infinite, np.isinf(cells))):
+        for what, find in self.kinds.items():
+            bad = find(cells)
             if bad.any():
                 first = start + int(bad.any(axis=1).argmax())
                 earlier, counts = self.found.get(what, (first, Counter[str]()))
@@ -54,12 +54,6 @@ class BadCells:
                     {name: count for name, count in zip(names, bad.sum(axis=0).tolist(), strict=True) if count}
                 )
         return bool(self.found)
-
-    def add_labels(self, labels: dict[str, np.ndarray]) -> None:
-        """Count bad cells of the target, which may be missing, and of the groups."""
-        for number, (name, values) in enumerate(labels.items()):
-            cells = values if values.dtype.kind == "f" else np.zeros(len(values))
-            self.add([name], np.where(is_missing(values), np.nan if number else 0, cells)[:, None])
 
     def refuse(self, path: Path, place: Callable[[int], str]) -> None:
         """Raise a TableError that names the columns, their counts and the place of the first bad cell, if there are."""
@@ -134,6 +128,11 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 
 
 # Words of messages
+
+
+def missing_note(met: Counter[str]) -> list[str]:
+    """Return a remark on the cells that counted as missing, by what they held; none without any."""
+    return note("missing", [f"{mark} ({count} cells)" for mark, count in met.most_common() if count])
 
 
 def reason(error: Exception) -> str:

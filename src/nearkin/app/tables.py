@@ -28,7 +28,7 @@ from .parquet_file import ParquetFile
 from .readers import Columns, Names, Reading, Source
 from .refusals import Progress, TableError, find_name, ignore, in_row, listed, require_names, shown
 from .suspects import Suspects, find_suspects
-from .target import check_target
+from .target import read_groups, read_target
 
 FORMATS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".gz"), CsvFile),
@@ -139,13 +139,13 @@ def read_table(
         if target == groups:
             raise TableError(f"{file.path}: --target and --groups both name {shown(target)}: give two columns.")
         columns = file.read(labels=[target, groups] if groups else [target])
-        y = check_target(columns, target, task, unlabelled)
-        group = columns.labels[groups] if groups else None
+        y, remarks = read_target(columns, target, task, unlabelled, file.reading)
+        group, more = read_groups(columns, groups, file.reading) if groups else (None, [])
         encoder, notes, row_names, left_out = learn_encoder(columns)
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
         suspects = find_suspects(columns, encoder.columns, y, task, left_out, hints)
         X, _ = encoder.encode(columns)
-        notes = [*columns.notes, *notes, *suspects.notes(target, task)]
+        notes = [*columns.notes, *remarks, *more, *notes, *suspects.notes(target, task)]
         return Table(X, y, group, _name(file.path), notes, target, encoder, row_names, task, suspects)
 
 
@@ -169,7 +169,8 @@ def read_rows(
 
 def reading(options: argparse.Namespace) -> Reading:
     """Return how the options say that tables are read."""
-    return Reading(options.sep, options.decimal)
+    missing = getattr(options, "missing", None)
+    return Reading(options.sep, options.decimal, missing and tuple(missing))
 
 
 class BundledSet:
@@ -178,9 +179,11 @@ class BundledSet:
     names, default_target = ("target",), "target"
 
     def __init__(self, name: str) -> None:
-        self.path = Path(name)
+        self.path, self.reading = Path(name), Reading()
 
-    def read(self, needed: Names | None = None, labels: Names = (), as_text: Names = ()) -> Columns:
+    def read(
+        self, needed: Names | None = None, labels: Names = (), as_text: Names = (), as_numbers: Names = ()
+    ) -> Columns:
         """Return all columns, `needed` among them."""
         dataset = load(self.path.name)
         names = list(dataset.feature_names)
