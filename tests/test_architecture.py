@@ -1,12 +1,14 @@
 """The layers: who may import whom, what `import nearkin` must not load, and how long a file may be."""
 
 import ast
+import pickle
 import re
 import subprocess
 import sys
 
 import pytest
 
+import nearkin
 from benchmarks.size import PACKAGE, circles, files, imports, long_files
 
 LEAVES = {
@@ -30,6 +32,7 @@ ALLOWED = {
     "app": LEAVES | {"neighbors", "estimators", "preprocessing", "evaluation", "plotting", "dask", "__init__"},
     "dask": LEAVES | {"neighbors", "graphs", "scatter", "span", "spectral", "objectives", "estimators"},
     "__init__": {"neighbors", "estimators", "preprocessing"},
+    "__main__": {"app"},
 }
 GRAPH = imports(PACKAGE)
 
@@ -90,3 +93,38 @@ except ImportError as error:
     loaded, message = done.stdout.splitlines()
     assert loaded == "set()"
     assert 'pip install "nearkin[dask]"' in message
+
+
+def test_help_and_refusals_load_nothing_that_takes_time(tmp_path):
+    code = """
+import sys
+import nearkin
+from nearkin.app.cli import main
+for arguments in (["--version"], ["--help"], ["compare", "--help"], ["compare", "iris", "--folds", "x"],
+                  ["compare", "no.csv"], ["predict", "no.safetensors", "no.csv"]):
+    try:
+        main(arguments)
+    except SystemExit:
+        pass
+heavy = {"joblib", "matplotlib", "numpy", "pandas", "pyarrow", "rich", "scipy", "sklearn"} & set(sys.modules)
+print("loaded:", heavy or "nothing", file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    *_, no_table, no_model, loaded = done.stderr.splitlines()
+    assert no_table.startswith("nearkin: no.csv: no such file; give a ")
+    assert no_model.startswith("nearkin: no.safetensors cannot be read: no such file; give one ")
+    assert loaded == "loaded: nothing"
+
+
+def test_names_are_loaded_when_they_are_used():
+    names: dict = {}
+    exec("from nearkin import *", names)
+    assert {"NCA", "ApproximateSearch"} <= set(nearkin.__all__) <= set(names)
+    assert set(nearkin.__all__) < set(dir(nearkin))
+    assert names["NCA"] is nearkin.NCA is nearkin.estimators.NCA
+    assert repr(pickle.loads(pickle.dumps(nearkin.NCA(3)))) == "NCA(n_components=3)"
+    assert nearkin.datasets.BUNDLED
+    with pytest.raises(AttributeError, match="module 'nearkin' has no attribute 'NBA'"):
+        nearkin.NBA  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name '_nothing'"):
+        exec("from nearkin import _nothing")

@@ -1,9 +1,39 @@
 """nearkin: learn the space in which nearest neighbours are right."""
 
-from .estimators import *  # noqa: F403 - the names in its __all__
-from .estimators import __all__ as _methods
-from .neighbors import ApproximateSearch as ApproximateSearch
-from .preprocessing import TableEncoder as TableEncoder
+from importlib import import_module as _import_module
 
 __version__ = "0.1.0"
-__all__ = [*_methods, "ApproximateSearch", "TableEncoder"]
+# Names that are no methods, and their modules
+_ELSEWHERE = {
+    "ApproximateSearch": "neighbors",
+    "TableEncoder": "preprocessing",
+}  # and their modules
+
+TYPE_CHECKING = False  # that of typing, which takes time to load
+if TYPE_CHECKING:
+    from .estimators import *  # noqa: F403 - the names in its __all__
+    from .estimators import __all__ as _methods
+    from .neighbors import ApproximateSearch as ApproximateSearch
+    from .preprocessing import TableEncoder as TableEncoder
+
+    __all__ = [*_methods, "ApproximateSearch", "TableEncoder"]
+else:
+
+    def __getattr__(name: str) -> object:
+        """Load what is named, when it is first used: `import nearkin` alone is quick."""
+        if name == "__all__":
+            return [*_import_module(f"{__name__}.estimators").__all__, *_ELSEWHERE]
+        module = f"{__name__}.{name}"
+        try:
+            return _import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+        if name.startswith("_") or name not in __getattr__("__all__"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        value = getattr(_import_module(f"{__name__}.{_ELSEWHERE.get(name, 'estimators')}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -5,8 +5,10 @@ BLAS with threads of its own does worse: its idle threads keep spinning for a wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -46,3 +48,18 @@ def n_threads() -> int:
 def thread_pools() -> ThreadpoolController:
     """Return the libraries with threads, for a limit on them; to find them takes milliseconds."""
     return ThreadpoolController()
+
+
+@contextmanager
+def deaf_processes() -> Iterator[None]:
+    """Ignore Ctrl-C and the end of the terminal, as then do the processes that start here: the parent ends them."""
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    try:
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    except ValueError:  # not the main thread
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

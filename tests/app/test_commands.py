@@ -216,14 +216,16 @@ def test_bad_input_is_one_line_and_nothing_is_written(here, capsys, arguments, m
     assert sorted(here.iterdir()) == before
 
 
-def test_what_fails_in_the_middle_leaves_the_old_file(here, monkeypatch):
+def test_what_fails_in_the_middle_leaves_the_old_file(here, capsys, monkeypatch):
     (here / "out.csv").write_text("precious")
 
     def broken(*arguments, **keywords):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", broken)
-    assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 2
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 1
+    said = "out.csv could not be written (No space left on device): free some space, or choose another place with -o."
+    assert capsys.readouterr().err == f"nearkin: {said}\n"
     assert (here / "out.csv").read_text() == "precious"
     assert not (here / "out.csv.part").exists()
 

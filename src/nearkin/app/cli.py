@@ -1,12 +1,13 @@
 """The command line: `nearkin compare`, `predict`, `transform`, `inspect`.
 
-Results go to standard output, progress, remarks and errors to standard error. Exit codes: 0 done, 2 bad input (one line
-says what and how to mend it), 130 interrupted (what was finished is printed first).
+Results go to standard output, progress, remarks and errors to standard error. What help and refused options need is
+written here, and nothing else is loaded for it.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -14,11 +15,9 @@ from inspect import cleandoc
 from typing import Any
 
 from .. import __version__
-from ..datasets import BUNDLED
-from ..evaluation import CLASSIFICATION, TASKS
+from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, say, signals_raise
+from .places import BUNDLED, is_absent, missing_file
 
-BAD_INPUT = 2
-INTERRUPTED = 130
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
@@ -26,6 +25,7 @@ TABLE_ONLY = (
     *("quick", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing"),
 )
+TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 TABLE = (
@@ -36,7 +36,8 @@ TABLE = (
 PARSER = argparse.ArgumentParser(
     prog="nearkin",
     description="Learn the space in which nearest neighbours are right.",
-    epilog="nearkin COMMAND --help shows options and examples.",
+    epilog=f"nearkin COMMAND --help shows options and examples.\n\n{EXIT_CODES}",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
 )
 PARSER.add_argument("--version", action="version", version=f"nearkin {__version__}")
 COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
@@ -56,34 +57,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = PARSER.parse_args(arguments, argparse.Namespace(arguments=arguments))
+    unfit = _unfit(options)
+    return say(unfit, BAD_INPUT) if unfit else _run(options)
+
+
+def _unfit(options: argparse.Namespace) -> str | None:
+    """Return why a command cannot run, if that can be told before anything is loaded."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        return _fail(f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'")
-    if options.command == "compare" and options.dask is not None:
+        return f"the command needs {', '.join(missing)}: pip install 'nearkin[app]'"
+    if getattr(options, "dask", None) is not None and options.command == "compare":
         given = [name for name in TABLE_ONLY if getattr(options, name) != compare.get_default(name)]
         if given:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            return _fail(f"without --dask only: {names}. A folder is classified, and ranked by one split.")
-    try:
-        return _run(options)
-    except KeyboardInterrupt:
-        print("nearkin: interrupted", file=sys.stderr)
-        return INTERRUPTED
+            return f"without --dask only: {names}. A folder is classified, and ranked by one split."
+    if "model" in options and is_absent(options.model):
+        return f"{options.model} cannot be read: no such file; give one that nearkin compare --save wrote."
+    is_table = "table" in options and getattr(options, "dask", None) is None
+    return missing_file(options.table) if is_table else None
 
 
 def _run(options: argparse.Namespace) -> int:
     """Run a command, and say in one line what its input is unfit for."""
-    from . import commands, console
+    from . import commands
     from .model_file import ModelFileError
     from .refusals import TableError
 
     try:
-        getattr(commands, options.command)(options)
-        return 0
+        with signals_raise():
+            code: int = getattr(commands, options.command)(options)
+        return code
     except (TableError, ModelFileError, OSError, ImportError) as error:
-        return _fail(console.printable(str(error)))
+        return say(str(error), BAD_INPUT)
     except MemoryError as error:
-        return _fail(f"out of memory ({error}): take fewer rows or columns")
+        return say(f"out of memory ({error}): take fewer rows or columns", BAD_INPUT)
+    except KeyboardInterrupt:
+        return ended_by(signal.SIGINT)
+    except Terminated as end:
+        return ended_by(end.args[0])
 
 
 def _add_model_and_tables(add: Callable[..., Any]) -> None:
@@ -163,7 +174,7 @@ def compare(add: Callable[..., Any]) -> None:
     add("table", metavar="TABLE", help=TABLE)
     add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
     text = "what the target holds: classes (the default), or numbers to predict"
-    add("--task", choices=sorted(TASKS), default=CLASSIFICATION.name, help=text)
+    add("--task", choices=TASKS, default=TASKS[0], help=text)
     text = "what ranks and chooses; of classes accuracy, balanced (the default where one class has more than 75%% of "
     text += "the rows), f1, auc, log_loss; of numbers r2 (the default), mae, rank"
     add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
@@ -234,8 +245,3 @@ def inspect(add: Callable[..., Any]) -> None:
     """
     add("model", metavar="MODEL", help="a file written by nearkin compare --save")
     add("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
-
-
-def _fail(text: str) -> int:
-    print(f"nearkin: {text}", file=sys.stderr)
-    return BAD_INPUT

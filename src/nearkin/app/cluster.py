@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 from pyarrow import parquet
 
+from .._parallel import deaf_processes
 from .model import Model, with_voters
 from .parquet_folder import Folder, Part, number_batches
 from .refusals import Progress, TableError
@@ -30,8 +30,7 @@ def cluster(address: str | None) -> Iterator[Any]:
     with ExitStack() as stack:
         if not address:
             options = {"processes": True, "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
-            with ExitStack() as starting:  # a terminal sends Ctrl-C to all processes, and this one ends the others
-                starting.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+            with deaf_processes():
                 local = LocalCluster(threads_per_worker=1, **options)
             address = stack.enter_context(local).scheduler_address
         client = stack.enter_context(Client(address))

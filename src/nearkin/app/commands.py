@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION
 from . import console, pictures
 from .document import write_json
 from .model import MAX_NEIGHBORS, Model, embed
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
-from .output import STANDARD_OUTPUT, TABLE_SUFFIXES, atomic_folder, atomic_write, check_writable, write_columns
+from .output import (
+    STANDARD_OUTPUT,
+    TABLE_SUFFIXES,
+    Outputs,
+    atomic_folder,
+    check_writable,
+    print_columns,
+    write_columns,
+)
 from .parquet_folder import open_folder
 from .refusals import TableError, note, quoted
 from .report import write_report
@@ -27,7 +34,7 @@ from .table_comparison import TableComparison
 from .tables import read_rows, reading
 
 
-def compare(options: argparse.Namespace) -> None:
+def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the winner."""
     source: Any
     if options.dask is None:
@@ -48,39 +55,35 @@ def compare(options: argparse.Namespace) -> None:
             facts, notes = source.facts(progress)
             console.remark([facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False)
             comparison = source.rank(progress)
-        console.print_quietly(lambda: console.report(summarize(comparison)))
+        console.report(summarize(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
-        with atomic_write(picture) as part:
-            source.draw(comparison, part)
-        written = [f"Picture: {picture}"]
-        if report or file:
-            with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
-                written += _write_documents(source.document(comparison, progress), report, file)
+        outputs = _outputs(options)
         if save:
             model, learned = source.model(comparison)
-            with atomic_write(save) as part:
-                save_model(model, part)
-                load_model(part)  # nothing is kept that could not be read again
-            written.append(f"Model: {save}, {learned}")
-    console.remark(written, quiet=options.quiet, stderr=False)
+            outputs.write(save, "--save", partial(_write_model, model), f"Model: {save}, {learned}")
+        outputs.write(picture, "--picture", partial(source.draw, comparison), f"Picture: {picture}")
+        if report or file:
+            with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
+                document = source.document(comparison, progress)
+        if report:
+            outputs.write(report, "--report", lambda part: write_report(part, document), f"Report: {report}")
+        if file:
+            outputs.write(file, "--json", lambda part: write_json(part, document), f"JSON: {file}")
+    return outputs.code
 
 
-def _write_documents(document: Any, report: Path | None, file: Path | None) -> list[str]:
-    """Write what a comparison found as a page and as JSON, and return a line for each."""
-    written = []
-    if report:
-        with atomic_write(report) as part:
-            write_report(part, document)
-        written.append(f"Report: {report} ({human_bytes(report.stat().st_size)})")
-    if file:
-        with atomic_write(file) as part:
-            write_json(part, document)
-        written.append(f"JSON: {file}")
-    return written
+def _outputs(options: argparse.Namespace) -> Outputs:
+    """Return what writes the files of a command whose result goes to standard output, and remarks there."""
+    return Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
 
 
-def predict(options: argparse.Namespace) -> None:
+def _write_model(model: Model, path: Path) -> None:
+    save_model(model, path)
+    load_model(path)  # nothing is kept that could not be read again
+
+
+def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
@@ -89,28 +92,27 @@ def predict(options: argparse.Namespace) -> None:
             found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T, 1)}
         return found
 
-    _apply(options, columns)
+    return _apply(options, columns)
 
 
-def transform(options: argparse.Namespace) -> None:
+def transform(options: argparse.Namespace) -> int:
     """Map new rows into the learned space."""
     if options.dask is None:
-        _apply(options, _transformed)
-    else:
-        _transform_folder(options)
+        return _apply(options, _transformed)
+    return _transform_folder(options)
 
 
-def inspect(options: argparse.Namespace) -> None:
+def inspect(options: argparse.Namespace) -> int:
     """Show what a model does to the features."""
     model = load_model(Path(options.model))
     picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
-    console.print_quietly(lambda: console.describe(model, Path(options.model)))
-    with atomic_write(picture) as part:
-        pictures.draw_model(model, part)
-    console.remark([f"Picture: {picture}"], quiet=options.quiet, stderr=False)
+    console.describe(model, Path(options.model))
+    outputs = _outputs(options)
+    outputs.write(picture, "--picture", partial(pictures.draw_model, model), f"Picture: {picture}")
+    return outputs.code
 
 
-def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> None:
+def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these."""
     output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
     archive = output is not None and output.suffix.lower() == ".npz"
@@ -123,9 +125,13 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
-    console.print_quietly(lambda: write_columns(columns, output))
-    if output is not None:
-        console.remark([f"{X.shape[0]} rows {done} by {model.method}: {output}"], quiet=options.quiet)
+    if output is None:
+        print_columns(columns)
+        return 0
+    outputs = Outputs(partial(console.remark, quiet=options.quiet))
+    write = partial(write_columns, columns, output.suffix.lower())
+    outputs.write(output, "-o", write, f"{X.shape[0]} rows {done} by {model.method}: {output}")
+    return outputs.code
 
 
 def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
@@ -137,7 +143,7 @@ def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str
     return {"X": Z, "feature_names": np.array(model.names)} if archive else dict(zip(model.names, Z.T, strict=True))
 
 
-def _transform_folder(options: argparse.Namespace) -> None:
+def _transform_folder(options: argparse.Namespace) -> int:
     """Write a file of coordinates for every file of a folder, into a folder that appears when all are written."""
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
@@ -165,3 +171,4 @@ def _transform_folder(options: argparse.Namespace) -> None:
     console.remark(
         [f"{folder.n_rows} rows mapped by {model.method}: {out} ({len(folder.files)} files)"], quiet=options.quiet
     )
+    return 0

@@ -6,10 +6,8 @@ Nothing from a table is read as markup, and in a pipe there are no bars, colours
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from rich.text import Text
 
 from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION
+from .endings import printable
 from .model import MAX_NAME, Model
 from .refusals import listed
 from .sentences import Summary
@@ -29,7 +28,7 @@ from .wording import WORDING, Wording, stated_p
 FEW = 10
 SPARED = ("fit", "", "dim", "vote", "p")  # columns that a narrow terminal goes without, "" for the second score
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": "", "reference": ""}
-LINES = box.Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")  # below the head, and above the references
+LINES = "    \n    \n ── \n    \n ── \n    \n    \n    \n"  # below the head, and above the references
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -46,34 +45,24 @@ def say(text: str, style: str = "", *, stderr: bool = False) -> None:
     console.print(Text(printable(text), style=style), soft_wrap=not console.is_terminal)
 
 
-def print_quietly(report: Callable[[], Any]) -> None:
-    """Print; if the reader of a pipe has gone (`| head`), go on in silence: there may be files to write."""
-    try:
-        report()
-        sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich turns the first into the second
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def remark(lines: Sequence[str], *, quiet: bool, stderr: bool = True) -> None:
     """Print remarks, by default on standard error: standard output is for the result."""
     for line in () if quiet else lines:
-        print_quietly(partial(say, line, stderr=stderr))
-
-
-def printable(text: str) -> str:
-    """Return text with control characters spelled out: tables and files may hold what would command a terminal."""
-    return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text)
+        say(line, stderr=stderr)
 
 
 def report(summary: Summary) -> None:
     """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the remarks."""
     console, rows = _console(), [*summary.cells, *summary.references]
+    lines = box.Box(LINES)
+    if console.options.ascii_only:
+        lines = box.Box(LINES.replace("─", "-"), ascii=True)
+        rows = [{name: cell.replace("±", "+-") for name, cell in row.items()} for row in rows]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
     for name in SPARED:
         if sum(widths.values()) + len(widths) - 1 > console.width:
             widths.pop(name or list(rows[0])[2], None)
-    grid = Grid(box=LINES, show_edge=False, padding=0)
+    grid = Grid(box=lines, show_edge=False, padding=0)
     for name, size in widths.items():
         grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
     for number, row in enumerate(rows, start=1):

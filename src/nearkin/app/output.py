@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from .endings import UNWRITTEN, say
 from .refusals import TableError
 
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 
@@ -62,7 +67,32 @@ def atomic_write(path: Path) -> Iterator[Path]:
         yield part
         part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # of a folder that may not be written to any more
+            part.unlink(missing_ok=True)
+
+
+class Outputs:
+    """Files that a command writes one after the other: where one cannot be written, the others are all the same.
+
+    Attributes
+    ----------
+    code : int
+        The exit code.
+    """
+
+    def __init__(self, remark: Callable[[list[str]], None]) -> None:
+        self._remark, self.code = remark, 0
+
+    def write(self, path: Path, option: str, write: Callable[[Path], Any], said: str) -> None:
+        """Write a file and remark that; or say why it cannot be written."""
+        try:
+            with atomic_write(path) as part:
+                write(part)
+            self._remark([said])
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
+            remedy = "free some space, or choose" if error.errno in FULL else "choose"
+            self.code = say(f"{path} could not be written ({why}): {remedy} another place with {option}.", UNWRITTEN)
 
 
 def _part(path: Path) -> Path:
@@ -78,16 +108,18 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
         raise TableError(f"{what} ({error.strerror}): {remedy}.") from error
 
 
-def write_columns(columns: dict[str, Any], target: Path | None) -> None:
-    """Write arrays of n values as columns, by the suffix of the file; as CSV to standard output without one."""
-    if target is None:
-        pd.DataFrame(columns, copy=False).to_csv(sys.stdout, index=False)
+def print_columns(columns: dict[str, Any]) -> None:
+    """Write arrays of n values as the columns of a CSV table to standard output; in UTF-8, as files are."""
+    cast(TextIOWrapper, sys.stdout).reconfigure(encoding="utf-8")
+    pd.DataFrame(columns, copy=False).to_csv(sys.stdout, index=False)
+
+
+def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
+    """Write arrays of n values as the columns of a table of the format that a suffix stands for."""
+    if suffix == ".npz":
+        with path.open("wb") as file:  # by its name, savez would add a suffix
+            np.savez(file, **columns)
         return
-    with atomic_write(target) as part:
-        if target.suffix.lower() == ".npz":
-            with part.open("wb") as file:  # by its name, savez would add a suffix
-                np.savez(file, **columns)
-        else:
-            table = pd.DataFrame(columns, copy=False)
-            write = table.to_csv if target.suffix.lower() == ".csv" else table.to_parquet
-            write(part, index=False)
+    table = pd.DataFrame(columns, copy=False)
+    write = table.to_csv if suffix == ".csv" else table.to_parquet
+    write(path, index=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ..plotting import FeatureDisplay, SpectrumDisplay
 from .model import Model
@@ -14,6 +14,9 @@ from .model import Model
 
 def new_figure(title: str, n_axes: int) -> list[Any]:
     """Return a figure and its axes, side by side."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it warns of a home that may not be written to
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(4 + 5 * n_axes, 6), layout="constrained")
     figure.suptitle(f"nearkin {title}", parse_math=False)
     return [figure, *figure.subplots(1, n_axes, squeeze=False)[0]]

@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 
 from .._labels import is_missing
-from ..datasets import BUNDLED, load
+from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
 from .csv_file import CsvFile
 from .encoder import ColumnEncoder, learn_encoder
 from .npz_file import NpzFile
 from .parquet_file import ParquetFile
+from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
 from .readers import Columns, Names, Reading, Source
-from .refusals import Progress, TableError, find_name, ignore, in_row, listed, require_names, shown
+from .refusals import Progress, TableError, find_name, ignore, in_row, require_names, shown
 from .suspects import Suspects, find_suspects
 from .target import read_groups, read_target
 
@@ -35,7 +36,6 @@ FORMATS: dict[str, Callable[..., Any]] = {
     ".parquet": ParquetFile,
     ".npz": NpzFile,
 }
-KNOWN = ".csv, .parquet or .npz file"
 # What else tables are kept in, and what makes one of them that is read.
 REMEDIES = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"),
@@ -44,7 +44,6 @@ REMEDIES = {
     **dict.fromkeys((".bz2", ".xz", ".zst"), "unpack it, e.g. by bzcat, xzcat or zstdcat, and give - for its output"),
     **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. by pandas"),
 }
-STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def read_table(
     reading : Reading, optional
         How the file is read, where this is not found in it.
     """
-    if _is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
+    if is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
     with _opened(source, progress, reading) as file:
@@ -199,7 +198,7 @@ def _opened(source: str, progress: Progress, reading: Reading | None) -> Iterato
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
             path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
             try:
-                yield BundledSet(source) if _is_bundled(source) else _format(path)(path, progress, reading or Reading())
+                yield BundledSet(source) if is_bundled(source) else _format(path)(path, progress, reading or Reading())
             except TableError as error:
                 raise TableError(str(error).replace(str(path), place)) from error
     except MemoryError as error:
@@ -209,17 +208,13 @@ def _opened(source: str, progress: Progress, reading: Reading | None) -> Iterato
         raise TableError(f"{place} cannot be read: {why}.") from error
 
 
-def _is_bundled(source: str) -> bool:
-    return source in BUNDLED and not Path(source).is_file()
-
-
 def _format(path: Path) -> Callable[..., Any]:
     """Return the reader of a file that exists."""
     suffix = path.suffix.lower()
     if path.is_dir():
-        raise TableError(f"{path} is a folder: give a {KNOWN}, or a folder of Parquet files and --dask.")
-    if not path.exists():
-        raise TableError(f"{path}: no such file; give a {KNOWN}, or a bundled set: {listed(BUNDLED)}.")
+        raise TableError(f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask.")
+    if missing := missing_file(str(path)):
+        raise TableError(missing)
     if suffix not in FORMATS:
         remedy = REMEDIES.get(suffix, "save it as one of them")
         raise TableError(f"{path}: only .csv, .parquet and .npz files are supported: {remedy}.")
@@ -234,8 +229,12 @@ def _name(path: Path) -> str:
 def _saved_input(folder: Path) -> Path:
     """Return standard input as a file: every format is read from the front more than once."""
     path = folder / "stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except OSError as error:
+        why = f"it cannot be copied to {folder.parent} ({error.strerror})"
+        raise TableError(f"standard input: {why}: free some space, or name another folder by TMPDIR.") from error
     with path.open("rb") as file:
         start = file.read(4)
     return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -14,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from .._parallel import deaf_processes
 from .fold import FAILURES, Choice, FoldRun, Outcome
 from .methods import RAW, Method, Reference
 from .protocol import Fold, Protocol, first_repeat
@@ -177,7 +176,7 @@ def _in_turn(protocol: Protocol, jobs: Sequence[Job]) -> Generator[tuple[Job, st
 
 def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Generator[tuple[Job, str | None, Any]]:
     tasks = (delayed(_work)(protocol, number, job) for number, job in enumerate(jobs))
-    with _no_interrupts():
+    with deaf_processes():
         results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
     try:
         for number, found in results:
@@ -187,20 +186,6 @@ def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Gener
     finally:
         with warnings.catch_warnings(action="ignore"):  # joblib's, of tasks that are cancelled: that is meant
             results.close()
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C, as then do the processes that start here: an interrupt is the parent's."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _work(protocol: Protocol, number: int, job: Job) -> tuple[int, list[tuple[str, Any]]]:

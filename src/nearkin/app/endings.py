@@ -1,0 +1,158 @@
+"""How the command ends: by a line and an exit code, whatever befalls it.
+
+A signal ends the command at once while modules are loaded, and by an exception while it works, so that files which are
+not complete are removed. This module is the first that is loaded, and needs nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+UNWRITTEN = 1
+BAD_INPUT = 2
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    done, but something could not be written: what, stands on standard error
+  2    the input or an option is unfit: a line says why, and what to do
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM (129: the terminal was closed)
+"""
+WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated, as the terminal was closed"}
+SIGNALS = {getattr(signal, name): words for name, words in WORDS.items() if hasattr(signal, name)}
+IN_ASCII = str.maketrans({"±": "+-", "²": "2", "─": "-", "█": "#", "…": "..."})
+
+
+class Terminated(BaseException):
+    """A signal asks the command to end; its number is the argument."""
+
+
+class Stream(io.TextIOWrapper):
+    """Standard output, or error, of a command that goes on where nothing can be written: there may be files to write.
+
+    Attributes
+    ----------
+    failure : OSError or None
+        Why something was lost. A reader who leaves early (`| head`) is no failure.
+    """
+
+    failure: OSError | None = None
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with self._going_on():
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is left to write."""
+        with self._going_on():
+            super().flush()
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                self.failure = error
+            _open_nothing(self.fileno())
+
+
+def begin() -> None:
+    """Prepare the process for every ending, before anything else is loaded."""
+    codecs.register_error("in_ascii", _in_ascii)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed: the next file that is opened would be taken for it
+            _open_nothing(number)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        old: Any = getattr(sys, name)
+        options = {"line_buffering": old.line_buffering, "write_through": old.write_through}
+        stream = Stream(old.detach(), old.encoding, "in_ascii", **options)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    _handle(_end_at_once)
+
+
+def finish(code: Any) -> Any:
+    """Return the exit code of a command that returned `code`: another one if standard output was lost."""
+    sys.stdout.flush()
+    failure = getattr(sys.stdout, "failure", None)
+    if failure is not None:
+        text = f"standard output could not be written ({failure.strerror}): free some space, or choose another place."
+        return say(text, code or UNWRITTEN)
+    return code
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Let signals raise KeyboardInterrupt and Terminated meanwhile, so that what is not complete is removed."""
+
+    def unwind(number: int, frame: Any) -> None:
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        _handle(signal.SIG_IGN)  # once is enough: let it remove its files
+        raise Terminated(number)
+
+    before = _handle(unwind)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ended_by(number: int) -> int:
+    """Say which signal ended the command, and return its exit code."""
+    return say(SIGNALS[signal.Signals(number)], 128 + number)
+
+
+def say(text: str, code: int) -> int:
+    """Print a line on why the command ends, and return its exit code."""
+    print(f"nearkin: {printable(text)}", file=sys.stderr)
+    return code
+
+
+def printable(text: str) -> str:
+    """Return text with control characters spelled out: tables and files may hold what would command a terminal."""
+    return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text)
+
+
+def _handle(handler: Any) -> dict[int, Any]:
+    """Set the handler of every signal that is not ignored (as by nohup), and return the handlers before."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, handler)
+    return before
+
+
+def _end_at_once(number: int, frame: Any) -> None:
+    with suppress(OSError):
+        os.write(2, f"nearkin: {SIGNALS[signal.Signals(number)]}\n".encode())
+    os._exit(128 + number)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Spell what the encoding of a stream lacks, e.g. "±" as "+-"."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(IN_ASCII)
+    return text.encode("ascii", "backslashreplace").decode(), error.end
+
+
+def _open_nothing(number: int) -> None:
+    """Open the null device under the number of a standard stream."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    if nothing != number:
+        os.dup2(nothing, number)
+        os.close(nothing)
+    os.set_inheritable(number, True)
