@@ -3,12 +3,8 @@
 from importlib import import_module as _import_module
 
 __version__ = "0.1.0"
-# Names that are no methods, and their modules
-_ELSEWHERE = {
-    "ApproximateSearch": "neighbors",
-    "TableEncoder": "preprocessing",
-}  # and their modules
-
+# Names that are no methods, and their modules.
+_ELSEWHERE = {"ApproximateSearch": "neighbors", "TableEncoder": "preprocessing"}
 TYPE_CHECKING = False  # that of typing, which takes time to load
 if TYPE_CHECKING:
     from .estimators import *  # noqa: F403 - the names in its __all__

@@ -47,15 +47,9 @@ a trailing separator in every line; a missing number; the usual marks of a missi
 refused; a mark of one's own; missing text; a column without a value; no value at all; the class None; the class NA;
 the class nan; a category called None; a row without a value; labels with spaces; labels Yes and yes; labels only of
 spaces; labels that are dates; numbers in percent; numbers in euros; percent; currency; thousands; decimal commas in
-quotes; accounting; a typographic minus; ZIP codes; nulls; truth values with nulls; categories with nulls; only
-nulls; NaN; NaN in NPZ; a new cell that is missing; new rows with names; names that are not there; standard input is
-closed; standard input is read and closed; standard input; standard output is closed; all three are closed; standard
-output is full; ASCII; a reader that leaves; a reader of the help that leaves; a reader of labels that leaves; no
-room for the model; no room for the labels; no room for standard input; a table of somebody else; a folder of
-somebody else; a model of somebody else; SIGINT while loading; SIGINT while waiting; SIGINT while reading; SIGINT
-while comparing; SIGINT while writing; SIGTERM while loading; SIGTERM while waiting; SIGTERM while reading; SIGTERM
-while comparing; SIGTERM while writing; SIGHUP while loading; SIGHUP while waiting; SIGHUP while reading; SIGHUP
-while comparing; SIGHUP while writing; numbers whose squares are infinite
+quotes; accounting; a typographic minus; ZIP codes; nulls; truth values with nulls; categories with nulls; only nulls;
+NaN; NaN in NPZ; a new cell that is missing; new rows with names; names that are not there; numbers whose squares are
+infinite
 """
 
 
