@@ -160,10 +160,9 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, mo
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX pipe")
 def test_a_reader_that_leaves_early_still_gets_its_picture(here):
-    command = "from nearkin.app.cli import main; raise SystemExit(main())"
     arguments = ["compare", "table.csv", "--target", "kind", *QUICK]
     process = subprocess.Popen(
-        [sys.executable, "-c", command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=here
+        [sys.executable, "-m", "nearkin", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=here
     )
     with process:
         process.stdout.readline()
