@@ -77,6 +77,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
             "largest_class": None if labels is None else max(counts) / sum(counts), "groups": None,
             "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
             "suspicious": [{"column": wrap("weight_copy"), "score": 0.99}], "group_hints": [wrap("patient")],
+            "missing": {"cells": 14, "n_features": 1, "features": [{"feature": wrap("left weight"), "rows": 14}]},
             "twins": {"rows": 12, "share": 0.0192, "kept": False},
         },
         "protocol": {

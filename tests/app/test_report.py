@@ -14,7 +14,7 @@ from nearkin.app import document as documents
 from nearkin.app import maps
 from nearkin.app.document import comparison_document, write_json
 from nearkin.app.encoder import ColumnEncoder
-from nearkin.app.plain import to_json
+from nearkin.app.plain import short_text, to_json
 from nearkin.app.report import write_report
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table
@@ -34,8 +34,10 @@ def hostile_table(n=90, n_classes=3, p=5):
     classes = rng.permutation(np.arange(n) % n_classes)
     names = [f"{EVIL} {i}" for i in range(p)]
     suspects = Suspects([(EVIL, "a constant")], [(EVIL, 1.0)], [(EVIL, 12)])
+    X = rng.standard_normal((n, p)) + 2 * rng.standard_normal((n_classes, p))[classes]
+    X[::9, 1] = np.nan
     return Table(
-        X=rng.standard_normal((n, p)) + 2 * rng.standard_normal((n_classes, p))[classes],
+        X=X,
         y=np.array([f"{i:03d} {EVIL}" for i in range(n_classes)])[classes],
         groups=None,
         name=EVIL,
@@ -64,7 +66,7 @@ def numbers():
     """The document of a regression on such a table; one of its maps has a single dimension."""
     table = hostile_table()
     single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, max_components=lambda p, n_classes: 1)
-    table = replace(table, y=table.X.sum(axis=1), task="regression")
+    table = replace(table, y=np.nansum(table.X, axis=1), task="regression")
     methods = [method for method in default_methods("regression") if method.name == "PCA"]
     return document_of(table, [*methods, single], references=default_references("regression")[:1])
 
@@ -128,7 +130,10 @@ def test_the_document_says_what_was_compared(classes):
     choice = next(line for line in classes["ranking"] if line["kind"] == "choice")
     assert sum(chosen["folds"] for chosen in choice["choices"]) == 6
     curves = {curve["name"]: curve["dimension"] for curve in classes["curves"]}
-    assert curves["raw k-NN"] == [5]
+    assert curves["raw k-NN"] == [6]  # five features, and where one is missing
+    missing = classes["table"]["missing"]
+    assert (missing["cells"], missing["n_features"]) == (10, 1)
+    assert missing["features"] == [{"feature": short_text(f"{EVIL} 1"), "rows": 10}]
     assert curves["LDA"] == [1, 2]
 
     rows = classes["rows"]

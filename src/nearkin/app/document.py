@@ -128,6 +128,7 @@ def _table(comparison: Comparison, table: Table, classes: list[dict[str, Any]] |
         "n_left_out": len(found.left_out),
         "left_out": [{"column": short_text(name), "reason": reason} for name, reason in found.left_out[:MAX_LISTED]],
         "suspicious": [{"column": short_text(name), "score": digits(s)} for name, s in found.suspicious[:MAX_LISTED]],
+        "missing": _missing(comparison, table),
         "group_hints": [short_text(name) for name, _ in found.group_hints[:MAX_LISTED]],
         "twins": {
             "rows": comparison.n_twins,
@@ -135,6 +136,16 @@ def _table(comparison: Comparison, table: Table, classes: list[dict[str, Any]] |
             "kept": comparison.kept_twins,
         },
     }
+
+
+def _missing(comparison: Comparison, table: Table) -> dict[str, Any]:
+    """Return how many cells are missing, and in which features the most."""
+    counts = comparison.protocol.missing_cells
+    most = np.argsort(-counts, kind="stable")[:MAX_LISTED]
+    listed = [
+        {"feature": short_text(table.encoder.feature_names[j]), "rows": int(counts[j])} for j in most if counts[j]
+    ]
+    return {"cells": int(counts.sum()), "n_features": int(np.count_nonzero(counts)), "features": listed}
 
 
 def _protocol(comparison: Comparison) -> dict[str, Any]:

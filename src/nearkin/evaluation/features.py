@@ -10,9 +10,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 
-def has_missing(X: Any) -> bool:
-    """Say whether cells of a dense X are missing: NaN."""
-    return not issparse(X) and bool(np.isnan(X).any())
+def missing_cells(X: Any) -> np.ndarray:
+    """Return how many cells of each feature are missing: NaN; sparse rows have none."""
+    return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
 
 
 def imputer() -> SimpleImputer:
@@ -22,7 +22,7 @@ def imputer() -> SimpleImputer:
 
 def filled(X: Any) -> Any:
     """Return X as it is where no cell is missing, else filled by its own medians, with indicators."""
-    return imputer().fit_transform(X) if has_missing(X) else X
+    return imputer().fit_transform(X) if missing_cells(X).any() else X
 
 
 def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:

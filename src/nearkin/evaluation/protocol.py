@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
-from .features import has_missing, preprocessing
+from .features import missing_cells, preprocessing
 from .scores import Score
 from .task import CLASSIFICATION, REGRESSION, Task
 from .twins import twin_groups
@@ -76,13 +76,13 @@ class Protocol:
         return np.flatnonzero(self.y >= 0 if self.task == CLASSIFICATION else ~np.isnan(self.y))
 
     @cached_property
-    def has_missing(self) -> bool:
-        """Return whether cells of X are missing."""
-        return has_missing(self.X)
+    def missing_cells(self) -> np.ndarray:
+        """Return how many cells of each feature are missing."""
+        return missing_cells(self.X)
 
     def preprocessing(self) -> list[tuple[str, Any]]:
         """Return the steps before a map, unfitted."""
-        return preprocessing(scale=self.scale, sparse=issparse(self.X), missing=self.has_missing)
+        return preprocessing(scale=self.scale, sparse=issparse(self.X), missing=bool(self.missing_cells.any()))
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows without a label, but those of a group that is held out when one learns from these rows."""

@@ -220,6 +220,8 @@ function writeFacts() {
   const kind = labels ? counted(table.n_classes, "class") : `from ${table.range.map(number).join(" to ")}`;
   const named = (table.classes || []).slice(0, 8).map(c => `${shorten(c.label, 30)} ${number(c.rows)}`);
   const repeats = protocol.repeats > 1 ? ` in ${protocol.repeats} repeats` : "";
+  const gaps = table.missing.features.slice(0, 8).map(f => `${f.feature} ${number(f.rows)}`).join(", ")
+    + (table.missing.n_features > 8 ? ", …" : "");
   const facts = [
     ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
     ["Features", number(table.features) + (table.sparse ? ", sparse" : "")],
@@ -230,6 +232,7 @@ function writeFacts() {
     ["Held out", `${counted(protocol.folds, "fold")}${repeats}, about ${number(protocol.training_rows)} training rows each, `
       + `${protocol.scaled ? "standardized on those" : "not standardized"}`],
     ["Left out", table.left_out.map(c => `${c.column} (${c.reason})`).join("; ") + (more ? ` and ${number(more)} more` : "")],
+    ["Missing cells", table.missing.cells ? `${number(table.missing.cells)} (${gaps})` : ""],
     ["Suspicious", table.suspicious.map(c => `${c.column} alone predicts ${table.target}`).join("; "), "warn"],
     ["May be groups", table.group_hints.length
       ? `${table.group_hints.join(", ")}: if rows of one belong together, say so with --groups` : "", "warn"],
