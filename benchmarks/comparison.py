@@ -40,6 +40,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 from threadpoolctl import threadpool_limits
 
 from nearkin import DNE, LFDA, LMNN, NCA, NMMP
+from nearkin.app.encoder import text_columns
 from nearkin.app.tables import read_table
 from nearkin.datasets import BUNDLED, load
 from nearkin.evaluation import Comparison, MethodResult, compare
@@ -140,7 +141,7 @@ def read_rows(one: Set) -> tuple[np.ndarray, np.ndarray, str]:
     if one in SETS:
         return *rows_of(one), one.kind
     table = read_table(os.path.join(os.environ.get("NEARKIN_DATA", ""), "tables", f"{one.name}.csv"), "target")
-    return table.X, table.y, one.kind or ("with categories" if table.encoder.categories else "numbers")
+    return table.X, table.y, one.kind or ("with categories" if text_columns(table.encoder) else "numbers")
 
 
 def some(X: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from nearkin.app.encoder import ColumnEncoder
+from nearkin.app.encoder import number_encoder
 from nearkin.app.tables import read_rows, read_table
+from nearkin.preprocessing.columns import CategoryColumn
 
 NAMES = [f"x{j}" for j in range(50)]
 WORDS = np.array(["ash", "beech", "elm", "larch", "oak", "pine", "rowan", "spruce", "willow", "yew"])
@@ -87,8 +88,9 @@ TABLES = {
 
 def read(reader, path):
     """Print the seconds that a reader takes, and the bytes by which the process grows at its peak."""
-    with_words = ColumnEncoder(NAMES, {"word": WORDS.tolist()})
-    encoder = with_words if path.stem == "words" else ColumnEncoder(NAMES)
+    encoder = number_encoder(NAMES)
+    if path.stem == "words":
+        encoder.columns_.append(CategoryColumn("word", tuple(sorted(WORDS.tolist()))))
     before, start = memory("VmRSS"), time.perf_counter()
     if reader == "read_table":
         result = read_table(str(path), "y")

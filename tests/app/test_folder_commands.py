@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
 from nearkin.app.cli import main
-from nearkin.app.encoder import ColumnEncoder
+from nearkin.app.encoder import number_encoder
 from nearkin.app.model import new_model, with_voters
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.one_split import held_out_rows
@@ -72,7 +72,7 @@ def made(tmp_path_factory):
     figures = {"score": 0.9, "low": 0.05, "high": 0.15, "raw": 0.8, "folds": 1.0, "p_value": 0.001}
     header = {"task": "classification", "score": "accuracy", "method": "DNE", "n_neighbors": 3, "soft": False}
     header |= {"n_rows": N, "held_out": figures}
-    model = new_model(steps, ColumnEncoder(FEATURES), classes=classes.tolist(), target="kind", table="many", **header)
+    model = new_model(steps, number_encoder(FEATURES), classes=classes.tolist(), target="kind", table="many", **header)
     save_model(with_voters(model, model.transform(X), np.arange(N), codes), folder / "m.safetensors")
     return folder, rows
 

@@ -33,7 +33,18 @@ MODELS = {
 }
 MISSING = object()
 GRAPH = {"n_neighbors": 5, "bandwidth": 1.0, "normalized": True}
+COLOUR = {"kind": "category", "name": "colour", "values": ["blue", "green", "red"], "missing": False}
+DATES = {"kind": "date", "name": "day", "layout": "day first", "cycles": ["year"]}
+SHARES = {"kind": "frequency", "name": "city", "values": ["a", "b"], "missing": False, "shares": [0.5, 0.5],
+          "missing_share": 0.0}  # fmt: skip
 FIGURES = {"score": 0.5, "raw": 0.5, "folds": 5.0}
+
+
+def encoded(**changes):
+    """Return the header's field for the state of the encoder of the table of words, changed."""
+    state = {"parameters": {"missing": "keep"}, "names": ["width", "height", "depth", "colour"], "n_features": 4}
+    state |= {"numbers": ["width", "height", "depth"], "columns": [COLOUR], "indicated": [], "medians": []}
+    return {"columns": state | changes}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +78,7 @@ def use(path):
         model = load_model(path)
     except ModelFileError as error:
         return str(error)
-    row = np.ones((2, len(model.encoder.feature_names)))
+    row = np.ones((2, len(model.feature_names)))
     row = csr_array(row) if issparse(model.voters) else row
     console.describe(model, path)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -207,12 +218,28 @@ def test_any_value_for_any_field(sound, path, other):
         ("words", {"task": "regression"}, "its labels"),
         ("words", {"method": "x" * 1000}, "its words"),
         ("words", {"table": "\ud800"}, "surrogates"),
-        ("words", {"numbers": ["width", "width", "depth"]}, "its columns"),
-        ("words", {"numbers": ["width", "height", "x" * 501]}, "its names"),
-        ("words", {"numbers": ["width"]}, "its "),
-        ("words", {"categories": {"colour": ["red", "green", "blue"]}}, "its values of text columns"),
-        ("words", {"categories": {"colour": []}}, "its values of text columns"),
-        ("words", {"categories": {}}, "its "),
+        ("words", encoded(numbers=["width", "width", "depth"]), "'width' more than once"),
+        ("words", encoded(numbers=["width", "height", "x" * 1501]), "its names"),
+        ("words", encoded(numbers=["width"]), "its "),
+        ("words", encoded(numbers=["width", "height", 1]), "its names"),
+        ("words", encoded(columns=[]), "its "),
+        ("words", encoded(columns=[{"kind": "category"}]), "its column"),
+        ("words", encoded(columns=[{"kind": "number", "name": "a", "decimal": ";"}]), "its column"),
+        ("words", encoded(columns=[COLOUR | {"kind": "colour"}]), "colour"),
+        ("words", encoded(columns=[COLOUR | {"values": ["red", "green", "blue"]}]), "its column 'colour'"),
+        ("words", encoded(columns=[COLOUR | {"values": []}]), "its column 'colour'"),
+        ("words", encoded(columns=[COLOUR | {"values": [1, 2, 3]}]), "its column 'colour'"),
+        ("words", encoded(columns=[COLOUR | {"more": 1}]), "more"),
+        ("words", encoded(columns=[DATES | {"layout": "any"}]), "its column 'day'"),
+        ("words", encoded(columns=[DATES | {"cycles": ["moon"]}]), "its column 'day'"),
+        ("words", encoded(columns=[SHARES | {"shares": [0.5]}]), "its column 'city'"),
+        ("words", encoded(columns=[SHARES | {"shares": [0.5, float("inf")]}]), "its column 'city'"),
+        ("words", encoded(parameters={"missing": "impute"}), "its columns"),
+        ("words", encoded(parameters={"missing": "keep", "missing_values": 5}), "missing_values must be"),
+        ("words", encoded(parameters={"missing": "keep", "seed": 5}), "seed"),
+        ("words", encoded(indicated=[9]), "out of range"),
+        ("words", encoded(indicated=[0]), "its columns"),
+        ("words", encoded(medians=["x"]), "'x'"),
         ("words", {"classes": ["kind 0"]}, "its labels"),
         ("words", {"classes": ["kind 1", "kind 0", "kind 2"]}, "its labels"),
         ("words", {"classes": [0, 1, "2"]}, "its labels"),

@@ -97,7 +97,7 @@ GREEDY = {
     "no numbers, 10**8 rows.npz": (archive(claiming("(100000000, 20)")), "t.npz"),
     "10**8 columns.npz": (sparse(10**8), "(24, 100000000)"),
     "a long text among 20,000.csv": (csv(text=[f"{i}{LONG if i == 0 else ''}" for i in range(20_000)]), "[20000, 1]"),
-    "a long value among 20,000.csv": (csv(text=[LONG if i < 2 else "a" for i in range(20_000)]), "100000 characters"),
+    "a long value among 20,000.csv": (csv(text=[LONG if i < 2 else "a" for i in range(20_000)]), "[20000, 1]"),
     "a long label among 20,000.csv": (csv(kind=[LONG if i < 2 else "a" for i in range(20_000)]), "100000 characters"),
     "a long name among 10,000.csv": (
         pd.DataFrame(np.eye(4, 10_000)).rename(columns={0: LONG}).assign(kind=[0, 1, 0, 1]).to_csv(index=False),

@@ -192,12 +192,13 @@ def test_safetensors_alone_can_open_it(table, tmp_path):
     with safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
         assert set(file.keys()) == {
             *("mean", "scale", "components", "offset", "spectrum"),
-            *("voters", "rows", "answers"),
+            *("fill", "voters", "rows", "answers"),
         }
         np.testing.assert_array_equal(file.get_tensor("components"), model.arrays["components"])
         header = json.loads(file.metadata()["nearkin"])
-    assert header["numbers"] == ["width", "height", "depth"]
-    assert header["categories"] == {"colour": ["blue", "green", "red"]}
+    assert header["columns"]["numbers"] == ["width", "height", "depth"]
+    colour = {"kind": "category", "name": "colour", "values": ["blue", "green", "red"], "missing": False}
+    assert header["columns"]["columns"] == [colour]
 
 
 def test_names_are_kept_so_that_they_can_be_shown(again):
@@ -225,14 +226,14 @@ def test_coordinates_have_the_names_that_the_map_gives_them(table, name):
 @pytest.mark.parametrize("name", [RAW, "PCA", "LDA", "NCA"])
 def test_the_stretch_is_how_far_a_unit_step_moves_a_row(table, name):
     model = winner(name, table("dense"), scale=False)
-    p = len(model.encoder.feature_names)
+    p = len(model.feature_names)
     length = np.linalg.norm(model.transform(np.eye(p)) - model.transform(np.zeros((1, p))), axis=1)
     np.testing.assert_allclose(model.stretch, length / np.sqrt(np.mean(length**2)), rtol=1e-6)
 
 
 def test_blocks_of_rows_change_no_prediction(table, monkeypatch):
     model = winner("NMMP", table("dense"))
-    rows = np.random.default_rng(0).normal(size=(40, len(model.encoder.feature_names)))
+    rows = np.random.default_rng(0).normal(size=(40, len(model.feature_names)))
     whole = predict(model, rows)
     monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * (model.n_neighbors + len(model.classes)))
     monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
@@ -247,7 +248,7 @@ def test_blocks_of_rows_change_no_prediction(table, monkeypatch):
 def test_a_model_of_dense_rows_maps_sparse_ones_alike(folder, table, name, scale):
     model = winner(name, table("dense"), scale=scale)
     rows, _ = read_rows(str(folder / "sparse new.npz"), read_table(str(folder / "sparse table.npz")).encoder)
-    rows = rows[:, : len(model.encoder.feature_names)]
+    rows = rows[:, : len(model.feature_names)]
     Z = embed(model, rows)
     np.testing.assert_allclose(Z.toarray() if issparse(Z) else Z, embed(model, rows.toarray()), atol=1e-12)
 

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from nearkin.app import document as documents
 from nearkin.app import maps
 from nearkin.app.document import comparison_document, write_json
-from nearkin.app.encoder import ColumnEncoder
+from nearkin.app.encoder import number_encoder
 from nearkin.app.plain import short_text, to_json
 from nearkin.app.report import write_report
 from nearkin.app.suspects import Suspects
@@ -43,7 +43,7 @@ def hostile_table(n=90, n_classes=3, p=5):
         name=EVIL,
         notes=[f"ignored: {EVIL}"],
         target=EVIL,
-        encoder=ColumnEncoder(names),
+        encoder=number_encoder(names),
         row_names=[f"{i} {EVIL}" for i in range(n)],
         suspects=suspects,
     )

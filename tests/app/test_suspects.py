@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin.app.suspects import Suspects, says_group, says_id
+from nearkin.app.suspects import Suspects
 from nearkin.app.tables import TableError, read_table
 from nearkin.datasets import BUNDLED
+from nearkin.preprocessing.identifiers import says_group, says_id
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -58,7 +59,7 @@ def test_numbers_of_the_rows(tmp_path, values, suffix):
     table = read(tmp_path, suffix=suffix, height=values)
     assert table.suspects == Suspects(left_out=[("height", "numbers of the rows")])
     assert table.notes == ["ignored, numbers of the rows: height"]
-    assert table.encoder.feature_names == ["noise 0", "noise 1", "noise 2", "useful"]
+    assert table.feature_names == ["noise 0", "noise 1", "noise 2", "useful"]
     assert table.X.shape == (N, 4)
 
 
@@ -81,7 +82,7 @@ def test_single_precision_and_truth_values(tmp_path):
     ids=["a gap", "twice", "repeats", "squares", "fractions", "ages"],
 )
 def test_what_numbers_no_rows_is_kept(tmp_path, values):
-    assert "age" in read(tmp_path, age=values).encoder.feature_names
+    assert "age" in read(tmp_path, age=values).feature_names
 
 
 def test_few_rows_may_have_any_numbers(tmp_path):
@@ -106,7 +107,7 @@ def test_whole_numbers_named_as_identifiers(tmp_path, name):
     table = read(tmp_path, **{name: np.append(RNG.permutation(N - 5) ** 2, np.arange(5))})
     assert table.suspects.left_out == [(name, "named as identifiers, and nearly all values differ")]
     assert table.suspects.group_hints == []
-    assert name not in table.encoder.feature_names
+    assert name not in table.feature_names
 
 
 @pytest.mark.parametrize("name", ["paid", "width", "humidity", "idea", "piano", "number of rooms", "keys"])
@@ -143,7 +144,7 @@ def test_the_target_under_another_name(tmp_path, values):
     assert table.notes[-1] == (
         "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is not known beforehand"
     )
-    assert any(name.startswith("outcome") for name in table.encoder.feature_names)  # kept
+    assert any(name.startswith("outcome") for name in table.feature_names)  # kept
 
 
 def test_suspicious_columns_of_an_npz(tmp_path):
@@ -274,10 +275,11 @@ def test_words_of_groups():
     assert not any(map(says_group, ["person_age", "sitename", "visits", "grouping", "code", "valid", "", "42"]))
 
 
-def test_a_wide_text_column_of_groups_is_told_of_groups(tmp_path):
-    kind = np.array(["a", "b", "c"] * 1400)
-    with pytest.raises(TableError, match=r"or merge rare values, or give --groups 'patient'\.$"):
-        read(tmp_path, kind, patient=[f"p{i // 2}" for i in range(4200)])
+def test_a_wide_text_column_of_groups_is_a_hint(tmp_path):
+    kind = np.array(["a", "b", "c"] * 400)
+    table = read(tmp_path, kind, patient=[f"p{i // 2 if i > 4 else 0}" for i in range(1200)])
+    assert table.suspects.group_hints == [("patient", 599)]
+    assert table.feature_names[-1] == "patient (frequency)"
 
 
 # No false alarms

@@ -15,6 +15,7 @@ from distributed import Client, KilledWorker, LocalCluster, as_completed
 from pyarrow import parquet
 
 from .._parallel import deaf_processes
+from .encoder import needed_columns
 from .model import Model, with_voters
 from .parquet_folder import Folder, Part, number_batches
 from .refusals import Progress, TableError
@@ -78,7 +79,7 @@ def map_file(file: Part, target: Path, model: Model) -> None:
             writer.write_batch(pa.record_batch(list(columns), schema=schema))
             waiting.clear()
 
-        for X in number_batches(file, model.encoder.columns, np.float64):
+        for X in number_batches(file, needed_columns(model.encoder), np.float64):
             waiting.append(model.transform(X).astype(np.float32))
             if sum(map(len, waiting)) >= ROWS_PER_GROUP:
                 write_group()

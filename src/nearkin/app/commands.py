@@ -12,8 +12,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..evaluation import CLASSIFICATION
+from ..preprocessing.columns import NumberColumn
 from . import console, pictures
 from .document import write_json
+from .encoder import needed_columns
 from .model import MAX_NEIGHBORS, Model, embed
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
@@ -122,6 +124,8 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     X, notes = console.while_reading(
         options, partial(read_rows, options.table, model.encoder, reading=reading(options))
     )
+    if "fill" not in model.arrays and not issparse(X) and np.isnan(X).any():
+        raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
     console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
@@ -149,13 +153,16 @@ def _transform_folder(options: argparse.Namespace) -> int:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
     out, model = Path(options.output), load_model(Path(options.model))
     folder = open_folder(Path(options.table))
-    if model.categories:
+    text = [
+        column.name for column in model.encoder.columns_ if not isinstance(column, NumberColumn) or not column.plain
+    ]
+    if text:
         raise TableError(
-            f"{folder.path}: the model learned from text in {quoted(model.categories, 5)}, and --dask maps numbers: "
+            f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask maps numbers: "
             "transform the files one by one, without --dask."
         )
-    folder.require_numbers(model.encoder.columns)
-    known = set(model.encoder.columns)
+    known = needed_columns(model.encoder)
+    folder.require_numbers(known)
     ignored = [name for name in folder.names if name not in known]
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .cluster import cluster, map_folder

@@ -77,7 +77,7 @@ def report(summary: Summary) -> None:
 
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
-    names, held_out, values = model.encoder.feature_names, model.held_out, model.arrays["answers"]
+    names, held_out, values = model.feature_names, model.held_out, model.arrays["answers"]
     words = WORDING[model.score].at(held_out["raw"])
     part = "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""  # of a folder, or few labels
     target = f"numbers from {values.min():.4g} to {values.max():.4g}"

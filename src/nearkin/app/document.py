@@ -142,9 +142,7 @@ def _missing(comparison: Comparison, table: Table) -> dict[str, Any]:
     """Return how many cells are missing, and in which features the most."""
     counts = comparison.protocol.missing_cells
     most = np.argsort(-counts, kind="stable")[:MAX_LISTED]
-    listed = [
-        {"feature": short_text(table.encoder.feature_names[j]), "rows": int(counts[j])} for j in most if counts[j]
-    ]
+    listed = [{"feature": short_text(table.feature_names[j]), "rows": int(counts[j])} for j in most if counts[j]]
     return {"cells": int(counts.sum()), "n_features": int(np.count_nonzero(counts)), "features": listed}
 
 

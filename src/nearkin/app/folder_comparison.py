@@ -27,7 +27,7 @@ from ..neighbors import choose_search, searcher
 from ..plotting import STATUS_COLORS
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
-from .encoder import ColumnEncoder
+from .encoder import number_encoder
 from .model import Model, new_model, with_voters
 from .one_split import SplitComparison, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
@@ -189,7 +189,7 @@ class FolderComparison(ExitStack):
         embedding = self.maps[best.name]
         model = new_model(
             [step.to_local() for step in (self.scaler, embedding) if step is not None],
-            ColumnEncoder(self.features),
+            number_encoder(self.features),
             task=CLASSIFICATION.name,
             score="accuracy",
             method=best.name,

@@ -78,5 +78,5 @@ def _values(table: Table, X: Any, rows: np.ndarray) -> dict[str, list[float]]:
     """Return the first features of some rows, of a table that has no more than a reader knows by name."""
     if issparse(X) or X.shape[1] > MAX_FEATURES:
         return {}
-    names = table.encoder.feature_names[:MAX_VALUES]
+    names = table.feature_names[:MAX_VALUES]
     return {short_text(name): digits(X[rows, column]) for column, name in enumerate(names)}

@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .._blocks import row_blocks
-from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
 from ..evaluation import CLASSIFICATION, TASKS, Comparison, Task, Vote
-from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch
-from .encoder import ColumnEncoder
+from ..preprocessing import TableEncoder, indicator_names
+from .map_arrays import map_arrays, stored
 from .refusals import Progress, ignore
 from .tables import Table
 
@@ -35,7 +32,8 @@ class Model:
     """Encoder, scaler, map and voters, fitted on a whole table.
 
     A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, only as far as they are
-    scaled. A map of kind "graph" places scaled rows by the rule of TDL.
+    scaled. Missing numbers are filled after scaling, and then indicated by more features. A map of kind "graph" places
+    these rows by the rule of TDL.
 
     Attributes
     ----------
@@ -43,8 +41,8 @@ class Model:
         "classification" or "regression"; the name of the score by which it was chosen, one of `SCORES`.
     method, prefix : str
         Name of the chosen method; what the names of its coordinates begin with, "" for the raw features.
-    numbers, categories
-        See `ColumnEncoder`.
+    columns : dict
+        State of the `TableEncoder`.
     classes : list
         Labels, sorted: strings, integers or booleans; empty in a regression.
     graph : dict
@@ -62,17 +60,17 @@ class Model:
     version : str
         Of nearkin.
     arrays : dict of str to ndarray
-        Those of the map, and of the v voters: "voters" (v, m), their coordinates; "rows" (v,), their row numbers;
-        "answers" (v,), positions of their labels in `classes`, or their numbers; and "spectrum". A sparse matrix is
-        stored as "name.data", "name.indices" and "name.indptr".
+        Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features that have a further
+        one that says where they were missing; and of the v voters: "voters" (v, m), their coordinates; "rows" (v,),
+        their row numbers; "answers" (v,), positions of their labels in `classes`, or their numbers; and "spectrum". A
+        sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
     """
 
     task: str
     score: str
     method: str
     prefix: str
-    numbers: list[str]
-    categories: dict[str, list[str]]
+    columns: dict[str, Any]
     classes: list[Any]
     graph: dict[str, Any]
     n_neighbors: int
@@ -100,9 +98,16 @@ class Model:
         return len(self.arrays["rows"])
 
     @cached_property
-    def encoder(self) -> ColumnEncoder:
+    def encoder(self) -> TableEncoder:
         """Return what makes features of the columns of a table."""
-        return ColumnEncoder(self.numbers, self.categories)
+        return TableEncoder.from_dict(self.columns)
+
+    @cached_property
+    def feature_names(self) -> list[str]:
+        """Return the names of the features that are mapped, such as "width", "colour=red" and "age (missing)"."""
+        names, indicated = self.encoder.get_feature_names_out().tolist(), self.arrays.get("indicated")
+        more = [] if indicated is None else indicator_names(self.encoder.columns_, indicated.tolist())
+        return [*names, *more]
 
     @property
     def is_raw(self) -> bool:
@@ -114,20 +119,20 @@ class Model:
         """Return the number of coordinates."""
         if self.graph:
             return self.arrays["rule.sources"].shape[1]
-        return len(self.encoder.feature_names if self.is_raw else self.arrays["components"])
+        return len(self.feature_names if self.is_raw else self.arrays["components"])
 
     @property
     def names(self) -> list[str]:
         """Return the names of the coordinates."""
         if self.is_raw:
-            return self.encoder.feature_names
+            return self.feature_names
         return [f"{self.prefix}{number}" for number in range(self.n_components)]
 
     @property
     def stretch(self) -> np.ndarray:
         """Return how far a unit step along each feature moves a row, relative to the root mean square of all."""
         if self.is_raw:
-            return np.ones(len(self.encoder.feature_names))
+            return np.ones(len(self.feature_names))
         return feature_stretch(self.arrays["components"])
 
     @cached_property
@@ -139,7 +144,7 @@ class Model:
     def extension(self) -> Any:  # GraphExtension
         """Return TDL's map of new rows."""
         a, g = self.arrays, self.graph
-        rows = self._matrix("graph.rows", (len(a["rule.sources"]), len(self.encoder.feature_names)))
+        rows = self._matrix("graph.rows", (len(a["rule.sources"]), len(self.feature_names)))
         graph = HeatGraph(rows, a.get("graph.origin"), g["n_neighbors"], g["bandwidth"])
         return GraphExtension(graph, a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"])
 
@@ -158,6 +163,12 @@ class Model:
             X = (X.toarray() if issparse(X) else X) - a["mean"]
         if "scale" in a:
             X = csr_array(X.multiply(1 / a["scale"])) if issparse(X) else X / a["scale"]
+        if "indicated" in a and issparse(X):
+            X = X.toarray()
+        if "fill" in a and not issparse(X):
+            missing = np.isnan(X)
+            X = np.where(missing, a["fill"], X)
+            X = np.hstack([X, missing[:, a["indicated"]]]) if "indicated" in a else X
         if self.graph:
             return self.extension(X)
         return X if self.is_raw else X @ a["components"].T - a["offset"]
@@ -201,42 +212,7 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
-def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return what maps new rows, of a fitted scaler and a fitted map, as far as there are any: arrays and numbers."""
-    arrays: dict[str, np.ndarray] = {}
-    for step in steps:
-        if isinstance(step, StandardScaler):
-            arrays |= {"mean": step.mean_} if step.with_mean else {}
-            arrays |= {"scale": step.scale_}
-        elif isinstance(step, TDL):
-            rule = step.extension_
-            graph = rule.graph
-            arrays |= {"rule.sources": rule.sources, "rule.values": rule.eigenvalues, "rule.constant": rule.constant}
-            arrays |= stored("graph.rows", graph.rows) | {"spectrum": step.eigenvalues_}
-            arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
-            numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
-            return arrays, numbers | {"normalized": bool(rule.normalized)}
-        else:
-            if isinstance(step, LinearDiscriminantAnalysis):
-                spectrum = step.explained_variance_ratio_
-                components = step.scalings_[:, : len(spectrum)].T
-            else:  # NCA and LMNN have no eigenvalues but those of the metric
-                components = step.components_
-                values = getattr(step, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
-                spectrum = getattr(step, "explained_variance_", values)
-            offset = -step.transform(np.zeros((1, components.shape[1])))[0]
-            arrays |= {"components": components, "offset": offset, "spectrum": spectrum}
-    return arrays, {}
-
-
-def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
-    """Return a matrix as arrays."""
-    if not issparse(rows):
-        return {name: rows}
-    return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
-
-
-def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Model:
+def new_model(steps: Sequence[Any], encoder: TableEncoder, **header: Any) -> Model:
     """Return a model that maps rows as fitted steps (a scaler, a map, or none) do, and has no voters yet.
 
     `header` are task, score, method, classes, n_neighbors, soft, n_rows, target, table and held_out, see `Model`.
@@ -247,8 +223,7 @@ def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Mo
     header["held_out"] = {name: float(value) for name, value in header["held_out"].items() if np.isfinite(value)}
     return Model(
         prefix=type(steps[-1]).__name__.lower() if steps else "",
-        numbers=encoder.numbers,
-        categories=encoder.categories,
+        columns=encoder.to_dict(),
         graph=graph,
         version=__version__,
         arrays=arrays,
@@ -259,6 +234,13 @@ def new_model(steps: Sequence[Any], encoder: ColumnEncoder, **header: Any) -> Mo
 def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
     """Return a model with these voters; none need to travel where rows are only mapped."""
     return replace(model, arrays=model.arrays | stored("voters", voters) | {"rows": rows, "answers": answers})
+
+
+def _with_fill(model: Model, X: np.ndarray) -> Model:
+    """Return a model that fills missing numbers of new rows, though it has met none: by the medians of its rows."""
+    medians = np.array([np.median(column) for column in X.T])
+    fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
+    return replace(model, arrays=model.arrays | {"fill": fill.astype(np.float64)})
 
 
 def learned_model(comparison: Comparison, table: Table) -> Model:
@@ -284,4 +266,5 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     )
     rows = protocol.labelled
     X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
+    model = model if issparse(X) or "fill" in model.arrays else _with_fill(model, X)
     return with_voters(model, embed(model, X), rows, protocol.y[rows])

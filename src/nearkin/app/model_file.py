@@ -18,20 +18,21 @@ from scipy.sparse import csr_array, issparse
 
 from .._memory import require_memory
 from ..evaluation import CLASSIFICATION, SCORES, TASKS
-from .encoder import MAX_ONE_HOT
 from .model import MAX_NAME, MAX_NEIGHBORS, Model, predict
 from .refusals import MAX_TEXT
 
-FORMAT = 6  # 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum
+FORMAT = 6  # 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
-# The shape of every array: p features, m coordinates, v voters, n rows of a graph; d, i and q are free.
+# The shape of every array: p features, f with those that say where one is missing, m coordinates, v voters, n rows of a
+# graph; d, e, g, i, j and q are free.
 SHAPES = {
-    **{"mean": "p", "scale": "p", "components": "mp", "offset": "m", "spectrum": "q"},
+    **{"mean": "p", "scale": "p", "components": "mf", "offset": "m", "spectrum": "q"},
+    **{"fill": "p", "indicated": "g"},
     **{"voters": "vm", "voters.data": "d", "voters.indices": "d", "voters.indptr": "i", "rows": "v", "answers": "v"},
-    **{"graph.rows": "np", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
-    **{"graph.origin": "p", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
+    **{"graph.rows": "nf", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
+    **{"graph.origin": "f", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
 }
 GRAPH = {"n_neighbors": int, "bandwidth": float, "normalized": bool}
 
@@ -110,7 +111,7 @@ def _load(path: Path) -> Model:
     _check_header(model)
     _check_arrays(model)
     with np.errstate(all="ignore"):
-        row: Any = np.zeros((1, len(model.encoder.feature_names)))
+        row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))
         predict(model, csr_array(row) if issparse(model.voters) else row)
     return model
 
@@ -129,13 +130,14 @@ def _check_header(model: Model) -> None:
         _require(type(words) is str and len(words) <= MAX_NAME, "words")
     kinds = {type(label) for label in model.classes}
     labels = model.classes if kinds == {str} else []
-    for names in (model.numbers, list(model.categories), *model.categories.values(), labels):
-        _require(type(names) is list and all(type(name) is str and len(name) <= MAX_TEXT for name in names), "names")
+    encoder = model.encoder
+    features = encoder.get_feature_names_out().tolist()
+    _require(encoder.missing == "keep" and len(features) > len(encoder.indicated_) == 0, "columns")
+    for names in (features, labels):
+        _require(
+            type(names) is list and all(type(name) is str and len(name) <= 3 * MAX_TEXT for name in names), "names"
+        )
         require_memory(4.0 * max(map(len, names), default=0) * len(names), "reading it", "close other programs")
-    names, categories = model.encoder.columns, model.categories.values()
-    _require(len(set(names)) == len(names) > 0, "columns")
-    _require(all(known and known == sorted(set(known)) for known in categories), "values of text columns")
-    _require(sum(map(len, categories)) <= MAX_ONE_HOT, "values of text columns")
     is_classification = TASKS[model.task] is CLASSIFICATION
     _require(len(kinds) == is_classification and kinds <= {str, int, bool}, "labels")
     _require(model.classes == sorted(set(model.classes)) and np.array(model.classes).dtype.kind != "O", "labels")
@@ -157,14 +159,18 @@ def _check_figures(held_out: dict[str, float]) -> None:
 def _check_arrays(model: Model) -> None:
     """Raise an error unless every array is finite and of the shape that the header and the others give it."""
     arrays = model.arrays
-    sizes = {"p": len(model.encoder.feature_names), "m": model.n_components}
+    p, f = len(model.encoder.get_feature_names_out()), len(model.feature_names)
+    sizes = {"p": p, "f": f, "m": model.n_components}
     for name, array in arrays.items():
-        integers = name == "rows" or name.endswith((".indices", ".indptr"))
+        integers = name in ("rows", "indicated") or name.endswith((".indices", ".indptr"))
         integers |= name == "answers" and model.question is CLASSIFICATION
         _require(array.dtype.kind == ("i" if integers else "f") and np.isfinite(array).all(), name)
         _require(array.ndim == len(SHAPES[name]), name)
         for letter, size in zip(SHAPES[name], array.shape, strict=True):
             _require(sizes.setdefault(letter, size) == size, name)
+    indicated = arrays.get("indicated", np.empty(0))
+    _require((np.diff(indicated) > 0).all() and not (indicated < 0).any(), "indicated")
+    _require("fill" in arrays or "indicated" not in arrays, "fill")
     _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
     rows, answers = arrays["rows"], arrays["answers"]
     _require((np.diff(rows) > 0).all() and rows[0] >= 0 and rows[-1] < model.n_rows, "rows")

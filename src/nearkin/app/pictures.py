@@ -28,7 +28,7 @@ def draw_model(model: Model, path: Path) -> None:
     title = f"inspect: {model.method}, learned from {model.table}"
     figure, *axes = new_figure(title, (not model.graph) + (len(spectrum) > 0))
     if not model.graph:
-        FeatureDisplay(model.stretch, model.encoder.feature_names, model.method).plot(ax=axes[0])
+        FeatureDisplay(model.stretch, model.feature_names, model.method).plot(ax=axes[0])
     if len(spectrum):
         SpectrumDisplay(spectrum, model.n_components, model.method).plot(ax=axes[-1])
     figure.savefig(path, dpi=110, format="png")

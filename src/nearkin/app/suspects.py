@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, field
 
@@ -11,18 +10,11 @@ from scipy.sparse import issparse
 
 from .._labels import is_missing, known_labels
 from ..evaluation import CLASSIFICATION
-from .readers import Columns
+from ..preprocessing import Cells, TableEncoder
+from ..preprocessing.identifiers import MIN_ROWS, NEARLY_ALL, says_group
 from .refusals import listed
 
-MIN_ROWS = 20  # in fewer, anything may look like anything
 MAX_ROWS, MAX_COLUMNS = 10_000, 5_000  # that are looked at; in wider tables some column predicts well by chance
-NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
-# Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if its values differ.
-ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "code", "serial"}
-GROUP_WORDS = {
-    *("patient", "subject", "person", "participant", "user", "customer", "client", "speaker", "author", "donor"),
-    *("session", "site", "hospital", "centre", "center", "batch", "household", "family", "group", "cluster"),
-}
 SURE = {True: 0.99, False: 0.999}  # from this accuracy, or R² of a regression, a column is suspicious
 FEW = 20  # values, each of which may stand for a class, or a number
 
@@ -80,9 +72,7 @@ class _Evidence:
         return self.discrete and says_group(self.name)
 
 
-def find_suspects(
-    columns: Columns, kept: list[str], y: np.ndarray, task: str, left_out: list[tuple[str, str]], hints: bool
-) -> Suspects:
+def find_suspects(encoder: TableEncoder, cells: Cells, y: np.ndarray, task: str, hints: bool) -> Suspects:
     """Return the suspicious ones among the columns that are learned from; with `hints` also those of groups.
 
     A row is predicted from others, by rows of the same value and by the four closest ones (for a regression, on the
@@ -92,28 +82,31 @@ def find_suspects(
     Cost: O(n log n) per column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
-    labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
-    if len(rows) < MIN_ROWS or (labels == labels[0]).all() or len(kept) > MAX_COLUMNS or issparse(columns.numbers):
+    labels, classify, kept = known_labels(y, rows), task == CLASSIFICATION.name, encoder.columns_
+    left_out = list(encoder.dropped_.items())
+    if len(rows) < MIN_ROWS or (labels == labels[0]).all() or len(kept) > MAX_COLUMNS or issparse(cells.numbers):
         return Suspects(left_out)
     target = np.unique(labels, return_inverse=True)[1] if classify else labels
     base = np.bincount(target).max() / len(rows) if classify else 0.0
-    position = {name: place for place, name in enumerate(columns.number_names)}
-    found = []
-    with np.errstate(all="ignore"):  # squares of huge numbers are infinite, and then the score is NaN: not suspicious
-        for name in kept:
-            is_text = name in columns.text
-            values = columns.text[name].indices.to_numpy() if is_text else columns.numbers[:, position[name]]
-            found.append(_evidence(name, values[rows], is_text, target, classify))
     n_classes = int(target.max()) + 1 if classify else 0
-    groups = {}
-    for column in found:
+    found, groups = [], {}
+    for kept_column in kept:
+        values = _complete(kept_column.scalars(cells.column(kept_column.name), encoder.rules))
+        with np.errstate(all="ignore"):  # squares of huge numbers are infinite, the score NaN: not suspicious
+            column = _evidence(kept_column.name, values[rows], not kept_column.ordered, target, classify)
+        found.append(column)
         if hints and column.discrete and (column.named_group or _agree(column, len(rows), n_classes, base)):
-            text = columns.text.get(column.name)
-            values = np.unique(columns.numbers[:, position[column.name]]) if text is None else text.dictionary
-            if max(10, n_classes + 1) <= len(values) <= NEARLY_ALL * columns.numbers.shape[0]:
-                groups[column.name] = len(values)
+            n_values = len(np.unique(values))
+            if max(10, n_classes + 1) <= n_values <= NEARLY_ALL * cells.n_rows:
+                groups[column.name] = n_values
     others = [column for column in found if not (column.named_group and column.name in groups)]
     return Suspects(left_out, _suspicious(others, base, len(rows), SURE[classify]), list(groups.items()))
+
+
+def _complete(values: np.ndarray) -> np.ndarray:
+    """Return numbers with one that is larger than all others where some are missing."""
+    missing = np.isnan(values)
+    return np.where(missing, np.ceil(np.nanmax(values, initial=0)) + 1, values) if missing.any() else values
 
 
 def _suspicious(found: list[_Evidence], base: float, n_rows: int, sure: float) -> list[tuple[str, float]]:
@@ -201,21 +194,3 @@ def _r2(errors: np.ndarray, target: np.ndarray) -> float:
     """Return R², 0 where it is negative or, of huge numbers, none."""
     score = 1 - float((errors**2).sum() / ((target - target.mean()) ** 2).sum())
     return max(0.0, score) if np.isfinite(score) else 0.0
-
-
-def says_id(name: str) -> bool:
-    """Tell whether a name is that of an identifier, such as "userId"."""
-    return _words(name)[-1] in ID_WORDS
-
-
-def says_group(name: str) -> bool:
-    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
-    words = _words(name)
-    return words[-1] == "id" or (
-        not GROUP_WORDS.isdisjoint(words) and (GROUP_WORDS | ID_WORDS | {"name"}).issuperset(words)
-    )
-
-
-def _words(name: str) -> list[str]:
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return re.findall(r"[^\W\d_]+", re.sub(rf"\b({'|'.join(sorted(GROUP_WORDS))})id\b", r"\1_id", name)) or [""]

@@ -55,8 +55,10 @@ class TableComparison(nullcontext):
         """Return what was read, and remarks on it."""
         table = self.table
         kind = "sparse features" if issparse(table.X) else "features"
+        p, n_columns = table.X.shape[1], len(table.encoder.columns_)
+        encoded = f" from {n_columns} columns" * (p > n_columns)
         grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-        facts = f"{table.name}: {rows_of(table)}, {table.X.shape[1]} {kind}, {target_facts(table)}{grouped}"
+        facts = f"{table.name}: {rows_of(table)}, {p} {kind}{encoded}, {target_facts(table)}{grouped}"
         return facts, table.notes
 
     def rank(self, progress: console.Progress) -> Comparison:

@@ -21,13 +21,14 @@ import numpy as np
 from .._labels import is_missing
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
+from ..preprocessing import TableEncoder
 from .csv_file import CsvFile
-from .encoder import ColumnEncoder, learn_encoder
+from .encoder import encode, learn_encoder, needed_columns, text_columns
 from .npz_file import NpzFile
 from .parquet_file import ParquetFile
 from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
 from .readers import Columns, Names, Reading, Source
-from .refusals import Progress, TableError, find_name, ignore, in_row, require_names, shown
+from .refusals import Progress, TableError, find_name, ignore, in_row, note, require_names, shown
 from .suspects import Suspects, find_suspects
 from .target import read_groups, read_target
 
@@ -53,7 +54,7 @@ class Table:
     Attributes
     ----------
     X : ndarray or csr_array of shape (n, p)
-        Features, finite; float64, or float32 where an NPZ file holds that.
+        Features, NaN where a number is missing; float64, or float32 where an NPZ file holds that.
     y : ndarray of shape (n,)
         Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no
         label, objects with None in its place; for a regression NaN.
@@ -65,7 +66,7 @@ class Table:
         What was ignored or encoded, then which columns are suspicious, then which look like groups.
     target : str
         Name of the column of y.
-    encoder : ColumnEncoder
+    encoder : TableEncoder
         Makes rows like those of X of another table with these columns.
     row_names : sequence of n names
         Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
@@ -81,7 +82,7 @@ class Table:
     name: str
     notes: list[str]
     target: str
-    encoder: Any
+    encoder: TableEncoder
     row_names: Sequence[Any]
     task: str = CLASSIFICATION.name
     suspects: Suspects = field(default_factory=Suspects)
@@ -90,6 +91,11 @@ class Table:
     def labelled(self) -> np.ndarray:
         """Return the numbers of the rows that have a label."""
         return np.flatnonzero(~is_missing(self.y))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Return the names of the columns of X, such as "width" or "colour=red"."""
+        return self.encoder.get_feature_names_out().tolist()
 
     @property
     def labels(self) -> np.ndarray:
@@ -140,16 +146,17 @@ def read_table(
         columns = file.read(labels=[target, groups] if groups else [target])
         y, remarks = read_target(columns, target, task, unlabelled, file.reading)
         group, more = read_groups(columns, groups, file.reading) if groups else (None, [])
-        encoder, notes, row_names, left_out = learn_encoder(columns)
+        encoder, cells, row_names = learn_encoder(columns, file.reading)
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
-        suspects = find_suspects(columns, encoder.columns, y, task, left_out, hints)
-        X, _ = encoder.encode(columns)
-        notes = [*columns.notes, *remarks, *more, *notes, *suspects.notes(target, task)]
+        suspects = find_suspects(encoder, cells, y, task, hints)
+        X, gaps = encode(encoder, columns)
+        found = [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
+        notes = [*columns.notes, *remarks, *more, *found]
         return Table(X, y, group, _name(file.path), notes, target, encoder, row_names, task, suspects)
 
 
 def read_rows(
-    source: str, encoder: ColumnEncoder, progress: Progress = ignore, reading: Reading | None = None
+    source: str, encoder: TableEncoder, progress: Progress = ignore, reading: Reading | None = None
 ) -> tuple[Any, list[str]]:
     """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to it.
 
@@ -157,13 +164,15 @@ def read_rows(
     ----------
     source, progress, reading
         See `read_table`.
-    encoder : ColumnEncoder
+    encoder : TableEncoder
         Names the columns that are needed; their order in the table does not matter.
     """
     with _opened(source, progress, reading) as file:
-        columns = file.read(encoder.columns, as_text=list(encoder.categories))
-        X, notes = encoder.encode(columns)
-        return X, [*columns.notes, *notes]
+        columns = file.read(needed_columns(encoder), as_text=text_columns(encoder))
+        X, notes = encode(encoder, columns)
+        needed = set(needed_columns(encoder))
+        ignored = note("ignored, not learned from", [name for name in columns.all_names if name not in needed])
+        return X, [*columns.notes, *ignored, *notes]
 
 
 def reading(options: argparse.Namespace) -> Reading:

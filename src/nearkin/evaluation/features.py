@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
+
+from .._messages import note
 
 
 def missing_cells(X: Any) -> np.ndarray:
@@ -23,6 +26,14 @@ def imputer() -> SimpleImputer:
 def filled(X: Any) -> Any:
     """Return X as it is where no cell is missing, else filled by its own medians, with indicators."""
     return imputer().fit_transform(X) if missing_cells(X).any() else X
+
+
+def filled_note(X: Any, names: Sequence[str]) -> list[str]:
+    """Return a remark on the features with missing cells; none without any."""
+    gaps: Any = [] if issparse(X) else np.flatnonzero(np.isnan(X.min(axis=0)))
+    return note(
+        "missing values, filled by the median", [f"{names[at]} ({np.isnan(X[:, at]).sum()} rows)" for at in gaps]
+    )
 
 
 def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .._labels import is_missing, merged_labels
-from .._messages import note, quoted, shown
+from .._messages import quoted, shown
 from .._validation import refuse_foreign
 from ..preprocessing import TableEncoder
 from ..preprocessing.numerals import learn_numbers
+from .features import filled_note
 from .task import REGRESSION, Task
 
 
@@ -34,8 +35,7 @@ def from_frame(X: Any, y: Any, groups: Any, task: Task) -> tuple[Any, Any, Any, 
         return features if named else X, y, labels.get("groups", groups), None, ()
     encoder = TableEncoder(missing="keep")
     Z = encoder.fit_transform(features)
-    gaps = zip(encoder.get_feature_names_out(), np.isnan(Z).sum(axis=0).tolist(), strict=True)
-    filled = note("missing values, filled by the median", [f"{name} ({count} rows)" for name, count in gaps if count])
+    filled = filled_note(Z, encoder.get_feature_names_out())
     return Z, labels.get("y", y), labels.get("groups", groups), encoder, (*encoder.remarks_, *filled, *remarks)
 
 

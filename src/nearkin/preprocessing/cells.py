@@ -97,6 +97,12 @@ class Cells:
         """Return the names of the columns that are there."""
         return {*self.number_names, *self.text}
 
+    def require(self, names: Sequence[str]) -> None:
+        """Raise an error that names the columns that are learned from and are not there."""
+        lacking = [name for name in names if name not in self.known]
+        if lacking:
+            raise ValueError(f"X lacks {quoted(lacking, 5)}, which was learned from: add or rename columns.")
+
     def column(self, name: str) -> np.ndarray | Text:
         """Return a column, numbers as a copy."""
         return self.text[name] if name in self.text else self.numbers[:, self.positions[name]].copy()
@@ -109,27 +115,24 @@ class Cells:
 
     def in_place(self, names: Sequence[str], width: int) -> Any:
         """Return some columns of numbers and then zeros, in the memory of all of them, which grows where it must."""
-        n_plain, X = len(names), self.numbers
-        if n_plain == 0 and not issparse(X):
-            require_memory(8 * self.n_rows * width, "The encoded table", "drop columns")
-            return np.zeros((self.n_rows, width))
-        kept = np.array([self.positions[name] for name in names], dtype=int)
-        (n_rows, before), n_more = X.shape, width - n_plain
-        if n_more == 0 and np.array_equal(kept, np.arange(before)):
+        X, kept = self.numbers, np.array([self.positions[name] for name in names], dtype=int)
+        n_rows, before = X.shape
+        if width == len(kept) > 0 and np.array_equal(kept, np.arange(before)):
             return X
         if issparse(X):
             return X[:, kept]
         require_memory(8 * n_rows * max(width - before, 0), "The encoded table", "drop columns")
-        if width > before:
-            X.resize((n_rows, width), refcheck=False)
-        old = new = X
-        if X.flags.c_contiguous:
-            old, new = (X.reshape(-1)[: n_rows * size].reshape(n_rows, size) for size in (before, width))
+        if len(kept) == 0 or not (X.flags.owndata and X.flags.c_contiguous):
+            out = np.zeros((n_rows, width), dtype=X.dtype if len(kept) else np.float64)
+            out[:, : len(kept)] = X[:, kept]
+            return out
+        X.resize((n_rows, max(width, before)), refcheck=False)
+        old, new = (X.reshape(-1)[: n_rows * size].reshape(n_rows, size) for size in (before, width))
         # in the order in which no row is overwritten before it was read
         for block in row_blocks(n_rows, max(before, width), 2**18)[:: 1 if width <= before else -1]:
-            new[block, :n_plain] = old[block][:, kept]
-            new[block, n_plain:] = 0
-        return new[:, :width]
+            new[block, : len(kept)] = old[block][:, kept]
+            new[block, len(kept) :] = 0
+        return new
 
     def drop_numbers(self, texts: Sequence[str]) -> None:
         """Count the numbers that some texts are as missing."""

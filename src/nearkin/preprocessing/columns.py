@@ -7,7 +7,7 @@ state, so that a saved model can hold it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, get_origin, get_type_hints
@@ -70,12 +70,17 @@ class Column:
 
     kind: ClassVar[str]
     may_miss: ClassVar[bool] = False  # its first feature is NaN where a cell is missing
+    ordered: ClassVar[bool] = True
     name: str
 
     @property
     def names(self) -> list[str]:
         """Return the names of the features that it becomes."""
         return [self.name]
+
+    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+        """Return a number for each row: where not `ordered` one that only tells values apart."""
+        raise NotImplementedError
 
     def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
         """Write the features of all rows of a column into `out`, zeros of shape (n, p'), and return what is unknown.
@@ -119,12 +124,15 @@ class NumberColumn(Column):
     def __post_init__(self) -> None:
         _require(self.decimal in MARKS, self.name)
 
+    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+        """Return the numbers."""
+        if not isinstance(given, Text):
+            return given
+        return self._read(given, rules, lambda values: read_numbers(values, self.decimal, self.unit), "numbers")[:, 0]
+
     def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
         """Write the numbers."""
-        if isinstance(given, Text):
-            read = lambda values: read_numbers(values, self.decimal, self.unit)  # noqa: E731
-            given = self._read(given, rules, read, "numbers")[:, 0]
-        out[:, 0] = given
+        out[:, 0] = self.scalars(given, rules)
         return ""
 
 
@@ -153,25 +161,33 @@ class DateColumn(Column):
 
     def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
         """Write days and circles."""
-        if isinstance(given, Text):
-            days, clock = self._read(given, rules, lambda values: read_days(values, self.layout), "dates").T
-        else:
-            days = clock = given
-            if not np.isnan(days).all():
-                row = int((~np.isnan(days)).argmax())
-                raise MisreadError(f"the number {days[row]:g}", row, "dates")
+        days, clock = self._days(given, rules)
         circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
         elapsed = [days] if self.may_miss else []
         for place, feature in enumerate([*elapsed, *circles]):
             out[:, place] = feature
         return ""
 
+    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+        """Return the days, or the time of day."""
+        return self._days(given, rules)[0]
+
+    def _days(self, given: np.ndarray | Text, rules: Rules) -> tuple[np.ndarray, np.ndarray]:
+        """Return the days in UTC and by the clock of the place."""
+        if isinstance(given, Text):
+            days, clock = self._read(given, rules, lambda values: read_days(values, self.layout), "dates").T
+            return days, clock
+        if not np.isnan(given).all():
+            row = int((~np.isnan(given)).argmax())
+            raise MisreadError(f"the number {given[row]:g}", row, "dates")
+        return given, given
+
 
 @dataclass(frozen=True)
 class CategoryColumn(Column):
     """Categories, sorted: a column of zeros and ones for each; one more for missing cells, if there were any."""
 
-    kind = "category"
+    kind, ordered = "category", False
     values: tuple[str, ...]
     missing: bool = False
 
@@ -192,6 +208,10 @@ class CategoryColumn(Column):
         rows = np.flatnonzero(codes >= 0)
         out[rows, codes[rows]] = 1
         return self.unknown(text, found < 0)
+
+    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+        """Return the positions of the values among those of the table."""
+        return self.text(given, rules).codes
 
     def text(self, given: np.ndarray | Text, rules: Rules) -> Text:
         """Return the column as cleaned text."""
@@ -237,6 +257,12 @@ class FrequencyColumn(CategoryColumn):
 KINDS: dict[str, type[Column]] = {
     kind.kind: kind for kind in (NumberColumn, DateColumn, CategoryColumn, FrequencyColumn)
 }
+
+
+def indicator_names(columns: Sequence[Column], features: Sequence[int]) -> list[str]:
+    """Return what the columns are called that say where features are missing, such as "age (missing)"."""
+    names = [column.name for column in columns for _ in column.names]
+    return [f"{names[at]} {MISSING}" for at in features]
 
 
 def column_from(state: dict[str, Any]) -> Column:

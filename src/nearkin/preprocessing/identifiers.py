@@ -14,21 +14,34 @@ MIN_ROWS = 20  # in fewer, anything may look like anything
 NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
 # Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if its values differ.
 ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "code", "serial"}
+GROUP_WORDS = {
+    *("patient", "subject", "person", "participant", "user", "customer", "client", "speaker", "author", "donor"),
+    *("session", "site", "hospital", "centre", "center", "batch", "household", "family", "group", "cluster"),
+}
 CONSTANT = "constant"
 COUNTER = "numbers of the rows"
 NAMED = "named as identifiers, and nearly all values differ"
 DIFFERS = "text that differs in every row"
 NEARLY_DIFFERS = "text that differs in nearly every row"
-
-
-def words(name: str) -> list[str]:
-    """Return the words of a name such as "patient_id" or "patientId"; one that is empty if there are none."""
-    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) or [""]
+REASONS = (COUNTER, CONSTANT, NAMED, DIFFERS, NEARLY_DIFFERS)  # in the order in which they are said
 
 
 def says_id(name: str) -> bool:
     """Tell whether a name is that of an identifier, such as "userId"."""
-    return words(name)[-1] in ID_WORDS
+    return _words(name)[-1] in ID_WORDS
+
+
+def says_group(name: str) -> bool:
+    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
+    words = _words(name)
+    return words[-1] == "id" or (
+        not GROUP_WORDS.isdisjoint(words) and (GROUP_WORDS | ID_WORDS | {"name"}).issuperset(words)
+    )
+
+
+def _words(name: str) -> list[str]:
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.findall(r"[^\W\d_]+", re.sub(rf"\b({'|'.join(sorted(GROUP_WORDS))})id\b", r"\1_id", name)) or [""]
 
 
 def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:

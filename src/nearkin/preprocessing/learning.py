@@ -11,10 +11,11 @@ from .._messages import note, shown
 from .cells import Cells, Text
 from .columns import CategoryColumn, Column, DateColumn, FrequencyColumn, NumberColumn, Rules, canonical
 from .dates import TIME_OF_DAY, learn_cycles, learn_dates, read_days
-from .identifiers import CONSTANT, differs, useless_numbers
+from .identifiers import CONSTANT, REASONS, differs, useless_numbers
 from .numerals import learn_numbers, read_number
 
 MAX_TEXT = 500
+EVEN = "every value occurs as often as the others"
 LONG = f"text of more than {MAX_TEXT} characters"
 
 
@@ -43,6 +44,11 @@ class Learned:
                     self.dropped[name] = found
                 else:
                     self.columns.append(found)
+        reasons = [*REASONS, LONG, EVEN]
+        said = sorted(
+            filter(self.dropped.__contains__, cells.names), key=lambda name: reasons.index(self.dropped[name])
+        )
+        self.dropped = {name: self.dropped[name] for name in said}
 
     @property
     def remarks(self) -> list[str]:
@@ -136,7 +142,7 @@ class Learned:
             return CategoryColumn(name, values, n_missing > 0)
         shares = dict(zip(text.values, (text.counts / len(text.codes)).tolist(), strict=True))
         if len({*shares.values(), n_missing / len(text.codes)} - {0.0}) == 1:
-            return "every value occurs as often as the others"
+            return EVEN
         self._note("encoded as the share of the rows that have the value", f"{name} ({n_values} values)")
         return FrequencyColumn(
             name, values, n_missing > 0, tuple(map(shares.__getitem__, values)), n_missing / len(text.codes)

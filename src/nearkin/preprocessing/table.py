@@ -13,7 +13,7 @@ from .._blocks import row_blocks
 from .._messages import listed, note, quoted
 from .._validation import check_choice, check_integer
 from .cells import Cells, read_cells
-from .columns import MISSING, NumberColumn, Rules, column_from
+from .columns import NumberColumn, Rules, column_from, indicator_names
 from .learning import Learned
 from .numerals import MARKS
 
@@ -138,7 +138,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     @property
-    def _rules(self) -> Rules:
+    def rules(self) -> Rules:
+        """Return the parameters that say how cells are read."""
         given = None if self.missing_values is None else tuple(str(value).strip() for value in self.missing_values)
         return Rules(given, self.max_categories, self.decimal, self.drop_identifiers)
 
@@ -148,12 +149,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
-            An array of numbers has a column of numbers each; one of objects is taken column by column.
         y : ignored
         """
         self._check_parameters()
         cells = self._cells(X, reset=True)
-        learned = Learned(cells, self._rules)
+        learned = Learned(cells, self.rules)
         self.columns_, self.dropped_, self.remarks_ = learned.columns, learned.dropped, learned.remarks
         if not self.columns_:
             why = listed([f"{name} ({reason})" for name, reason in self.dropped_.items()])
@@ -170,8 +170,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_choice(self.missing, "missing", ("impute", "keep"))
         check_choice(self.decimal, "decimal", MARKS)
         check_integer(self.max_categories, "max_categories", 1)
-        if isinstance(self.missing_values, str):
-            raise TypeError(f"missing_values must be a sequence of texts, got {self.missing_values!r}: give a list.")
+        if self.missing_values is not None and not isinstance(self.missing_values, list | tuple | set | np.ndarray):
+            raise TypeError(f"missing_values must be a list of texts, got {self.missing_values!r}.")
 
     def _check_names(self) -> None:
         repeated = [name for name, count in Counter(self.get_feature_names_out().tolist()).items() if count > 1]
@@ -185,7 +185,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for column in self.columns_:
             if column.may_miss:
                 features = np.zeros((cells.n_rows, len(column.names)))
-                column.fill(features, cells.column(column.name), self._rules, cells.place)
+                column.fill(features, cells.column(column.name), self.rules, cells.place)
                 self.medians_[start] = np.nanmedian(features[:, 0])
                 indicated += [start] if column.name in missing else []
             start += len(column.names)
@@ -202,34 +202,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encode(X)[0]
 
     def encode(self, X: Any) -> tuple[Any, list[str]]:
-        """Return what `transform` returns, and remarks: which columns are not learned from, which values unknown."""
+        """Return what `transform` returns, and remarks on values that `fit` has not seen."""
         check_is_fitted(self)
         cells = self._cells(X, reset=False)
-        plain = [column.name for column in self.columns_ if isinstance(column, NumberColumn) and column.plain]
+        plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
         given = {column: cells.column(column.name) for column in self.columns_[n_plain:]}
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
         unknown, start = [], n_plain
         for column, values in given.items():
-            stop = start + len(column.names)
-            unknown.append(column.fill(out[:, start:stop], values, self._rules, cells.place))
-            start = stop
-        if self.missing == "impute":
-            self._fill(out, n_names)
-        needed = {column.name for column in self.columns_}
-        return out, [
-            *note("ignored, not learned from", [name for name in cells.names if name not in needed]),
-            *note("unknown values, encoded as none of the known ones", list(filter(None, unknown))),
-        ]
-
-    def _fill(self, out: np.ndarray, n_names: int) -> None:
-        """Fill missing numbers, and say where they were."""
-        for block in row_blocks(*out.shape):
+            start, features = start + len(column.names), out[:, start : start + len(column.names)]
+            unknown.append(column.fill(features, values, self.rules, cells.place))
+        for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
+        return out, note("unknown values, encoded as none of the known ones", list(filter(None, unknown)))
+
+    @property
+    def _n_plain(self) -> int:
+        """Return how many columns, the first ones, came as numbers."""
+        return sum(isinstance(column, NumberColumn) and column.plain for column in self.columns_)
 
     @property
     def _names(self) -> list[str]:
@@ -246,39 +241,36 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
-        columns = [column.name for column in self.columns_ for _ in column.names]
-        return np.array([*self._names, *(f"{columns[at]} {MISSING}" for at in self.indicated_)], dtype=object)
+        return np.array([*self._names, *indicator_names(self.columns_, self.indicated_.tolist())], dtype=object)
 
     def _cells(self, X: Any, *, reset: bool) -> Cells:
         """Return the cells of X, its columns named as in `fit`."""
         cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
         if reset:
-            self.n_features_in_ = len(cells.names)
+            self.n_features_in_ = len(cells.known)
             self.__dict__.pop("feature_names_in_", None)
             if named:
-                self.feature_names_in_ = np.array(cells.names, dtype=object)
+                self.feature_names_in_ = np.array([name for name in cells.names if name in cells.known], dtype=object)
         elif not (named and hasattr(self, "feature_names_in_")):
             if len(cells.names) != self.n_features_in_:
                 expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
                 raise ValueError(f"X has {len(cells.names)} features, but {expected}.")
             cells = cells.renamed(getattr(self, "feature_names_in_", [f"x{at}" for at in range(self.n_features_in_)]))
         if not reset:
-            lacking = [column.name for column in self.columns_ if column.name not in cells.known]
-            if lacking:
-                raise ValueError(f"X lacks {quoted(lacking, 5)}, learned from by {type(self).__name__}: add or rename.")
-        cells.drop_numbers(self._rules.missing_values or ())
+            cells.require([column.name for column in self.columns_])
+        cells.drop_numbers(self.rules.missing_values or ())
         return cells
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as numbers, texts, lists and dicts, which JSON can hold; `remarks_` are left out."""
         check_is_fitted(self)
-        given = self._rules.missing_values
-        names = getattr(self, "feature_names_in_", None)
+        given, names = self.rules.missing_values, getattr(self, "feature_names_in_", None)
         return {
             "parameters": self.get_params() | {"missing_values": None if given is None else list(given)},
-            "columns": [column.to_dict() for column in self.columns_],
             "names": None if names is None else names.tolist(),
             "n_features": self.n_features_in_,
+            "numbers": [column.name for column in self.columns_[: self._n_plain]],
+            "columns": [column.to_dict() for column in self.columns_[self._n_plain :]],
             "indicated": self.indicated_.tolist(),
             "medians": self.medians_.tolist() if self.missing == "impute" else [],
         }
@@ -288,11 +280,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the encoder of a state that `to_dict` wrote; raise an error where it is none."""
         encoder = cls(**state["parameters"])
         encoder._check_parameters()
-        encoder.columns_ = [column_from(column) for column in state["columns"]]
-        encoder.n_features_in_ = int(state["n_features"])
+        if {type(name) for name in (*state["numbers"], *(state["names"] or []))} - {str} or type(
+            state["n_features"]
+        ) is not int:
+            raise ValueError("its names")
+        plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
+        encoder.columns_ = [*plain, *map(column_from, state["columns"])]
+        encoder.n_features_in_, encoder.dropped_, encoder.remarks_ = state["n_features"], {}, []
         if state["names"] is not None:
             encoder.feature_names_in_ = np.array(state["names"], dtype=object)
-        encoder.dropped_, encoder.remarks_ = {}, []
         encoder.indicated_ = np.array(state["indicated"], dtype=int)
         encoder.medians_ = np.array(state["medians"], dtype=float)
         encoder._check_names()
