@@ -68,7 +68,7 @@ def here(folder, monkeypatch, tmp_path):
 def test_what_is_printed(here, capsys):
     assert main(["compare", "houses.csv", *OPTIONS, *LEARNED]) == 0
     out, err = capsys.readouterr()
-    assert re.search(r"houses: 120 rows, 19 features, \d+ values from [\d.]+ to [\d.]+\n", out)
+    assert re.search(r"houses: 120 rows, 19 features from 18 columns, \d+ values from [\d.]+ to [\d.]+\n", out)
     assert re.search(r"^method +R² +MAE +dim +vote +fit +vs raw +p +verdict", out, re.MULTILINE)
     assert re.search(r"^MLKR +0\.\d{3} +\d\.\d\d .* ± 0\.\d{3} .* better", out, re.MULTILINE)
     assert re.search(r"^mean +-?0\.0\d\d .* reference", out, re.MULTILINE)
