@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,11 @@ def filled(X: Any) -> Any:
     return imputer().fit_transform(X) if missing_cells(X).any() else X
 
 
-def filled_note(X: Any, names: Sequence[str]) -> list[str]:
+def filled_note(X: Any, names: Any) -> list[str]:
     """Return a remark on the features with missing cells; none without any."""
     gaps: Any = [] if issparse(X) else np.flatnonzero(np.isnan(X.min(axis=0)))
-    return note(
-        "missing values, filled by the median", [f"{names[at]} ({np.isnan(X[:, at]).sum()} rows)" for at in gaps]
-    )
+    counted = [f"{names[at]} ({np.isnan(X[:, at]).sum()} rows)" for at in gaps]
+    return note("missing values, filled by the median", counted)
 
 
 def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:
