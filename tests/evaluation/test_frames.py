@@ -71,6 +71,11 @@ def test_it_is_the_comparison_of_the_encoded_rows():
     assert by_array.remarks == by_name.remarks[:-1]
 
 
+def test_whole_numbers_beside_gaps_are_integers():
+    frame = visits().assign(kind=np.where(np.arange(N) % 7, np.arange(N) % 2, np.nan))
+    assert str(quick(frame, "kind", []).classes.tolist()) == "[0, 1]"
+
+
 def test_named_groups():
     frame = visits()
     comparison = quick(frame, "kind", [], groups="patient")
@@ -83,6 +88,7 @@ def test_numbers_to_predict_as_text():
     frame = visits().assign(weight=[f"{50 + 7 * (row % 2)},5" for row in range(N)])
     comparison = quick(frame, "weight", [], task="regression")
     np.testing.assert_array_equal(np.unique(comparison.protocol.y), [50.5, 57.5])
+    assert comparison.remarks[-1] == "weight: read as numbers ('50,5')"
     with pytest.raises(ValueError, match="y holds no numbers"):
         quick(frame, "colour", [], task="regression")
 

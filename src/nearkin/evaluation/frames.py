@@ -59,19 +59,21 @@ def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]
     """Return labels with their spellings merged, or numbers, of text in any style that the encoder reads."""
     y, several = merged_labels(y)
     if task == REGRESSION:
-        return _as_numbers(y), []
+        return _as_numbers(y, name)
+    if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():  # whole numbers, which pandas keeps so beside gaps
+        y = np.array([None if np.isnan(label) else int(label) for label in y.tolist()], dtype=object)
     return y, [f"{name}: {' and '.join(map(repr, found))} are one class" for found in several.values()]
 
 
-def _as_numbers(y: np.ndarray) -> np.ndarray:
-    """Return text as numbers where all of it is numbers."""
+def _as_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
+    """Return text as numbers where all of it is numbers, and a remark that says so."""
     if y.dtype.kind not in "OU":
-        return y
+        return y, []
     known = ~is_missing(y)
     texts, codes = np.unique(y[known].astype(str), return_inverse=True)
     found = learn_numbers(texts.tolist(), ".")
     if found is None:
-        return y
+        return y, []
     numbers = np.full(len(y), np.nan)
     numbers[known] = found[0][codes]
-    return numbers
+    return numbers, [f"{name}: read as numbers ({shown(texts[0].item())})"]
