@@ -13,6 +13,7 @@ import pytest
 
 from nearkin.app.cli import main
 from nearkin.app.model_file import load_model, save_model
+from nearkin.app.output import significant
 from nearkin.app.tables import read_table
 
 from .winners import winner
@@ -76,11 +77,12 @@ def test_a_saved_winner_labels_the_rows_that_it_was_learned_from(here, capsys):
     assert main(["predict", "m.safetensors", "new.csv", "-q"]) == 0
     out = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert (out["label"] == pd.read_csv("animals.csv")["kind"]).mean() > 0.95
-    assert out.columns.tolist() == ["label", "probability", *(f"nearest_{i}" for i in (1, 2, 3)),
+    assert out.columns.tolist() == ["row", "label", "probability", *(f"nearest_{i}" for i in (1, 2, 3)),
                                     *(f"distance_{i}" for i in (1, 2, 3))]  # fmt: skip
+    np.testing.assert_array_equal(out["row"], np.arange(N))
     np.testing.assert_array_equal(out["nearest_1"], np.arange(N))  # every row is its own nearest
     np.testing.assert_allclose(out["distance_1"], 0, atol=1e-6)
-    assert set(out["probability"]) <= {1 / 3, 2 / 3, 1.0}
+    assert set(out["probability"]) <= {0.333333, 0.666667, 1.0}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
@@ -93,11 +95,52 @@ def test_every_format_holds_the_same_predictions(here, capsys, suffix):
         with np.load("out.npz") as found:
             assert found["label"].tolist() == expected["label"].tolist()
             np.testing.assert_array_equal(found["nearest"][:, 1], expected["nearest_2"])
-            np.testing.assert_allclose(found["distance"][:, 2], expected["distance_3"])
+            np.testing.assert_allclose(found["distance"][:, 2], expected["distance_3"], rtol=1e-5)
+            assert found["row"].tolist() == list(range(N))
         return
     found = pd.read_csv("out.csv") if suffix == "csv" else pd.read_parquet("out.parquet")
     assert found.columns.tolist() == expected.columns.tolist()
     np.testing.assert_array_equal(found["label"].to_numpy(str), expected["label"].to_numpy(str))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize("command", ["predict", "transform"])
+def test_rows_are_named_by_a_column(here, command, suffix):
+    frame = pd.read_csv("new.csv", dtype=str)
+    codes = [f"{i:04}" for i in range(N - 1)]
+    frame.assign(code=[*codes, ""], height=frame["height"] + "0").to_csv("new.csv", index=False)
+    for name, cells in {"code": codes, "name": frame["name"], "height": frame["height"] + "0"}.items():
+        assert main([command, "m.safetensors", "new.csv", "--id", name, "-o", f"out.{suffix}", "-q"]) == 0
+        if suffix == "npz":
+            with np.load("out.npz") as found:
+                given = found[name].tolist()
+        else:
+            out = pd.read_csv("out.csv", dtype=str) if suffix == "csv" else pd.read_parquet("out.parquet")
+            assert out.columns[0] == name
+            given = out[name].tolist()
+        assert given[: len(cells)] == list(cells)
+
+
+def test_the_name_of_a_column_of_the_output_is_kept(here, capsys):
+    pd.read_csv("new.csv").assign(label=range(N)).to_parquet("new.parquet")
+    assert main(["predict", "m.safetensors", "new.parquet", "--id", "label"]) == 0
+    assert capsys.readouterr().out.startswith("label (given),label,probability,")
+    assert main(["predict", "m.safetensors", "new.parquet", "--id", "lable"]) == 2
+    assert "has no 'lable' (did you mean 'label'?): give --id one of" in capsys.readouterr().err
+
+
+def test_text_that_a_spreadsheet_would_compute_is_escaped_on_request(here, capsys):
+    odd = ["=1+1", "+1", "-1", "@A1", "\tx", "plain"]
+    pd.read_csv("new.csv").assign(code=[odd[i % 6] for i in range(N)]).to_csv("new.csv", index=False)
+    for options, expected in ([], odd), (["--escape-formulas"], [*(f"'{text}" for text in odd[:5]), "plain"]):
+        assert main(["predict", "m.safetensors", "new.csv", "--id", "code", "-q", *options]) == 0
+        assert pd.read_csv(io.StringIO(capsys.readouterr().out))["code"][:6].tolist() == expected
+
+
+def test_significant_digits():
+    numbers = np.array([1 / 3, -2e-7 / 3, 123456.789, 1234567.89, 0, np.nan, np.inf, 1e300])
+    expected = [0.333333, -6.66667e-08, 123457, 1234568, 0, np.nan, np.inf, 1e300]
+    np.testing.assert_array_equal(significant(numbers), expected)
 
 
 def test_new_rows_are_matched_by_the_names_of_their_columns(here, capsys):

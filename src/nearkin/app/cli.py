@@ -102,6 +102,9 @@ def _add_model_and_tables(add: Callable[..., Any]) -> None:
     add("table", metavar="TABLE", help=TABLE)
     text = ".csv, .parquet or .npz (default: CSV to standard output)"
     add("-o", "--output", metavar="OUT", default="-", help=text)
+    add("--id", metavar="COLUMN", help="begin with this column of TABLE, as it is")
+    text = "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= + - @)"
+    add("--escape-formulas", action="store_true", help=text)
     _add_reading(add)
 
 
@@ -209,11 +212,13 @@ def compare(add: Callable[..., Any]) -> None:
 def predict(add: Callable[..., Any]) -> None:
     """Label new rows, or predict numbers, with a saved model.
 
-    For every row its label and the label's share of the vote (in a regression, the value) are
-    written, and the row numbers (the first row is 0) and distances of the nearest voters.
+    For every row its number (the first row is 0) is written, or what --id names; its label and
+    the label's share of the vote (in a regression, the value); and the row numbers and distances
+    of the nearest voters. CSV holds six digits of the shares and distances, other formats all.
 
     For example:
       nearkin predict scans.safetensors new.csv -o labels.csv
+      nearkin predict scans.safetensors new.csv --id patient -o labels.csv
       nearkin predict scans.safetensors new.parquet | head
     """
     _add_model_and_tables(add)

@@ -25,6 +25,7 @@ from .output import (
     Outputs,
     atomic_folder,
     check_writable,
+    for_csv,
     print_columns,
     write_columns,
 )
@@ -33,7 +34,7 @@ from .refusals import TableError, note, quoted
 from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
-from .tables import read_rows, reading
+from .tables import read_named_rows, reading
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -89,7 +90,8 @@ def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
-        found = predict_rows(model, X, progress, options.search)
+        found = {"row": np.arange(X.shape[0])} if options.id is None else {}
+        found |= predict_rows(model, X, progress, options.search)
         for name in () if archive else ("nearest", "distance"):
             found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T, 1)}
         return found
@@ -121,14 +123,17 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     model = load_model(Path(options.model))
     labelled = "labelled" if model.question is CLASSIFICATION else "predicted"
     done = labelled if options.command == "predict" else "mapped"
-    X, notes = console.while_reading(
-        options, partial(read_rows, options.table, model.encoder, reading=reading(options))
-    )
+    read = partial(read_named_rows, options.table, model.encoder, reading=reading(options), name=options.id)
+    X, notes, names = console.while_reading(options, read)
     if "fill" not in model.arrays and not issparse(X) and np.isnan(X).any():
         raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
     console.remark(notes, quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
+    if options.id is not None:
+        columns = {f"{options.id} (given)" if options.id in columns else options.id: names} | columns
+    if output is None or output.suffix.lower() == ".csv":
+        columns = for_csv(columns, rounded=options.command == "predict", escape=options.escape_formulas)
     if output is None:
         print_columns(columns)
         return 0
@@ -151,6 +156,8 @@ def _transform_folder(options: argparse.Namespace) -> int:
     """Write a file of coordinates for every file of a folder, into a folder that appears when all are written."""
     if options.output == STANDARD_OUTPUT:
         raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
+    if options.id is not None:
+        raise TableError("--id names rows of a single table: leave it out with --dask, rows keep their order.")
     out, model = Path(options.output), load_model(Path(options.model))
     folder = open_folder(Path(options.table))
     text = [

@@ -54,7 +54,7 @@ class NpzFile:
         if "feature_names" in self.names:
             names = self._array("feature_names", "U", X.shape[1:], "a string for every column of X").tolist()
             check_names(f"{self.path}: 'feature_names'", names)
-        require_names(self.path, names, needed or [])
+        require_names(self.path, names, [name for name in needed or [] if name not in labels])
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
         for block in [] if issparse(X) else row_blocks(*X.shape):
             for mark in self.reading.missing_numbers:

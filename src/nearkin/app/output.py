@@ -21,6 +21,8 @@ from .refusals import TableError
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
+DIGITS = 6  # of a rounded float
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
 
 
 def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
@@ -118,8 +120,40 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
     """Write arrays of n values as the columns of a table of the format that a suffix stands for."""
     if suffix == ".npz":
         with path.open("wb") as file:  # by its name, savez would add a suffix
-            np.savez(file, **columns)
+            np.savez(file, **{name: _unpickled(cells) for name, cells in columns.items()})
         return
     table = pd.DataFrame(columns, copy=False)
     write = table.to_csv if suffix == ".csv" else table.to_parquet
     write(path, index=False)
+
+
+def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str, Any]:
+    """Return columns for CSV: floats `rounded` on request, and with `escape` no text a formula to a spreadsheet."""
+    if rounded:
+        columns = {name: significant(cells) if cells.dtype.kind == "f" else cells for name, cells in columns.items()}
+    if escape:
+        columns = {_no_formula(name): _no_formulas(cells) for name, cells in columns.items()}
+    return columns
+
+
+def _no_formula(text: Any) -> Any:
+    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text
+
+
+def _no_formulas(cells: np.ndarray) -> np.ndarray:
+    return np.array(list(map(_no_formula, cells.tolist())), dtype=object) if cells.dtype.kind in "OU" else cells
+
+
+def _unpickled(cells: Any) -> Any:
+    """Return an array that an NPZ file holds without pickling: objects as text."""
+    cells = np.asarray(cells)
+    return cells if cells.dtype != object else np.array(["" if cell is None else str(cell) for cell in cells])
+
+
+def significant(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers rounded to `DIGITS` digits, from 10^DIGITS on to whole numbers."""
+    numbers = numbers.astype(np.float64)
+    with np.errstate(all="ignore"):
+        unit = 10.0 ** np.maximum(DIGITS - 1 - np.floor(np.log10(np.abs(numbers))), 0)
+        rounded = np.round(numbers * unit) / unit
+    return np.where(np.isfinite(rounded), rounded, numbers)  # 0, and what is beyond the powers of ten

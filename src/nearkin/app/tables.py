@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +167,33 @@ def read_rows(
     encoder : TableEncoder
         Names the columns that are needed; their order in the table does not matter.
     """
-    with _opened(source, progress, reading) as file:
-        columns = file.read(needed_columns(encoder), as_text=text_columns(encoder))
+    X, notes, _ = read_named_rows(source, encoder, progress, reading)
+    return X, notes
+
+
+def read_named_rows(
+    source: str,
+    encoder: TableEncoder,
+    progress: Progress = ignore,
+    reading: Reading | None = None,
+    name: str | None = None,
+) -> tuple[Any, list[str], np.ndarray | None]:
+    """Return what `read_rows` does, and the cells of the column `name` as they are, None without one."""
+    known = replace(reading or Reading(), missing=encoder.missing_values)
+    with _opened(source, progress, known) as file:
+        needed, numbers = (
+            needed_columns(encoder),
+            [column.name for column in encoder.columns_ if column.kind == "number"],
+        )
+        names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
+        apart = [column for column in names if column not in needed]
+        columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
+        found = columns if apart else file.read(names, names, names) if names else None  # a feature is read twice
         X, notes = encode(encoder, columns)
-        needed = set(needed_columns(encoder))
-        ignored = note("ignored, not learned from", [name for name in columns.all_names if name not in needed])
-        return X, [*columns.notes, *ignored, *notes]
+        ignored = note(
+            "ignored, not learned from", [name for name in columns.all_names if name not in {*needed, *names}]
+        )
+        return X, [*columns.notes, *ignored, *notes], found and found.labels[names[0]]
 
 
 def reading(options: argparse.Namespace) -> Reading:
@@ -195,7 +216,7 @@ class BundledSet:
         """Return all columns, `needed` among them."""
         dataset = load(self.path.name)
         names = list(dataset.feature_names)
-        require_names(self.path, names, needed or [])
+        require_names(self.path, names, [name for name in needed or [] if name not in labels])
         return Columns(self.path, in_row, names, dataset.X, names, {}, {"target": dataset.y})
 
 
