@@ -69,7 +69,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         "versions": {"Python": "3.11.2", "NumPy": "2.4.6", "SciPy": "1.17.1", "scikit-learn": "1.8.0"},
         "machine": "Linux-6.1-x86_64", "seed": 0, "seconds": 17.2,
         "table": {
-            "name": name, "rows": 625, "labelled": 625, "features": 4, "sparse": False, "target": target,
+            "name": name, "rows": 625, "labelled": 625, "columns": 4, "features": 4, "sparse": False, "target": target,
             "task": "regression" if labels is None else "classification",
             "n_classes": labels and n_classes,
             "classes": labels and [{"label": a, "rows": b} for a, b in zip(labels, counts, strict=True)],

@@ -116,6 +116,7 @@ def _table(comparison: Comparison, table: Table, classes: list[dict[str, Any]] |
         "name": short_text(table.name, 200),
         "rows": n,
         "labelled": len(protocol.labelled),
+        "columns": len(table.encoder.columns_),
         "features": p,
         "sparse": bool(issparse(protocol.X)),
         "target": short_text(table.target, 200),

@@ -35,8 +35,7 @@ def filled(X: Any) -> Any:
 
 def filled_note(X: Any, names: Any) -> list[str]:
     """Return a remark on the features with missing cells; none without any."""
-    gaps: Any = [] if issparse(X) else np.flatnonzero(np.isnan(X.min(axis=0)))
-    counted = [f"{names[at]} ({np.isnan(X[:, at]).sum()} rows)" for at in gaps]
+    counted = [f"{name} ({count} rows)" for name, count in zip(names, missing_cells(X), strict=True) if count]
     return note("missing values, filled by the median", counted)
 
 

@@ -224,7 +224,8 @@ function writeFacts() {
     + (table.missing.n_features > 8 ? ", …" : "");
   const facts = [
     ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
-    ["Features", number(table.features) + (table.sparse ? ", sparse" : "")],
+    ["Features", number(table.features) + (table.sparse ? ", sparse" : "")
+      + (table.features > table.columns ? ` from ${counted(table.columns, "column")}` : "")],
     ["Target", `${table.target}, ${kind}`],
     ["Classes", named.join(", ") + (named.length < table.n_classes ? ", …" : "")],
     ["Largest class", missing(table.largest_class) ? "" : `${percent(100 * table.largest_class)} of the rows`],
