@@ -5,6 +5,7 @@ import datetime
 import decimal
 import gzip
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -53,9 +54,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def read(name):
+def read(name, **how):
     """Return the table in a file or the line that refuses it: the same from one block as from many."""
-    whole = table_or_line(name)
+    whole = table_or_line(name, **how)
     with pytest.MonkeyPatch.context() as patch:
         small = {
             "csv_file.BLOCK_BYTES": 1500,
@@ -65,7 +66,7 @@ def read(name):
         }
         for constant, value in small.items():
             patch.setattr(f"nearkin.app.{constant}", value)
-        parts = table_or_line(name)
+        parts = table_or_line(name, **how)
     if isinstance(whole, str):
         assert isinstance(parts, str)
     else:
@@ -76,9 +77,9 @@ def read(name):
     return whole
 
 
-def table_or_line(name):
+def table_or_line(name, **how):
     try:
-        return read_table(name, "kind")
+        return read_table(name, "kind", reading=Reading(**how))
     except TableError as error:
         return str(error)
 
@@ -176,9 +177,22 @@ DIALECTS = {
     "UTF-16 in the other order": (b"\xfe\xff" + PLAIN.encode("utf-16-be"), ""),
     "Unicode text of Excel": (PLAIN.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"), "separated by tabs"),
     "UTF-32": (PLAIN.encode("utf-32"), ""),
+    "separators that end every row": (PLAIN.replace("\n", ",\n"), "ignored, constant: Unnamed: 2"),
+    "separators that end the rows alone": (PLAIN.replace("\n", ",\n").replace("kind,", "kind"), "constant: Unnamed: 2"),
     "gzip": (gzip.compress(PLAIN.encode()), ""),
     "separators that end the header alone": (PLAIN.replace("kind", "kind,,"), ""),
     "semicolons in quotes": (PLAIN.replace("red", '"r;e,d"').replace(",", ";", 1).replace(",", ";"), "by semicolons"),
+}
+# Cells of a column in which missing ones are met, which count, what the reader says, and the refusal on request.
+GAPS = {
+    "empty": (["", "1.5", "2"], (), "empty (8 cells)", "'more' (8), first on line 2"),
+    "usual marks": (["NA", "?", "2", "3", " "], (), "'NA' (5 cells), '?' (5 cells), empty (4 cells)", "'more' (14)"),
+    "errors of a spreadsheet": (["#DIV/0!", "#N/A", "1", "0"], (), "'#DIV/0!' (6 cells), '#N/A' (6 cells)", "(12)"),
+    "among truth values": (["True", "n/a", "False"], (), "'n/a' (8 cells)", "'more' (8), first on line 3"),
+    "a batch without numbers": (["NA"] * 20 + ["1", "2", "3", "4"], (), "'NA' (20 cells)", "'more' (20)"),
+    "given": (["unknown", "-99", "2", "3"], ("unknown", "-99"), "'unknown' (6 cells), '-99' (6 cells)", "'more' (12)"),
+    "given numbers": (["-99", "-99.0", "2", "3"], ("-99",), "'-99' (", "'more' (12), first on line 2"),
+    "words": (["", "a", "NA", "None"], (), "empty (6 cells)", "'more' (6), first on line 2"),
 }
 REFUSED = {
     "nothing": ("", "is empty"),
@@ -211,7 +225,6 @@ REFUSED = {
     "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
     "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
     "a long row": (PLAIN + "1,red,red\n", "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3"),
-    "trailing commas": (PLAIN.replace("\n", ",\n"), "missing values"),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 rows: too few"),
     "no rows": (LINES[0], "0 rows"),
@@ -243,7 +256,6 @@ REFUSED = {
         "encoded features have 'more=a' more than once: rename a column",
     ),
     "a name of 100,000 letters": (named(LONG), "the header line holds text of 100000 characters"),
-    "a missing number": (PLAIN.replace(str(SIZES[3]), "", 1), "'size' (1), first on line 5"),
     "an infinite number": (PLAIN.replace(str(SIZES[3]), "inf", 1), "'size' (1), first on line 5"),
     "1e400": (PLAIN.replace(str(SIZES[3]), "1e400", 1), "infinite values"),
     "a name like 10,000 others": (",".join(f"{LONG[:190]}{i}" for i in range(2_000)) + ",kinds\n", "no 'kind'"),
@@ -291,6 +303,18 @@ def test_options_say_how_text_is_written(text, reading, features):
             read_table("t.csv", "kind", reading=reading)
     else:
         assert read_table("t.csv", "kind", reading=reading).feature_names == features
+
+
+@pytest.mark.parametrize("case", GAPS)
+def test_missing_cells_of_csv(case):
+    cells, marks, says, refuses = GAPS[case]
+    write(csv(more=[cells[i % len(cells)] for i in range(N)]))
+    marks = marks or None
+    found = read("t.csv", missing=marks)
+    assert_sound(found)
+    assert says in found.notes[0]
+    assert np.isnan(found.X).sum() == sum(map(int, re.findall(r"\((\d+) cells", found.notes[0]))) * (case != "words")
+    assert_clear(table_or_line("t.csv", refuse_missing=True, missing=marks), "missing values", refuses)
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -436,11 +460,7 @@ SOUND_PARQUET = {
     "a.b beside a": arrow(**{"a": INTEGERS, "a.b": INTEGERS[::-1]}),
     "a name that is empty": arrow(**{"": INTEGERS}),
 } | {case: arrow(**{name: INTEGERS}) for case, name in STRANGE.items()}
-REFUSED_PARQUET = {
-    "times as labels": (
-        labelled_arrow(pa.array(DAYS)),
-        "'kind' holds dates ('2020-01-01 00:00:00",
-    ),
+GAPS_PARQUET = {
     "nulls": (arrow(more=[None, *INTEGERS[1:]]), "'more' (1), first in row 0"),
     "only nulls": (arrow(more=pa.nulls(N)), "'more' (24)"),
     "truth values with nulls": (arrow(more=[*[True, False] * 11, True, None]), "'more' (1), first in row 23"),
@@ -450,6 +470,13 @@ REFUSED_PARQUET = {
         "'size' (12)",
     ),
     "NaN": (arrow(more=[*SIZES[1:], np.nan]), "'more' (1), first in row 23"),
+    "lists with nulls": (arrow(more=[None, [1.0, None], *VECTORS[2:]]), "'more[0]' (1), 'more[1]' (2), first in row 0"),
+}
+REFUSED_PARQUET = {
+    "times as labels": (
+        labelled_arrow(pa.array(DAYS)),
+        "'kind' holds dates ('2020-01-01 00:00:00",
+    ),
     "infinite": (arrow(more=[np.inf] * N), "infinite values in 'more' (24)"),
     "labels that are only nulls": (labelled_arrow(pa.nulls(N)), "has 0 rows with a label in 'kind'"),
     "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, no classes"),
@@ -461,7 +488,6 @@ REFUSED_PARQUET = {
         arrow(more=[[1.0, 2.0]] * 20 + [[1.0]] * 4),
         "'more' begins with 2 numbers, but holds 1 in row 20",
     ),
-    "lists with nulls": (arrow(more=[None, [1.0, None], *VECTORS[2:]]), "'more[0]' (1), 'more[1]' (2), first in row 0"),
     "lists with infinities": (arrow(more=[*VECTORS[1:], [0.0, np.inf]]), "values in 'more[1]' (1), first in row 23"),
     "lists without any rows": (arrow(more=VECTORS).slice(0, 0), "0 rows"),
     "lists named like another column": (
@@ -494,6 +520,16 @@ def test_sound_parquet(case):
     assert_sound(table)
     parquet.write_table(SOUND_PARQUET[case], "t.parquet", row_group_size=5)
     np.testing.assert_array_equal(read("t.parquet").X, table.X)
+
+
+@pytest.mark.parametrize("case", GAPS_PARQUET)
+def test_missing_cells_of_parquet(case):
+    table, says = GAPS_PARQUET[case]
+    parquet.write_table(table, "t.parquet", row_group_size=5)
+    found = read("t.parquet")
+    assert_sound(found)
+    assert found.notes[0].startswith("missing: empty (")
+    assert_clear(table_or_line("t.parquet", refuse_missing=True), "missing values", says)
 
 
 @pytest.mark.parametrize("case", REFUSED_PARQUET)
@@ -629,7 +665,7 @@ REFUSED_NPZ = {
     "images": ({"X": np.zeros((N, 2, 2))}, "shape (24, 2, 2)"),
     "64 dimensions": ({"X": np.zeros((1,) * 64)}, "shape (1, 1"),
     "other rows than labels": ({"X": np.zeros((N + 1, 2))}, "each of 25 rows"),
-    "NaN": ({"X": np.full((N, 2), np.nan)}, "'column 0' (24), 'column 1' (24)"),
+    "NaN": ({"X": np.full((N, 2), np.nan)}, "no feature columns are left: column 0 (constant), column 1 (constant)"),
     "beyond float64": ({"X": TWO.astype(np.longdouble) * np.longdouble("1e400")}, "infinite values"),
     "labels of bytes": ({"kind": np.array([b"a", b"b"] * 12)}, "holds '|S1'"),
     "a column of labels": ({"kind": np.array(KINDS)[:, None]}, "shape (24, 1)"),
@@ -684,6 +720,17 @@ LYING_HEADERS = {
 def test_sound_npz(case):
     npz(**SOUND_NPZ[case])
     assert_sound(table_or_line("t.npz"))
+
+
+def test_missing_cells_of_npz():
+    X = np.where(np.arange(2 * N).reshape(N, 2) % 7 == 3, np.nan, TWO)
+    npz(X=X)
+    found = table_or_line("t.npz")
+    np.testing.assert_array_equal(found.X, X)
+    assert found.notes[0] == "missing: NaN (7 cells)"
+    assert_clear(table_or_line("t.npz", refuse_missing=True), "'column 0' (3), 'column 1' (4), first in row 1")
+    npz(X=np.where(np.isnan(X), -99, X))
+    np.testing.assert_array_equal(table_or_line("t.npz", missing=("-99", "x")).X, X)
 
 
 @pytest.mark.parametrize("case", REFUSED_NPZ)

@@ -292,15 +292,9 @@ BROKEN = {
     "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, no classes"),
     "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
     "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the class 'b', 'c'", "merge it with another class"]),
-    "missing": (
-        "a,b,c,d,e,f,kind\n1,,1,1,1,1,x\n\n1,,,,,,\n",
-        ["missing values (empty fields, NA", "'b' (2), 'c' (1), 'd' (1), 'e' (1), 'f' (1), first on line 2",
-         "fill them or drop these rows first"],
-    ),
     "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
-    "gaps all over": ("size,kind\n,a\n2,\n3,a\n4,b\n", ["missing values", "in 'size' (1), first on line 2"]),
-    "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\n,b\n', ["'size' (1)", "first on line 7"]),
+    "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),
     "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
     "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "infinite values in 'kind' (1)"),
 }  # fmt: skip
@@ -310,6 +304,12 @@ BROKEN = {
 def test_broken_csv(csv, case):
     text, says = BROKEN[case]
     refused(csv, text, says=says)
+
+
+def test_missing_cells_are_refused_on_request(folder):
+    (folder / "t.csv").write_text("a,b,c,d,e,f,kind\n1,,1,1,1,1,x\n\n1,,NA,,,,x\n1,,1,1,1,1,y\n1,,1,1,1,1,y\n")
+    says = ["missing values (empty fields, NA", "'b' (4), 'c' (1), 'd' (1), 'e' (1), 'f' (1), first on line 2"]
+    refused(read_table, "t.csv", "kind", reading=Reading(refuse_missing=True), says=[*says, "fill them or drop these"])
 
 
 def test_target_is_required(csv):
@@ -409,7 +409,7 @@ BROKEN_NPZ = {
     "object X": ({"X": X.astype(object), "y": Y}, "no readable NPZ archive of plain arrays"),
     "not finite": (
         {"X": NOT_FINITE, "y": Y},
-        ["missing values", "'column 1' (2), first in row 0 (counted from 0)", "fill them or drop"],
+        ["infinite values", "'column 0' (1), first in row 2 (counted from 0)", "fill them or drop"],
     ),
     "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in 'y': too few"),
     "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, ["infinite values in 'y' (1)", "in row 2"]),

@@ -23,7 +23,7 @@ NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
     *("quick", "keep_twins", "no_references", "time_budget"),
-    *("sep", "decimal", "missing"),
+    *("sep", "decimal", "missing", "refuse_missing"),
 )
 TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
@@ -189,6 +189,8 @@ def compare(add: Callable[..., Any]) -> None:
     text = "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A and the like in "
     text += "columns of numbers; of words, the empty cell alone)"
     add("--missing", metavar="VALUE", nargs="+", help=text)
+    text = "refuse features with missing cells (default: filled by medians of the training rows, and indicated)"
+    add("--refuse-missing", action="store_true", help=text)
     _add_reading(add)
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--json", metavar="FILE", help="write all figures (.json)")

@@ -48,7 +48,7 @@ class Reading:
     separator: str | None = None
     decimal: str | None = None
     missing: tuple[str, ...] | None = None
-    refuse_missing: bool = True
+    refuse_missing: bool = False
 
     @property
     def missing_numbers(self) -> list[float]:

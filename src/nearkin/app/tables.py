@@ -199,7 +199,8 @@ def read_named_rows(
 def reading(options: argparse.Namespace) -> Reading:
     """Return how the options say that tables are read."""
     missing = getattr(options, "missing", None)
-    return Reading(options.sep, options.decimal, missing and tuple(missing))
+    refuse = getattr(options, "refuse_missing", False)
+    return Reading(options.sep, options.decimal, missing and tuple(missing), refuse)
 
 
 class BundledSet:
