@@ -15,6 +15,7 @@ from nearkin.app import console, pictures
 from nearkin.app.cli import main
 from nearkin.app.model import MAX_NAME, embed, learned_model, predict
 from nearkin.app.model_file import load_model, save_model
+from nearkin.app.readers import Reading
 from nearkin.app.tables import read_rows, read_table
 from nearkin.evaluation import RAW, Vote, compare
 
@@ -265,3 +266,15 @@ def test_older_files_are_refused_with_a_remedy(tmp_path, capsys):
     err = capsys.readouterr().err
     assert "make it again with `nearkin compare TABLE --save model.safetensors`" in err
     assert err.count("\n") == 1
+
+
+def test_a_column_without_a_value_among_the_labelled_rows(tmp_path, again):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.array([0, 1, None] * 20)
+    X[[label is not None for label in y], 2] = np.nan
+    X[::4, 1] = np.nan
+    np.savez(tmp_path / "gaps.npz", X=X, y=np.array([np.nan if label is None else label for label in y]))
+    table = read_table(str(tmp_path / "gaps.npz"), reading=Reading(refuse_missing=False))
+    comparison = compare(table.X, table.y, methods=[], references=[], n_splits=2, n_repeats=1)
+    model = again(learned_model(comparison, table))
+    np.testing.assert_array_equal(predict(model, X)["label"], comparison.winner.predict(X))

@@ -20,8 +20,9 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
     arrays: dict[str, np.ndarray] = {}
     for step in steps:
         if isinstance(step, StandardScaler):
-            arrays |= {"mean": step.mean_} if step.with_mean else {}
-            arrays |= {"scale": step.scale_}
+            # NaN: a column without a value in the rows learned from. It is filled with 0, and so is that of new rows
+            arrays |= {"mean": np.nan_to_num(step.mean_)} if step.with_mean else {}
+            arrays |= {"scale": np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)}
         elif isinstance(step, SimpleImputer):
             arrays |= {"fill": step.statistics_, "indicated": step.indicator_.features_}
         elif isinstance(step, TDL):

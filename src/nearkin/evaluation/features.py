@@ -44,7 +44,7 @@ def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str
 
     Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of unit variance, an
     indicator of 5 missing cells among 1,000 would weigh like 14 standard deviations of a feature: only rows with the
-    same gap would be neighbours.
+    same gap would be neighbours (`benchmarks/missing.py`).
     """
     steps: list[tuple[str, Any]] = [("scale", StandardScaler(with_mean=not sparse))] if scale else []
     return [*steps, ("impute", imputer())] if missing else steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -88,11 +88,15 @@ class Part:
     ----------
     protocol : Protocol
     rows, queries : ndarray of row numbers
+    others : ndarray of row numbers, optional
+        Rows without a label to learn from, too; all that the protocol allows by default.
     """
 
-    def __init__(self, protocol: Protocol, rows: np.ndarray, queries: np.ndarray = NO_ROWS) -> None:
+    def __init__(
+        self, protocol: Protocol, rows: np.ndarray, queries: np.ndarray = NO_ROWS, others: np.ndarray | None = None
+    ) -> None:
         self.protocol, self.rows, self.queries = protocol, rows, queries
-        self.others = protocol.beside(rows)
+        self.others = protocol.beside(rows) if others is None else others
         self._alone: Part | None = None
         self._rows: dict[int, SharedRows] = {}
 
@@ -120,7 +124,7 @@ class Part:
     def embed(self, method: Method, params: Params) -> Embedded:
         """Return the map learned from the training rows, of many from a sample, and those without a label."""
         if len(self.others) and not method.unlabelled:  # their scale is not that of all rows
-            self._alone = self._alone or Part(replace(self.protocol, unlabelled=NO_ROWS), self.rows, self.queries)
+            self._alone = self._alone or Part(self.protocol, self.rows, self.queries, NO_ROWS)
             return self._alone.embed(method, params)
         X, queries = self.prepared
         steps = list(self._preprocessing.steps) if self._preprocessing is not None else []
