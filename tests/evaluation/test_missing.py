@@ -143,6 +143,14 @@ class TestComparison:
             moved = Part(protocol_of(X[order], y[order]), place[train], place[test]).prepared[1]
             np.testing.assert_allclose(moved, found, atol=1e-12)
 
+    def test_the_order_and_the_unit_of_features_mean_nothing(self):
+        X, y = with_gaps()
+        order = np.random.default_rng(1).permutation(6)
+        found, moved = (quick(rows, y, [FIXED]) for rows in (X, 1000 * X[:, order] + 7))
+        for name in ("raw k-NN", "DNE"):
+            np.testing.assert_allclose(moved[name].score, found[name].score, atol=0.021)  # a row at a tie
+        np.testing.assert_array_equal(moved.protocol.missing_cells, found.protocol.missing_cells[order])
+
     def test_rows_without_any_value(self):
         X, y = with_gaps()
         X[::10] = np.nan
