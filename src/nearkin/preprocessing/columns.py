@@ -41,12 +41,14 @@ class Rules:
     def cleaned(self, text: Text) -> Text:
         """Return text without spaces around it, missing where nothing, or a value that counts as missing, is left."""
         missing = {"", *(self.missing_values or ())}
-        stripped = (value.strip() for value in text.values)
+        stripped = [value.strip() for value in text.values]
+        if stripped == list(text.values) and missing.isdisjoint(stripped):
+            return text
         return text.replaced(None if value in missing else value for value in stripped)
 
     def without_marks(self, text: Text) -> Text:
         """Return cleaned text in which the usual marks count as missing, unless others were given."""
-        if self.missing_values is not None:
+        if self.missing_values is not None or MARKS_OF_MISSING.isdisjoint(map(str.lower, text.values)):
             return text
         return text.replaced(None if value.lower() in MARKS_OF_MISSING else value for value in text.values)
 

@@ -2,88 +2,102 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from typing import Any
+from functools import cache
 
 import numpy as np
 
 TIME = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:[.,]\d+)?))?(?:\s?(?P<half>[aApP])\.?[mM]\.?)?"
-ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?"
+ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|(?P<side>[+-])(?P<zone_H>\d{2})(?::?(?P<zone_M>\d{2}))?))?"
 YEAR = r"(?P<y>\d{4}|\d{2})"
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 MONTH = rf"(?P<m>(?i:{'|'.join(MONTHS)})[a-z]*)\.?"
+YEAR_FIRST = "year first"
 DATES = {
-    "year first": r"(?P<y>\d{4})(?P<sep>[-/.])(?P<m>\d{1,2})(?:(?P=sep)(?P<d>\d{1,2}))?",
+    YEAR_FIRST: r"(?P<y>\d{4})(?P<sep>[-/.])(?P<m>\d{1,2})(?:(?P=sep)(?P<d>\d{1,2}))?",
     "day first": rf"(?P<d>\d{{1,2}})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep){YEAR}",
     "month first": rf"(?P<m>\d{{1,2}})(?P<sep>[-/.])(?P<d>\d{{1,2}})(?P=sep){YEAR}",
     "day, month, year": rf"(?P<d>\d{{1,2}})\.?[- ]{MONTH},?[- ]{YEAR}",
     "month, day, year": rf"{MONTH} (?P<d>\d{{1,2}}),? {YEAR}",
 }
 TIME_OF_DAY = "time of day"
-LAYOUTS = {layout: re.compile(rf"{date}(?:(?:T|,?\s){TIME}{ZONE})?") for layout, date in DATES.items()}
-LAYOUTS[TIME_OF_DAY] = re.compile(TIME)
+LAYOUTS = (*DATES, TIME_OF_DAY)
+EPOCH = datetime.date(1970, 1, 1).toordinal()
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
 YEARLY_FROM = 60  # days that the dates span
 WEEKLY_FROM = 5  # days of the week that occur
+LONGEST = 60  # characters of a date
 
 
 def read_days(values: list[str], layout: str) -> np.ndarray:
     """Return for each value the days since 1970 in UTC, and by its own clock, shape (n, 2); NaN where it is no date.
 
-    A date with the year first, which is never ambiguous, is read in every layout of dates.
+    A date with the year first, which is never ambiguous, is read in every layout of dates. Each day and each time of
+    the day is read once.
     """
-    found = [LAYOUTS[layout].fullmatch(value) for value in values]
-    if layout not in (TIME_OF_DAY, "year first"):
-        usual = LAYOUTS["year first"]
-        found = [match or usual.fullmatch(value) for match, value in zip(found, values, strict=True)]
-    parts = np.array([_parts(match) if match else (0,) * 5 for match in found]).reshape(-1, 5)
-    year, month, day, time, zone = parts.T
-    months = ((year - 1970) * 12 + month - 1).astype(int).astype("M8[M]")
-    days = months.astype("M8[D]") + (day - 1).astype(int)
-    valid = (month >= 1) & (month <= 12) & (day >= 1) & (days.astype("M8[M]") == months) & (time < 1) & (year > 0)
-    clock = np.where(valid, days.astype(float) + time, np.nan)
-    return np.column_stack([clock - zone, clock])
+    day, time = cache(lambda text: _day(text, layout)), cache(_time)
+    clock, ahead = np.full(len(values), np.nan), np.zeros(len(values))
+    for row, value in enumerate(values):
+        hours = value.find(":")
+        start = 1 + max(value.rfind(" ", 0, hours), value.rfind("T", 0, hours)) if hours > 0 else len(value) + 1
+        part, ahead[row] = time(value[start:])
+        clock[row] = part + day(value[: max(start - 1, 0)].removesuffix(","))
+    return np.column_stack([clock - ahead, clock])
 
 
-def _parts(found: re.Match[str]) -> tuple[float, ...]:
-    """Return year, month, day, the time as a part of the day (1 for none that exists), and what zones add to UTC."""
-    part = {"y": "1970", "m": "1", "d": None, "zone": None} | found.groupdict()
-    year, month = int(part["y"] or 0), part["m"] or ""
-    if len(part["y"] or "") == 2:
+def _day(text: str, layout: str) -> float:
+    """Return the days since 1970, 0 for a time of day, NaN where text is no date of the layout."""
+    if layout == TIME_OF_DAY:
+        return np.nan if text else 0
+    found = re.fullmatch(DATES[layout], text) or re.fullmatch(DATES[YEAR_FIRST], text)
+    if found is None:
+        return np.nan
+    year, month = int(found["y"]), found["m"]
+    if len(found["y"]) == 2:
         year += 1900 if year >= 69 else 2000  # as POSIX does
     number = int(month) if month.isdigit() else 1 + MONTHS.index(month[:3].lower())
-    zone = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?", part["zone"] or "")
-    ahead = (int(zone[2]) + int(zone[3] or 0) / 60) / (24 if zone[1] == "+" else -24) if zone else 0
-    return year, number, int(part["d"] or 1), _time(part), ahead
+    try:
+        return datetime.date(year, number, int(found["d"] or 1)).toordinal() - EPOCH
+    except ValueError:
+        return np.nan
 
 
-def _time(part: dict[str, Any]) -> float:
-    if not part["H"]:
-        return 0
-    hours, minutes, seconds = int(part["H"]), int(part["M"]), float((part["S"] or "0").replace(",", "."))
-    if minutes > 59 or seconds >= 61 or (part["half"] and not 1 <= hours <= 12):
-        return 1
-    if part["half"]:
-        hours = hours % 12 + (12 if part["half"] in "pP" else 0)
-    return (hours + minutes / 60 + seconds / 3600) / 24
+def _time(text: str) -> tuple[float, float]:
+    """Return a time as a part of the day, NaN where it is none, and how far its zone is ahead of UTC."""
+    if not text:
+        return 0.0, 0.0
+    found = re.fullmatch(TIME + ZONE, text)
+    if found is None:
+        return np.nan, 0.0
+    hours, minutes, seconds = int(found["H"]), int(found["M"]), float((found["S"] or "0").replace(",", "."))
+    if found["half"]:
+        hours = hours % 12 + (12 if found["half"] in "pP" else 0) if 1 <= hours <= 12 else 24
+    ahead = (int(found["zone_H"] or 0) + int(found["zone_M"] or 0) / 60) / (-24 if found["side"] == "-" else 24)
+    exists = hours < 24 and minutes < 60 and seconds < 61
+    return (hours + minutes / 60 + seconds / 3600) / 24 if exists else np.nan, ahead
 
 
-def learn_dates(values: list[str]) -> tuple[str, bool] | None:
-    """Return the layout that all of some values have, and whether day and month could change places; None without one.
+def learn_dates(values: list[str]) -> tuple[str, bool, np.ndarray] | None:
+    """Return the layout that all of some values have, whether day and month could change places, and their days.
 
-    Where both fit every value, slashes have the month first, points and hyphens the day.
+    Where both fit every value, slashes have the month first, points and hyphens the day. None where no layout fits.
     """
-    if not values or not (any(char.isdigit() for char in values[0]) and len(values[0]) <= 60):
+    fitting: dict[str, np.ndarray] = {}
+    if not values or not all(len(value) <= LONGEST and any(map(str.isdigit, value)) for value in values[:10]):
         return None
-    fitting = [layout for layout, pattern in LAYOUTS.items() if _all_fit(values, layout, pattern)]
-    if {"day first", "month first"} <= set(fitting):
-        differ = (read_days(values, "day first") != read_days(values, "month first")).any()
-        return ("month first" if "/" in values[0] else "day first"), bool(differ)
-    return (fitting[0], False) if fitting else None
-
-
-def _all_fit(values: list[str], layout: str, pattern: re.Pattern[str]) -> bool:
-    return all(pattern.fullmatch(value) for value in values) and bool(np.isfinite(read_days(values, layout)).all())
+    for layout in LAYOUTS:
+        if np.isfinite(read_days(values[:10], layout)).all():  # soon done, where it does not fit
+            days = read_days(values, layout)
+            if np.isfinite(days).all():
+                fitting[layout] = days
+                if layout != "day first":  # which alone leaves another question
+                    break
+    if "day first" in fitting and "month first" in fitting:
+        ambiguous = bool((fitting["day first"] != fitting["month first"]).any())
+        layout = "month first" if "/" in values[0] else "day first"
+        return layout, ambiguous, fitting[layout]
+    return next(((layout, False, days) for layout, days in fitting.items()), None)
 
 
 def learn_cycles(days: np.ndarray, layout: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from .._messages import note, shown
 from .cells import Cells, Text
 from .columns import CategoryColumn, Column, DateColumn, FrequencyColumn, NumberColumn, Rules, canonical
-from .dates import TIME_OF_DAY, learn_cycles, learn_dates, read_days
+from .dates import TIME_OF_DAY, learn_cycles, learn_dates
 from .identifiers import CONSTANT, REASONS, differs, useless_numbers
 from .numerals import learn_numbers, read_number
 
@@ -34,6 +34,7 @@ class Learned:
         self.dropped: dict[str, str] = useless_numbers(cells, rules.drop_identifiers)
         self._notes: dict[str, list[str]] = {}
         self.missing = _missing(cells)  # in how many rows a number or a date is missing
+        self.medians: dict[str, float] = {}  # of those that came as text
         for name in cells.number_names:
             if name not in self.dropped:
                 self.columns.append(NumberColumn(name, plain=True))
@@ -96,7 +97,7 @@ class Learned:
         if styled:
             comma = ", decimal comma" * (decimal == "," and "," in styled[0])
             self._note("read as numbers", f"{name} ({shown(styled[0])}{comma})")
-        self._count(name, text)
+        self._summarize(name, text, numbers)
         return NumberColumn(name, decimal, unit)
 
     def _dates(self, name: str, text: Text) -> Column | str | None:
@@ -104,8 +105,7 @@ class Learned:
         learned = learn_dates(values)
         if learned is None:
             return None
-        layout, ambiguous = learned
-        days = read_days(values, layout)
+        layout, ambiguous, days = learned
         if len(np.unique(days[:, 0])) + (text.n_missing > 0) == 1:
             return CONSTANT
         how = f", {layout}" * layout.endswith("first") + ", though the other order would fit as well" * ambiguous
@@ -113,10 +113,11 @@ class Learned:
             "read as times of day" if layout == TIME_OF_DAY else "read as dates", f"{name} ({shown(values[0])}{how})"
         )
         if layout != TIME_OF_DAY:
-            self._count(name, text)
+            self._summarize(name, text, days[:, 0])
         return DateColumn(name, layout, learn_cycles(days[:, 1], layout))
 
-    def _count(self, name: str, text: Text) -> None:
+    def _summarize(self, name: str, text: Text, values: np.ndarray) -> None:
+        self.medians[name] = float(np.median(np.repeat(values, text.counts)))
         if text.n_missing:
             self.missing[name] = text.n_missing
 

@@ -161,7 +161,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"no feature columns are left: {why}{few}: add columns whose values vary.")
         self.indicated_ = np.empty(0, dtype=int)
         if self.missing == "impute":
-            self._learn_missing(cells, learned.missing)
+            self._learn_missing(cells, learned)
             self.remarks_ += note("missing values, filled by the median", learned.missing_rows)
         self._check_names()
         return self
@@ -178,16 +178,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if repeated:
             raise ValueError(f"encoded features have {quoted(repeated)} more than once: rename a column.")
 
-    def _learn_missing(self, cells: Cells, missing: dict[str, int]) -> None:
-        """Learn medians, and which features were missing, from one column after the other."""
+    def _learn_missing(self, cells: Cells, learned: Learned) -> None:
+        """Learn medians, and which features were missing."""
         self.medians_ = np.zeros(len(self._names))
         indicated, start = [], 0
-        for column in self.columns_:
-            if column.may_miss:
-                features = np.zeros((cells.n_rows, len(column.names)))
-                column.fill(features, cells.column(column.name), self.rules, cells.place)
-                self.medians_[start] = np.nanmedian(features[:, 0])
-                indicated += [start] if column.name in missing else []
+        for at, column in enumerate(self.columns_):
+            if at < self._n_plain:
+                self.medians_[start] = np.nanmedian(cells.numbers[:, cells.positions[column.name]])
+            elif column.may_miss:
+                self.medians_[start] = learned.medians[column.name]
+            indicated += [start] if column.may_miss and column.name in learned.missing else []
             start += len(column.names)
         self.indicated_ = np.array(indicated, dtype=int)
 
