@@ -20,6 +20,7 @@ from rich.markdown import Markdown
 from threadpoolctl import threadpool_limits
 
 from nearkin import __version__
+from nearkin.app import endings
 
 from .data import Data, MissingDataError
 from .document import heading, renewed
@@ -162,4 +163,4 @@ def _overwrite_line(what: str, done: int, total: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(endings.run(main))

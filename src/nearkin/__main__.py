@@ -7,13 +7,13 @@ from .app import endings
 
 def main() -> int:
     """Run the command and return its exit code."""
-    endings.begin()
-    from .app import cli  # a signal that comes meanwhile is one line
+    return endings.run(_command)
 
-    try:
-        return endings.finish(cli.main())
-    except SystemExit as end:  # of argparse
-        raise SystemExit(endings.finish(end.code)) from None
+
+def _command() -> int:
+    from .app.cli import main  # a signal that comes meanwhile is one line
+
+    return main()
 
 
 if __name__ == "__main__":

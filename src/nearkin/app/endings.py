@@ -12,7 +12,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -67,6 +67,15 @@ class Stream(io.TextIOWrapper):
             _open_nothing(self.fileno())
 
 
+def run(command: Callable[[], int]) -> int:
+    """Run the command of a process, prepared for every ending, and return its exit code."""
+    begin()
+    try:
+        return _finish(command())
+    except SystemExit as end:  # of argparse
+        raise SystemExit(_finish(end.code)) from None
+
+
 def begin() -> None:
     """Prepare the process for every ending, before anything else is loaded."""
     codecs.register_error("in_ascii", _in_ascii)
@@ -83,7 +92,7 @@ def begin() -> None:
     _handle(_end_at_once)
 
 
-def finish(code: Any) -> Any:
+def _finish(code: Any) -> Any:
     """Return the exit code of a command that returned `code`: another one if standard output was lost."""
     sys.stdout.flush()
     failure = getattr(sys.stdout, "failure", None)
