@@ -20,7 +20,6 @@ from rich.markdown import Markdown
 from threadpoolctl import threadpool_limits
 
 from nearkin import __version__
-from nearkin.app import endings
 
 from .data import Data, MissingDataError
 from .document import heading, renewed
@@ -163,4 +162,8 @@ def _overwrite_line(what: str, done: int, total: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(endings.run(main))
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -194,7 +194,7 @@ def test_arrays_of_other_libraries_are_refused_by_name(estimator, library, remed
     ("y", "message"),
     [
         ([1, 1, 1, 1], r"y holds one class \(.*1.*\)"),
-        (["a", None, "b", "a"], r"no label in 1 rows \(first: row 1\)"),
+        (["a", None, "b", "a"], r"no label in 1 row \(first: row 1\)"),
         ([0.0, np.inf, 1.0, 0.0], "infinity"),
         ([], "no label"),
         (np.array(["a", 1, "b", "a"], dtype=object), "mixes strings"),

@@ -97,7 +97,7 @@ def test_labels_of_every_kind_are_classes(kind):
 
 @every_hole
 def test_missing_labels_are_counted(labels):
-    with pytest.raises(ValueError, match=r"y has no label in 1 rows \(first: row 1\): drop them"):
+    with pytest.raises(ValueError, match=r"y has no label in 1 row \(first: row 1\): drop them"):
         LDE().fit(np.random.default_rng(0).normal(size=(4, 2)), labels)
 
 

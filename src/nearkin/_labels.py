@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from ._messages import counted, shown
+
 WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
 
 
@@ -28,7 +30,9 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     y = column_or_1d(y, warn=True)
     missing = is_missing(y)
     if missing.any():
-        raise ValueError(f"y has no label in {missing.sum()} rows (first: row {missing.argmax()}): drop them.")
+        raise ValueError(
+            f"y has no label in {counted(missing.sum(), 'row')} (first: row {missing.argmax()}): drop them."
+        )
     classes, codes = _distinct(y)
     require_two_classes(classes)
     return classes, codes
@@ -51,7 +55,7 @@ def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 def require_two_classes(classes: np.ndarray) -> None:
     """Raise a ValueError when there is one class, or none."""
     if len(classes) < 2:
-        held = f"one class ({classes[0]!r})" if len(classes) else "no label"
+        held = f"one class ({shown(classes[0].item())})" if len(classes) else "no label"
         raise ValueError(f"y holds {held}: at least two classes are needed.")
 
 

@@ -32,6 +32,11 @@ def listed(items: Sequence[str], most: int = 10) -> str:
     return ", ".join(short) + (f" and {len(items) - len(short)} more" if len(items) > len(short) else "")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return "1 row", "1,234 rows" or "2 classes"."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
 def shortened(text: str, most: int) -> str:
     """Return the text, cut after `most` characters."""
     return text if len(text) <= most else f"{text[:most]}..."

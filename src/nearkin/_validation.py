@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ._labels import encode_labels, encode_partial_labels, has_target
+from ._messages import shown
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
@@ -238,17 +239,21 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def check_spread(X: Any) -> None:
-    """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow."""
+def check_spread(X: Any, names: Sequence[str] = ()) -> None:
+    """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow; name where."""
+    ends = [X.max(axis=0), X.min(axis=0)] if issparse(X) else [np.fmax.reduce(X), np.fmin.reduce(X)]  # NaN is missing
+    largest, smallest = (end.toarray().ravel() if issparse(X) else end for end in ends)
     with np.errstate(over="ignore"):
-        spread = float((X.max(axis=0) - X.min(axis=0)).max())
+        spreads = np.nan_to_num(largest - smallest, posinf=np.inf)
+    at = int(spreads.argmax())
+    spread = float(spreads[at])
     if spread == 0:
         raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
     most = 1e18 if X.dtype == np.float32 else 1e100
     if not 1 / most < spread < most:
-        raise ValueError(
-            f"X varies by up to {spread:.1e} in a feature, whose square is lost: scale the features first."
-        )
+        size = f"{spread:.1e}" if np.isfinite(spread) else f"more than {np.finfo(X.dtype).max:.1e}"
+        where = f"{shown(names[at])}" if len(names) else f"feature {at} (counted from 0)"
+        raise ValueError(f"X varies by {size} in {where}, whose square is lost: scale the features first.")
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:

@@ -45,9 +45,9 @@ FAST = (
 NOT_YET = """
 a trailing separator in every line; a missing number; the usual marks of a missing number; missing numbers that are
 refused; a mark of one's own; missing text; a column without a value; no value at all; a category called None; a row
-without a value; percent; currency; thousands; decimal commas in quotes; accounting; a typographic minus; numbers
-whose squares are infinite; nulls; truth values with nulls; categories with nulls; only nulls; NaN; NaN in NPZ; a
-new cell that is missing; new rows with names; names that are not there
+without a value; percent; currency; thousands; decimal commas in quotes; accounting; a typographic minus; nulls; truth
+values with nulls; categories with nulls; only nulls; NaN; NaN in NPZ; a new cell that is missing; new rows with
+names; names that are not there
 """
 
 

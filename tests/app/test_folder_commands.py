@@ -350,7 +350,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
         ([*COMPARE, "--report", "r.html", "--dask"], "without --dask only: --report"),
         ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, --json, --quick."),
         ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
-        ([*COMPARE, "--save", "m.txt", "--dask"], "let its name end in .safetensors"),
+        ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many exists: name a new folder with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),

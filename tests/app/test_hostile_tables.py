@@ -226,7 +226,7 @@ REFUSED = {
     "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
     "a long row": (PLAIN + "1,red,red\n", "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3"),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
-    "one row": ("\n".join(LINES[:2]), "1 rows: too few"),
+    "one row": ("\n".join(LINES[:2]), "1 row: too few rows"),
     "no rows": (LINES[0], "0 rows"),
     "two columns of one name": (PLAIN.replace("size,", "kind,", 1), "'kind' more than once"),
     "a damaged archive of gzip": (gzip.compress(PLAIN.encode())[:-20], "no readable CSV file"),
@@ -401,7 +401,7 @@ def test_a_file_may_have_any_name(folder, name):
     path.write_text("size,kind\n1,a\n")
     line = table_or_line(path.name)
     assert len(line.splitlines()) == 1
-    assert "has 1 rows" in line
+    assert "has 1 row" in line
 
 
 # Parquet

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from nearkin import DNE, NMMP, plotting
-from nearkin.app.sentences import notes, summarize, summary
+from nearkin.app.sentences import class_facts, notes, summarize, summary
 from nearkin.app.verdicts import quote, verdict
 from nearkin.app.wording import WORDING, format_p
 from nearkin.evaluation import CHOICE, RAW, SCORES, Method, Reference, compare, default_methods, default_references
@@ -198,7 +198,7 @@ def test_notes():
     n = known.sum()
     lines = list(notes(comparison))
     assert lines[0] == (
-        f"{n} of 90 rows have a label: only these are held out and vote. From the {90 - n} without one learned: PCA."
+        f"{n} of 90 rows have a label: only these are held out and vote; PCA learned from the others, too."
     )
     assert lines[1].startswith("50 folds reduced to ")
     assert lines[1].endswith(" rows, counting those with a label.")
@@ -214,14 +214,26 @@ def test_notes_of_warnings_and_of_an_interruption():
     methods = [Method("DNE", DNE(), nested=False), Method("PCA", PCA(), nested=False)]
     lines = list(notes(compare(rows, labels, methods=methods, progress=progress, **ALONE)))
     assert lines[0].startswith("DNE warned ")
-    assert lines[-1] == "Interrupted: 1 of 3 folds were finished. No model was fitted."
+    assert lines[-1] == "Interrupted: 1 of 3 folds was finished. No model was fitted."
+
+
+@pytest.mark.parametrize(
+    ("sizes", "facts"),
+    [
+        ([50, 50, 50], "3 classes of 50 rows each"),
+        ([1000, 3000], "2 classes of 1,000 to 3,000 rows (the largest: 75.0%)"),
+        ([1], "1 class of 1 row each"),
+    ],
+)
+def test_class_facts(sizes, facts):
+    assert class_facts(np.array(sizes)) == facts
 
 
 def test_notes_of_the_end_of_the_time_budget():
     methods = [*ONE, Method("PCA", PCA(), nested=False)]
     lines = list(notes(compare(X, Y, methods=methods, time_budget=1e-9, **ALONE)))
     assert lines[0].startswith("PCA skipped: the time budget ended")
-    assert lines[1:] == ["The time budget ran out: 1 of 3 folds were finished."]
+    assert lines[1:] == ["The time budget ran out: 1 of 3 folds was finished."]
 
 
 def test_notes_of_twins():

@@ -151,9 +151,9 @@ def test_labels_that_became_one_or_nearly_are_one_are_said(csv):
     table = csv("size,kind,place\n" + rows, groups="place")
     assert table.y.tolist() == ["yes", "yes", "No", "no", "yes", "No", "no"]
     assert table.notes[:3] == [
-        "kind: 'yes ' and 'yes' are one class (1 rows)",
+        "kind: 'yes ' and 'yes' are one class (1 row)",
         "kind: 'No' and 'no' differ in case alone: write them alike if they mean the same",
-        "place: 'q ' and 'q' are one group (1 rows)",
+        "place: 'q ' and 'q' are one group (1 row)",
     ]
 
 

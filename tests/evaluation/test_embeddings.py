@@ -188,7 +188,7 @@ class TestLabels:
 
     def test_missing_labels(self, evaluate):
         X, y, labelled = data()
-        with pytest.raises(ValueError, match="y has no label in 1 rows"):
+        with pytest.raises(ValueError, match="y has no label in 1 row"):
             evaluate(X, [None, *y[1:].tolist()], labelled)
 
     def test_the_mask(self, evaluate):

@@ -282,7 +282,7 @@ X, Y = hidden(n=20)
         (np.array([1.0, "x", *range(18)], dtype=object), "y holds no numbers but <U"),
         ([None] * 17 + [1, 2, 3], "y has 3 numbers: regression needs at least 4"),
         ([None, *range(18), "x"], "y holds no numbers but <U"),
-        ([*range(19), float("-inf")], "y is infinite in 1 rows"),
+        ([*range(19), float("-inf")], "y is infinite in 1 row"),
         ([True, False] * 10, "y holds no numbers but bool"),
         (np.arange(20) * 1j, "no numbers but complex|Complex"),
         (np.arange(20).astype("datetime64[D]"), "no numbers but datetime64"),

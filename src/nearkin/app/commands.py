@@ -30,7 +30,7 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import open_folder
-from .refusals import TableError, note, quoted
+from .refusals import TableError, counted, note, quoted
 from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
@@ -139,7 +139,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         return 0
     outputs = Outputs(partial(console.remark, quiet=options.quiet))
     write = partial(write_columns, columns, output.suffix.lower())
-    outputs.write(output, "-o", write, f"{X.shape[0]} rows {done} by {model.method}: {output}")
+    outputs.write(output, "-o", write, f"{counted(X.shape[0], 'row')} {done} by {model.method}: {output}")
     return outputs.code
 
 
@@ -182,7 +182,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
     ):
         console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
         map_folder(model, folder, part, client, partial(progress, "rows mapped"))
-    console.remark(
-        [f"{folder.n_rows} rows mapped by {model.method}: {out} ({len(folder.files)} files)"], quiet=options.quiet
-    )
+    files = counted(len(folder.files), "file")
+    done = f"{counted(folder.n_rows, 'row')} mapped by {model.method}: {out} ({files})"
+    console.remark([done], quiet=options.quiet)
     return 0

@@ -21,7 +21,7 @@ from .._memory import human_bytes
 from ..evaluation import CLASSIFICATION
 from .endings import printable
 from .model import MAX_NAME, Model
-from .refusals import listed
+from .refusals import counted, listed
 from .sentences import Summary
 from .wording import WORDING, Wording, stated_p
 
@@ -79,19 +79,22 @@ def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
     names, held_out, values = model.feature_names, model.held_out, model.arrays["answers"]
     words = WORDING[model.score].at(held_out["raw"])
+    features = counted(len(names), "feature")
     part = "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""  # of a folder, or few labels
     target = f"numbers from {values.min():.4g} to {values.max():.4g}"
     if model.question is CLASSIFICATION:
-        target = f"{len(model.classes)} classes"
+        target = counted(len(model.classes), "class")
     say(
-        f"{path}: {model.method}, learned from {part}{model.n_rows} rows of {model.table} ({len(names)} features, "
+        f"{path}: {model.method}, learned from {part}{counted(model.n_rows, 'row')} of {model.table} ({features}, "
         f"{target} of {model.target!r}), saved by nearkin {model.version}"
     )
     folds = f"{held_out['folds']:.0f} folds" if held_out["folds"] > 1 else "one split"
     others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
     say(f"Held out: the {model.vote} {words.says(held_out['score'])} ({folds}), {others}")
-    size, smaller = human_bytes(path.stat().st_size), f"{len(names) / model.n_components:.1f} times smaller"
-    say(f"Vectors: {len(names)} features to {model.n_components} coordinates, {smaller}; the file has {size}")
+    ratio = f"{len(names) / model.n_components:.1f}"
+    smaller = f", {ratio} times smaller" if float(ratio) > 1 else ""
+    size = human_bytes(path.stat().st_size)
+    say(f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file has {size}")
     if "spectrum" in model.arrays:
         say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:
@@ -102,7 +105,7 @@ def describe(model: Model, path: Path) -> None:
     grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)
     for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
         if n_hidden and place == FEW:
-            grid.add_row("", "", f"... {n_hidden} more")
+            grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
             grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature][:MAX_NAME]), overflow="fold"))
@@ -154,4 +157,4 @@ class Progress(progress.Progress):
         self.update(self.task_ids[0], completed=done, description=name)
         if done == total and self._lines:
             seconds = self.tasks[0].elapsed or 0.0
-            print(f"{name}: {total} {self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)
+            print(f"{name}: {total:,} {self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -21,8 +22,8 @@ BAD_INPUT = 2
 EXIT_CODES = """\
 exit codes:
   0    done
-  1    done, but something could not be written: what, stands on standard error
-  2    the input or an option is unfit: a line says why, and what to do
+  1    some output could not be written: standard error says which, and why
+  2    the input or an option cannot be used: one line says why, and what to do
   130  interrupted by Ctrl-C
   143  terminated by SIGTERM (129: the terminal was closed)
 """
@@ -89,6 +90,7 @@ def begin() -> None:
         stream = Stream(old.detach(), old.encoding, "in_ascii", **options)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+    warnings.simplefilter("ignore", RuntimeWarning)  # of arithmetic: what comes of it is checked
     _handle(_end_at_once)
 
 

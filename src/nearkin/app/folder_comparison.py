@@ -31,7 +31,7 @@ from .encoder import number_encoder
 from .model import Model, new_model, with_voters
 from .one_split import SplitComparison, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
-from .refusals import TableError, find_name
+from .refusals import TableError, counted, find_name
 from .sentences import class_facts, first_line
 
 MIN_ROWS = 500
@@ -67,7 +67,7 @@ class FolderComparison(ExitStack):
         self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
         self.features, self.notes = self.folder.features(self.target)
         if n_rows < MIN_ROWS:
-            found = f"{self.folder.path} has {n_rows} rows, too few for one split (at least {MIN_ROWS})"
+            found = f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at least {MIN_ROWS})"
             raise TableError(f"{found}: write them into one file, and leave --dask out.")
         self.n_neighbors = options.neighbors or NEIGHBORS
         if self.n_neighbors > MIN_ROWS // 2:
@@ -87,7 +87,8 @@ class FolderComparison(ExitStack):
         folder, target = self.folder, self.target
         counts = for_each_file(self.client, count_classes, folder, partial(progress, "classes"), target=target)
         self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
-        facts = f"{self.name}: {len(folder.files)} files, {folder.n_rows} rows, {len(self.features)} features, "
+        facts = f"{self.name}: {counted(len(folder.files), 'file')}, {counted(folder.n_rows, 'row')}, "
+        facts += f"{counted(len(self.features), 'feature')}, "
         return facts + class_facts(sizes), self.notes
 
     def _split(self, progress: NamedProgress) -> None:
@@ -176,9 +177,9 @@ class FolderComparison(ExitStack):
             ax.errorbar(100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4)
         ax.axvline(100 * raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
         ax.set_yticks(range(len(results)), [f"{r.name}, {r.dimension[0]}-D\n{r.status}" for r in results])
-        vote = f"{comparison.n_neighbors}-NN among {comparison.n_train} rows"
+        vote = f"{comparison.n_neighbors}-NN among {comparison.n_train:,} rows"
         ax.set_xlabel(f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%")
-        ax.set_title(f"Accuracy on {len(self.truth)} held-out rows (dashed: the raw features)")
+        ax.set_title(f"Accuracy on {len(self.truth):,} held-out rows (dashed: the raw features)")
         figure.savefig(path, dpi=110, format="png")
 
     def model(self, comparison: SplitComparison) -> tuple[Model, str]:

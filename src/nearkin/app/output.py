@@ -29,7 +29,7 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     """Return the path, or refuse a place that cannot be written to, before any work is done."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
-        raise TableError(f"{path}: let its name end in {' or '.join(suffixes)} ({option}).")
+        raise TableError(f"{path}: the name must end in {' or '.join(suffixes)} ({option}).")
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
     with _refused(f"{path}: no file can be written there", f"choose another place with {option}"):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .._messages import MAX_NAME, shortened
+from .._messages import counted as counted
 from .._messages import in_row as in_row
 from .._messages import listed as listed
 from .._messages import note as note
@@ -132,7 +133,7 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 
 def missing_note(met: Counter[str]) -> list[str]:
     """Return a remark on the cells that counted as missing, by what they held; none without any."""
-    return note("missing", [f"{mark} ({count} cells)" for mark, count in met.most_common() if count])
+    return note("missing", [f"{mark} ({counted(count, 'cell')})" for mark, count in met.most_common() if count])
 
 
 def reason(error: Exception) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, first_repeat
 from .one_split import SplitComparison
-from .refusals import TableError
+from .refusals import TableError, counted
 from .tables import Table
 from .verdicts import AnyComparison, held_out, verdict, wording
 from .verdicts import leader as leader
@@ -113,10 +113,9 @@ def notes(comparison: Comparison) -> Iterator[str]:
     by_name = {result.name: result for result in (*comparison.results, *comparison.references)}
     if len(without):
         used = [r.name for r in comparison.results if isinstance(r.method, Method) and r.method.unlabelled]
-        yield (
-            f"{len(labelled)} of {len(labelled) + len(without)} rows have a label: only these are held out and vote. "
-            f"From the {len(without)} without one learned: {', '.join(used) or 'no method'}."
-        )
+        share = f"{len(labelled):,} of {len(labelled) + len(without):,} rows"
+        others = f"{', '.join(used) or 'no method'} learned from the others, too"
+        yield f"{share} have a label: only these are held out and vote; {others}."
     if comparison.classes.dtype.kind == "i" and comparison.classes.min() == -1 and len(comparison.classes) > 2:
         yield "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 (--unlabelled -1)."
     now = {"n_splits": (len(first_repeat(comparison.folds)), " folds"), "n_neighbors": (comparison.n_neighbors, "-NN")}
@@ -137,7 +136,7 @@ def _twins(comparison: Comparison) -> Iterator[str]:
     """Yield how many rows have a twin, and what was done with these."""
     n, n_rows = comparison.n_twins, comparison.protocol.X.shape[0]
     if n:
-        share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else f"{n} rows"
+        share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
         done = "twins stay on one side of every split (--keep-twins splits them like others)"
         if comparison.kept_twins:
             done = "they were split like others, so some were predicted from their own twin (--keep-twins)"
@@ -163,7 +162,7 @@ def _unfinished(comparison: Comparison) -> Iterator[str]:
         why = "Interrupted" if comparison.interrupted else "The time budget ran out"
         left = f"; not finished: {', '.join(missing)}" if missing else ""
         model = " No model was fitted." if comparison.interrupted else ""
-        yield f"{why}: {n} of {planned} folds were finished{left}.{model}"
+        yield f"{why}: {n} of {planned} folds {'was' if n == 1 else 'were'} finished{left}.{model}"
 
 
 def summary(method: Method) -> str:
@@ -176,10 +175,10 @@ def summary(method: Method) -> str:
     return first_line + (f" ({', '.join(f'{name}={value!r}' for name, value in changed.items())})" if changed else "")
 
 
-def rows_of(table: Table, form: str = "d") -> str:
+def rows_of(table: Table) -> str:
     """Return how many rows there are, and how many of them have a label if not all do."""
     n_rows, n_labelled = table.X.shape[0], len(table.labelled)
-    return f"{n_rows:{form}} rows" + ("" if n_labelled == n_rows else f" ({n_labelled:{form}} labelled)")
+    return counted(n_rows, "row") + ("" if n_labelled == n_rows else f" ({n_labelled:,} labelled)")
 
 
 def target_facts(table: Table) -> str:
@@ -187,12 +186,15 @@ def target_facts(table: Table) -> str:
     values, counts = np.unique(table.labels, return_counts=True)
     if table.task == CLASSIFICATION.name:
         return class_facts(counts)
-    return f"{len(values)} values from {values[0]:.4g} to {values[-1]:.4g}"
+    return f"{counted(len(values), 'value')} from {values[0]:.4g} to {values[-1]:.4g}"
 
 
 def class_facts(sizes: np.ndarray) -> str:
     """Return how many classes there are, and of which sizes."""
-    return f"{len(sizes)} classes of {sizes.min()} to {sizes.max()} rows (the largest: {sizes.max() / sizes.sum():.1%})"
+    if sizes.min() == sizes.max():
+        return f"{counted(len(sizes), 'class')} of {counted(sizes.max(), 'row')} each"
+    largest = f"the largest: {sizes.max() / sizes.sum():.1%}"
+    return f"{counted(len(sizes), 'class')} of {sizes.min():,} to {counted(sizes.max(), 'row')} ({largest})"
 
 
 def first_line(error: Any) -> str:

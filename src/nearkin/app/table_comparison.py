@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._labels import known_labels
+from .._validation import check_spread
 from ..evaluation import (
     RAW,
     SCORES,
@@ -26,7 +27,7 @@ from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
 from .document import comparison_document
 from .model import Model, learned_model
-from .refusals import TableError, shown
+from .refusals import TableError, counted, shown
 from .sentences import one_line, rows_of, target_facts
 from .tables import read_table, reading
 from .verdicts import leader, wording
@@ -54,11 +55,11 @@ class TableComparison(nullcontext):
     def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
         """Return what was read, and remarks on it."""
         table = self.table
-        kind = "sparse features" if issparse(table.X) else "features"
         p, n_columns = table.X.shape[1], len(table.encoder.columns_)
-        encoded = f" from {n_columns} columns" * (p > n_columns)
-        grouped = "" if table.groups is None else f", {len(np.unique(table.groups))} groups"
-        facts = f"{table.name}: {rows_of(table)}, {p} {kind}{encoded}, {target_facts(table)}{grouped}"
+        features = counted(p, "sparse feature" if issparse(table.X) else "feature")
+        encoded = f" from {counted(n_columns, 'column')}" * (p > n_columns)
+        grouped = "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
+        facts = f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
         return facts, table.notes
 
     def rank(self, progress: console.Progress) -> Comparison:
@@ -69,6 +70,7 @@ class TableComparison(nullcontext):
             progress("compared" if done == total else what, done, total)
 
         with one_line(table.name):
+            check_spread(table.X, table.feature_names)
             return compare(
                 table.X,
                 table.y,

@@ -15,7 +15,7 @@ from ..preprocessing.columns import MARKS_OF_MISSING
 from ..preprocessing.dates import learn_dates
 from ..preprocessing.numerals import learn_numbers, read_number
 from .readers import Columns, Reading
-from .refusals import BadCells, TableError, check_length, listed, note, quoted, shown
+from .refusals import BadCells, TableError, check_length, counted, listed, note, quoted, shown
 
 MIN_ROWS = 4
 NUMBERS = "give --task regression to predict numbers"
@@ -32,8 +32,10 @@ def read_target(
     _refuse_bad(columns, target, y, missing=False)
     rows = np.flatnonzero(~is_missing(y))
     if len(rows) < MIN_ROWS:
-        counted = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
-        raise TableError(f"{columns.path} has {len(rows)} rows{counted}: too few rows, give at least {MIN_ROWS}.")
+        with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
+        raise TableError(
+            f"{columns.path} has {counted(len(rows), 'row')}{with_label}: too few rows, give at least {MIN_ROWS}."
+        )
     known = known_labels(y, rows)
     if task == REGRESSION.name:
         known, remarks = _check_numbers(columns, target, known, rows)
@@ -85,7 +87,7 @@ def _cleaned(
     for spellings in several.values():
         *others, usual = sorted(spellings, key=lambda text: counts[text])
         n_rows = sum(counts[text] for text in others)
-        same.append(f"{' and '.join(map(shown, [*others, usual]))} are one {what} ({n_rows} rows)")
+        same.append(f"{' and '.join(map(shown, [*others, usual]))} are one {what} ({counted(n_rows, 'row')})")
     cases: dict[str, set[str]] = defaultdict(set)
     for label in map(str, {*y.tolist()} - {None}):
         cases[label.casefold()].add(label)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..evaluation import RAW, Comparison, MethodResult, difference_test, first_repeat
 from .one_split import SplitComparison
+from .refusals import counted
 from .wording import WORDING, Wording, stated_p
 
 CONSTANT = {"majority": "always predicting the largest class", "mean": "always predicting the mean"}
@@ -27,10 +28,10 @@ def held_out(comparison: AnyComparison) -> str:
     """Return how many rows were held out, e.g. "625 rows, 5 folds drawn 3 times"."""
     n_folds = len(comparison.raw.contributions)
     n_first = 1 if isinstance(comparison, SplitComparison) else len(first_repeat(comparison.folds))
-    rows = f"{sum(map(len, comparison.raw.contributions[:n_first])):,} rows"
+    rows = counted(sum(map(len, comparison.raw.contributions[:n_first])), "row")
     if isinstance(comparison, Comparison) and n_folds < comparison.n_planned:
         return f"{rows}, {n_folds} of {comparison.n_planned} folds"
-    times = f" drawn {n_folds // n_first} times" if n_folds > n_first else ""
+    times = f" drawn {'twice' if n_folds == 2 * n_first else f'{n_folds // n_first} times'}" * (n_folds > n_first)
     return f"{rows}, one split" if n_folds == 1 else f"{rows}, {n_first} folds{times}"
 
 
@@ -68,7 +69,8 @@ def _named(result: MethodResult) -> str:
     ((name, n),), n_folds = chosen_methods(result).most_common(1), len(result.score)
     if n == 1 < n_folds:
         return f"the automatic choice (another method in each of the {n_folds} folds)"
-    folds = "" if n_folds == 1 else f" in all {n} folds" if n == n_folds else f" in {n} of {n_folds} folds"
+    every = "both folds" if n_folds == 2 else f"all {n_folds} folds"
+    folds = "" if n_folds == 1 else f" in {every}" if n == n_folds else f" in {n} of {n_folds} folds"
     return f"the automatic choice ({name}{folds})"
 
 

@@ -218,7 +218,7 @@ class TDL(TransductiveEmbedding):
         """
         X, classes, codes = validate_partly_labelled_rows(self, X, y)
         if len(classes) == 1:
-            warn_user(f"y holds one class ({classes[0]!r}), so that the labels have no cost: add labels of another.")
+            warn_user(f"y holds one class ({classes[0]!s}), so that the labels have no cost: add labels of another.")
         m = check_integer(self.n_components, "n_components", 1)
         k = check_integer(self.n_cost_neighbors, "n_cost_neighbors", 1)
         check_choice(self.loss, "loss", ("squared", "clipped"))

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
+from .._messages import counted
 from .features import missing_cells, preprocessing
 from .scores import Score
 from .task import CLASSIFICATION, REGRESSION, Task
@@ -97,13 +98,13 @@ class Protocol:
         if self.grouped:
             largest = self.task.sizes(self.y[rows]).max()
             if len(heads) <= largest:
-                return len(heads), f"there are {len(heads)} groups"
-            return int(largest), f"no class has more than {largest} rows"
+                return len(heads), f"there are {counted(len(heads), 'group')}"
+            return int(largest), f"no class has more than {counted(largest, 'row')}"
         if self.task == REGRESSION:
-            return len(heads) // 2, f"R² needs two rows in every fold, and there are {len(heads)}"
+            return len(heads) // 2, f"R² needs two rows in every fold, and there are {len(heads):,}"
         sizes = self.task.sizes(self.y[heads])
         smallest = self.classes[np.unique(self.y[heads])[sizes.argmin()]]
-        reason = f"class {smallest!s} has {sizes.min()} rows" + " without a twin" * (len(heads) < len(rows))
+        reason = f"class {smallest!s} has {counted(sizes.min(), 'row')}" + " without a twin" * (len(heads) < len(rows))
         return min(max(int(sizes.min()), 2), int(sizes.max())), reason
 
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._labels import encode_labels, is_missing, known_labels
+from .._messages import counted
 from .._validation import as_rows, check_spread
 from .features import filled
 from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
@@ -94,6 +95,8 @@ def _check_table(
         groups = np.unique(groups, return_inverse=True)[1]
         n_groups = len(np.unique(groups[known]))
         if n_groups < 3:
-            counted = " of labelled rows" if len(known) < len(y) else ""
-            raise ValueError(f"groups holds {n_groups} groups{counted}: at least 3 are needed to hold some out.")
+            among = " of labelled rows" if len(known) < len(y) else ""
+            raise ValueError(
+                f"groups holds {counted(n_groups, 'group')}{among}: at least 3 are needed to hold some out."
+            )
     return X, y, classes, groups

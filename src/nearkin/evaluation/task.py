@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.utils.validation import column_or_1d
 
 from .._labels import encode_labels, is_missing, known_labels
+from .._messages import counted
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,13 @@ def _check_numbers(y: Any) -> np.ndarray:
     known = ~is_missing(y)
     values = known_labels(y, known)
     if len(values) < 4:
-        raise ValueError(f"y has {len(values)} numbers: regression needs at least 4, two on each side of a split.")
+        raise ValueError(
+            f"y has {counted(len(values), 'number')}: regression needs at least 4, two on each side of a split."
+        )
     if values.dtype.kind not in "iuf":
         raise ValueError(f"y holds no numbers but {values.dtype}: convert them, or take task='classification'.")
     if np.isinf(values).any():
-        raise ValueError(f"y is infinite in {np.isinf(values).sum()} rows: drop them.")
+        raise ValueError(f"y is infinite in {counted(np.isinf(values).sum(), 'row')}: drop them.")
     numbers = np.full(len(y), np.nan)
     numbers[known] = values
     size, spread = np.nanmax(np.abs(numbers)), float(np.nanmax(numbers)) - float(np.nanmin(numbers))

@@ -1,0 +1,37 @@
+"""The words of messages."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from nearkin._messages import counted
+from nearkin._validation import check_spread
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [(1, "row", "1 row"), (0, "row", "0 rows"), (np.int64(12345), "row", "12,345 rows"), (2, "class", "2 classes")],
+)
+def test_numbers_with_their_nouns(number, noun, text):
+    assert counted(number, noun) == text
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([0, 1e300], "by 1.0e+300 in"), ([-1e308, 1e308], "by more than 1.8e+308 in"), ([0, 1e-120], "by 1.0e-120 in")],
+)
+def test_the_feature_whose_square_is_lost_is_named(container, values, said):
+    X = container(np.array([[1e-130, value] for value in values]))
+    with pytest.raises(
+        ValueError, match=rf"X varies {said} feature 1 \(counted from 0\), whose square is lost".replace("+", r"\+")
+    ):
+        check_spread(X)
+    with pytest.raises(ValueError, match="in 'width', whose square"):
+        check_spread(X, ["height", "width"])
+
+
+def test_gaps_do_not_vary():
+    check_spread(np.array([[np.nan, 1.0, np.nan], [np.nan, 2.0, 3.0]]))
+    with pytest.raises(ValueError, match="X does not vary"):
+        check_spread(np.full((3, 2), np.nan))
