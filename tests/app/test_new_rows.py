@@ -238,7 +238,7 @@ def test_many_missing_columns_are_cut(suffix):
 def test_gaps_in_new_rows_are_said(blocks, learned, suffix):
     X, notes = read_rows(write(LEARNED.assign(width=LEARNED["width"].where(INTEGERS != 6)), suffix), learned.encoder)
     assert np.argwhere(np.isnan(X)).tolist() == [[6, learned.feature_names.index("width")]]
-    assert notes[0] == "missing: empty (1 cells)"
+    assert notes[0] == "missing: empty (1 cell)"
 
 
 def test_new_rows_have_the_marks_of_the_table_that_was_learned_from(blocks):
