@@ -211,7 +211,9 @@ REFUSED = {
     "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "is it UTF-16?"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
-    "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "save it in UTF-8"),
+    "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "save the sheet of a workbook as CSV, or unpack an archive"),
+    "a workbook of old": (b"\xd0\xcf\x11\xe0" + RNG.bytes(2000), "is no text: save the sheet of a workbook as CSV"),
+    "Parquet under another name": (b"PAR1" + RNG.bytes(2000), "is no text: let its name end in .parquet"),
     "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
     "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
     "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
@@ -771,6 +773,11 @@ def test_archives_in_archives(folder):
     assert_clear(table_or_line("t.npz"), "no readable NPZ archive")
     archive(inner, name="X.npz")
     assert_clear(table_or_line("t.npz"), "needs an array 'X'")
+
+
+def test_a_workbook_is_no_npz_file():
+    archive(b"", name="[Content_Types].xml")
+    assert_clear(table_or_line("t.npz"), "is a workbook: save the sheet as CSV")
 
 
 FLAGS = {"encrypted": (6, 8, 1, "encrypted"), "patched": (6, 8, 0x20, "flag bit 5"),

@@ -16,6 +16,12 @@ from .refusals import Progress, TableError, check_names, ignore, readable
 BLOCK_BYTES = 2**20  # read at a time
 BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
 MAX_COLUMNS = 50_000  # of which a block is 100 MB
+# How a file begins that is called like a text table and is none, and the remedy.
+BINARY = {
+    b"PK\3\4": "save the sheet of a workbook as CSV, or unpack an archive",
+    b"\xd0\xcf\x11\xe0": "save the sheet of a workbook as CSV",
+    b"PAR1": "let its name end in .parquet",
+}
 CSV = ("CSV file", "save it in UTF-8, every quote closed and in every row as many fields as in the header line")
 
 
@@ -27,6 +33,10 @@ class CsvFile(Source):
     def __init__(self, path: Path, progress: Progress = ignore, reading: Reading | None = None) -> None:
         self.path, self.text, self._progress, self.reading = path, list[str](), progress, reading or Reading()
         with readable(self.path, *CSV):
+            with opened(path) as (file, _):
+                start = file.read(4)
+            if start in BINARY:
+                raise TableError(f"{path} is no text: {BINARY[start]}.")
             self._dialect = find_dialect(path, self.reading.separator, self.reading.decimal)
         header = self._dialect.header
         if not header:

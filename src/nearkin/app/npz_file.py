@@ -42,6 +42,8 @@ class NpzFile:
         self.path, self.reading = path, reading
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if "[Content_Types].xml" in self.names:
+            raise TableError(f"{path} is a workbook: save the sheet as CSV, and give that.")
 
     def read(
         self, needed: Names | None = None, labels: Names = (), as_text: Names = (), as_numbers: Names = ()

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class Reading:
         """Return those of the texts that are numbers."""
         return [float(text) for text in self.missing or () if re.fullmatch(NUMBER, text)]
 
-    @property
+    @cached_property
     def marks(self) -> Any:
         """Return what is missing where the other cells are numbers, in lower case if the case does not matter."""
         return pa.array(["", *(sorted(MARKS_OF_MISSING) if self.missing is None else self.missing)], TEXT)
@@ -200,14 +201,13 @@ class Source(ABC):
         if numbers is not None:
             return numbers
         usual = self.reading.missing is None
-        missing = compute.is_in(compute.utf8_lower(plain) if usual else plain, value_set=self.reading.marks)
-        rest = compute.if_else(missing.fill_null(True), pa.scalar(None, TEXT), plain)
-        if compute.all(compute.is_in(rest.drop_null(), value_set=TRUTH)).as_py():
-            numbers = compute.equal(compute.utf8_lower(rest), "true")
-        else:
-            numbers = _numbers(rest, self.decimal, is_number)
+        missing = compute.is_in(compute.ascii_lower(plain) if usual else plain, value_set=self.reading.marks)
+        rest = compute.if_else(missing, pa.scalar(None, TEXT), plain)
+        numbers = _numbers(rest, self.decimal, is_number)
         if numbers is None:
-            return column
+            if not compute.all(compute.is_in(rest.drop_null(), value_set=TRUTH)).as_py():
+                return column
+            numbers = compute.equal(compute.ascii_lower(rest), "true")
         for count in plain.filter(missing).value_counts().to_pylist():
             met.update({shown(count["values"]): count["counts"], "empty": -count["counts"]} if count["values"] else {})
         return pa.nulls(len(column)) if rest.null_count == len(rest) else numbers
