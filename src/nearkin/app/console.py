@@ -101,6 +101,7 @@ def describe(model: Model, path: Path) -> None:
         say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
         return
     step = "a standard deviation" if "scale" in model.arrays else "a unit"
+    step += ", or a missing cell," * ("indicated" in model.arrays)
     say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)
     for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
