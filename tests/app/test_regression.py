@@ -200,14 +200,13 @@ def test_an_unknown_task(capsys):
 
 def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
     table, model = read_table("houses.csv", "price", task="regression"), load_model(here / "m.safetensors")
-    assert main(["predict", "m.safetensors", "new.csv", "-q"]) == 0
-    out = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    k = model.n_neighbors
-    near, far = ([f"{name}_{i}" for i in range(1, k + 1)] for name in ("nearest", "distance"))
-    assert out.columns.tolist() == ["value", *near, *far]
-    expected = model.vote.predict(out[far].to_numpy(), table.y[out[near].to_numpy()], 0)
+    assert main(["predict", "m.safetensors", "new.csv", "-q", "-o", "out.npz"]) == 0
+    with np.load("out.npz") as file:
+        out = dict(file)
+    assert list(out) == ["row", "value", "nearest", "distance"]
+    expected = model.vote.predict(out["distance"], table.y[out["nearest"]], 0)
     np.testing.assert_allclose(out["value"], expected, rtol=1e-9)
-    np.testing.assert_array_equal(out["nearest_1"], np.arange(N))  # every row is its own nearest
+    np.testing.assert_array_equal(out["nearest"][:, 0], np.arange(N))  # every row is its own nearest
     assert np.corrcoef(out["value"], table.y)[0, 1] > 0.97
 
 
@@ -256,7 +255,7 @@ def test_every_format_holds_the_same_predictions(here, capsys, suffix):
     expected = predict(model, read_rows("new.csv", model.encoder)[0])
     if suffix == "npz":
         with np.load("out.npz") as found:
-            assert found.files == ["value", "nearest", "distance"]
+            assert found.files == ["row", "value", "nearest", "distance"]
             np.testing.assert_array_equal(found["value"], expected["value"])
             np.testing.assert_array_equal(found["nearest"], expected["nearest"])
         return

@@ -216,7 +216,8 @@ def predict(add: Callable[..., Any]) -> None:
 
     For every row its number (the first row is 0) is written, or what --id names; its label and
     the label's share of the vote (in a regression, the value); and the row numbers and distances
-    of the nearest voters. CSV holds six digits of the shares and distances, other formats all.
+    of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
+    other formats all.
 
     For example:
       nearkin predict scans.safetensors new.csv -o labels.csv

@@ -36,6 +36,7 @@ from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_named_rows, reading
 
+NAMED_VOTERS = 5  # columns for the nearest in a table; an NPZ file holds all that vote
 
 def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the winner."""
@@ -93,7 +94,7 @@ def predict(options: argparse.Namespace) -> int:
         found = {"row": np.arange(X.shape[0])} if options.id is None else {}
         found |= predict_rows(model, X, progress, options.search)
         for name in () if archive else ("nearest", "distance"):
-            found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T, 1)}
+            found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1)}
         return found
 
     return _apply(options, columns)
