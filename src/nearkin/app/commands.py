@@ -38,6 +38,7 @@ from .tables import read_named_rows, reading
 
 NAMED_VOTERS = 5  # columns for the nearest in a table; an NPZ file holds all that vote
 
+
 def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the winner."""
     source: Any
