@@ -287,7 +287,7 @@ def test_many_categories_are_one_column():
     assert encoder.remarks_ == ["encoded as the share of the rows that have the value: x (4 values)"]
     X, remarks = encoder.encode(column(["Rome", "city 4"]))
     assert X[:, 1].tolist() == [0, counts["city 4"]]
-    assert remarks == ["unknown values, encoded as none of the known ones: 'Rome' in x (1 rows)"]
+    assert remarks == ["unknown values, encoded as none of the known ones: 'Rome' in x (1 row)"]
 
 
 def test_what_is_left_out():

@@ -20,7 +20,7 @@ from pyarrow import compute
 
 from .parquet_file import ParquetFile
 from .readers import TEXT, as_floats
-from .refusals import BadCells, TableError, in_row, note, quoted, require_names, shown
+from .refusals import BadCells, TableError, counted, in_row, note, quoted, require_names, shown
 from .target import check_classes
 
 SUFFIX = ".parquet"
@@ -229,7 +229,7 @@ def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.nd
     values = np.array(list(counts), dtype=object if target in folder.text else None)
     classes = check_classes(folder.path, target, values)
     if 2 * len(classes) > folder.n_rows:
-        found = f"{shown(target)} has {len(classes)} values in {folder.n_rows} rows"
+        found = f"{shown(target)} has {counted(len(classes), 'value')} in {counted(folder.n_rows, 'row')}"
         raise TableError(f"{folder.path}: {found}, too few rows of each: give --target a column of classes.")
     order = np.argsort(classes)
     return classes[order], np.array(list(counts.values()))[order]

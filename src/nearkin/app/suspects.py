@@ -44,7 +44,7 @@ class Suspects:
         verb = "predicts" if len(self.suspicious) == 1 else "each predict"
         suspicious = f"suspicious: {found} {verb} {target} alone: leave out what is not known beforehand"
         return [suspicious] * bool(found) + [
-            f"{name} looks like groups of rows ({n_values} values): if the rows of one value belong together, give "
+            f"{name} looks like groups of rows ({n_values:,} values): if the rows of one value belong together, give "
             f"--groups {shlex.quote(name)}"
             for name, n_values in self.group_hints
         ]

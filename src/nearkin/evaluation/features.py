@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from .._messages import note
+from .._messages import counted, note
 
 
 def missing_cells(X: Any) -> np.ndarray:
@@ -35,8 +35,8 @@ def filled(X: Any) -> Any:
 
 def filled_note(X: Any, names: Any) -> list[str]:
     """Return a remark on the features with missing cells; none without any."""
-    counted = [f"{name} ({count} rows)" for name, count in zip(names, missing_cells(X), strict=True) if count]
-    return note("missing values, filled by the median", counted)
+    gaps = [f"{name} ({counted(count, 'row')})" for name, count in zip(names, missing_cells(X), strict=True) if count]
+    return note("missing values, filled by the median", gaps)
 
 
 def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, get_origin, get_type_hints
 
 import numpy as np
 
-from .._messages import quoted, shown
+from .._messages import counted, quoted, shown
 from .cells import Text
 from .dates import CYCLES, LAYOUTS, TIME_OF_DAY, circular, read_days
 from .numerals import MARKS, read_numbers
@@ -227,7 +227,7 @@ class CategoryColumn(Column):
         """Return the values that were not there to learn from."""
         n_rows = int(text.counts[unknown].sum())
         values = sorted(value for value, new in zip(text.values, unknown, strict=True) if new)
-        return f"{quoted(values, 3)} in {self.name} ({n_rows} rows)" if values else ""
+        return f"{quoted(values, 3)} in {self.name} ({counted(n_rows, 'row')})" if values else ""
 
 
 @dataclass(frozen=True)

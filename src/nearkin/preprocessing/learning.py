@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 from scipy.sparse import issparse
 
-from .._messages import note, shown
+from .._messages import counted, note, shown
 from .cells import Cells, Text
 from .columns import CategoryColumn, Column, DateColumn, FrequencyColumn, NumberColumn, Rules, canonical
 from .dates import TIME_OF_DAY, learn_cycles, learn_dates
@@ -62,7 +62,7 @@ class Learned:
     @property
     def missing_rows(self) -> list[str]:
         """Return e.g. "age (12 rows)" for each column of numbers or dates with missing cells."""
-        return [f"{name} ({count} rows)" for name, count in self.missing.items() if name not in self.dropped]
+        return [f"{name} ({counted(count, 'row')})" for name, count in self.missing.items() if name not in self.dropped]
 
     def _note(self, what: str, item: str) -> None:
         self._notes.setdefault(what, []).append(item)
@@ -139,12 +139,12 @@ class Learned:
             self._note("missing values, a category of their own", f"{name} ({n_missing} rows)")
         values = tuple(sorted(text.values))
         if n_values <= self.rules.max_categories:
-            self._note("one-hot encoded", f"{name} ({n_values} values)")
+            self._note("one-hot encoded", f"{name} ({counted(n_values, 'value')})")
             return CategoryColumn(name, values, n_missing > 0)
         shares = dict(zip(text.values, (text.counts / len(text.codes)).tolist(), strict=True))
         if len({*shares.values(), n_missing / len(text.codes)} - {0.0}) == 1:
             return EVEN
-        self._note("encoded as the share of the rows that have the value", f"{name} ({n_values} values)")
+        self._note("encoded as the share of the rows that have the value", f"{name} ({counted(n_values, 'value')})")
         return FrequencyColumn(
             name, values, n_missing > 0, tuple(map(shares.__getitem__, values)), n_missing / len(text.codes)
         )
