@@ -307,6 +307,15 @@ def test_options_say_how_text_is_written(text, reading, features):
         assert read_table("t.csv", "kind", reading=reading).feature_names == features
 
 
+def test_empty_rows_are_left_out_and_lines_counted_with_them():
+    write("size,kind\n,\n" + "\n,\n".join(LINES[1:]) + "\n,\n,\n")
+    table = read("t.csv")
+    assert table.X.tolist() == [[size] for size in SIZES]
+    assert table.notes == ["ignored, empty rows: 26"]
+    write("size,kind\n,\n1,a\n,\ninf,b\n")
+    assert_clear(read("t.csv"), "infinite values in 'size' (1), first on line 5")
+
+
 @pytest.mark.parametrize("case", GAPS)
 def test_missing_cells_of_csv(case):
     cells, marks, says, refuses = GAPS[case]

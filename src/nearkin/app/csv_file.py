@@ -7,11 +7,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pyarrow import csv
+from pyarrow import compute, csv
 
 from .dialect import find_dialect, opened
 from .readers import TEXT, Names, Reading, Source
-from .refusals import Progress, TableError, check_names, ignore, readable
+from .refusals import Progress, TableError, check_names, ignore, note, readable
 
 BLOCK_BYTES = 2**20  # read at a time
 BYTES_PER_COLUMN = 2000  # at least: to convert a column has a cost beside that of its rows
@@ -44,6 +44,7 @@ class CsvFile(Source):
         if len(header) > MAX_COLUMNS:
             remedy = "give a Parquet file with one column of lists, or an NPZ file"
             raise TableError(f"{path} has {len(header):,} columns, and a text table at most {MAX_COLUMNS:,}: {remedy}.")
+        self._skips_empty = False
         self.decimal, self.notes = self._dialect.decimal, self._dialect.remarks
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as pandas calls them
         check_names(f"{path}: the header line", self.names)
@@ -51,7 +52,8 @@ class CsvFile(Source):
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield some columns as batches of text."""
         end, size, written = self.names[-1], self.path.stat().st_size, self._dialect
-        read, last, start = list(dict.fromkeys([*names, end])), None, 0
+        read, last, start, n_empty = list(dict.fromkeys([*names, end])), None, 0, 0
+        self._skips_empty = len(read) == len(self.names)  # of other tables, cells that are not read may be there
         (header_end, _), *rows = islice(written.records(self.path), 2)
         if not rows:
             return
@@ -70,14 +72,27 @@ class CsvFile(Source):
                 csv.ConvertOptions(include_columns=read, **cells),
             ):
                 self._progress(packed.tell(), size)
-                if len(batch):
-                    yield start, batch.select(names)
-                    last = batch[end][-1].as_py()
-                start += len(batch)
+                last = batch[end][-1].as_py() if len(batch) else last
+                rows = _without_empty(batch) if self._skips_empty else batch
+                n_empty += len(batch) - len(rows)
+                if len(rows):
+                    yield start, rows.select(names)
+                start += len(rows)
+        self.notes = [*written.remarks, *note("ignored, empty rows", [f"{n_empty}"] * bool(n_empty))]
         if last and "\n" in last and not written.quoted_end:
             raise TableError(f"{self.path} is no readable CSV file (a quote is never closed): {CSV[1]}.")
 
     def place(self, row: int) -> str:
         """Return the line that a row ends on."""
-        line, _ = next(islice(self._dialect.records(self.path), row + 1, None))  # the header is a record, too
-        return f"on line {line}"
+        lines = (line for line, record in self._dialect.records(self.path) if not self._skips_empty or any(record))
+        return f"on line {next(islice(lines, row + 1, None))}"  # the header is a record, too
+
+
+def _without_empty(batch: Any) -> Any:
+    """Return the rows that have a cell: spreadsheets write empty ones below a table."""
+    empty = None
+    for column in batch.columns:
+        empty = column.is_null() if empty is None else compute.and_(empty, column.is_null())
+        if not compute.any(empty).as_py():
+            return batch
+    return batch.filter(compute.invert(empty))

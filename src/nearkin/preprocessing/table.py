@@ -156,7 +156,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         learned = Learned(cells, self.rules)
         self.columns_, self.dropped_, self.remarks_ = learned.columns, learned.dropped, learned.remarks
         if not self.columns_:
-            why = listed([f"{name} ({reason})" for name, reason in self.dropped_.items()])
+            why = listed([f"{name} ({reason})" for name, reason in self.dropped_.items()]) or "there are none"
             few = "; X has 1 sample" if cells.n_rows == 1 else ""
             raise ValueError(f"no feature columns are left: {why}{few}: add columns whose values vary.")
         self.indicated_ = np.empty(0, dtype=int)
