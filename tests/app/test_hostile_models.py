@@ -27,6 +27,7 @@ MODELS = {
     "words": ("NMMP", "words table.csv", "kind", "classification"),
     "dense": ("LDA", "dense table.npz", None, "classification"),
     "sparse": ("raw k-NN", "sparse table.npz", None, "classification"),
+    "gaps": ("NMMP", "gaps table.csv", "kind", "classification"),
     "numbers": ("PCA", "words table.csv", "width", "regression"),
     "graph": ("TDL", "dense table.npz", None, "classification"),
     "sparse graph": ("TDL", "sparse table.npz", None, "classification"),

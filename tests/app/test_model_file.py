@@ -32,6 +32,9 @@ print(json.dumps([found["label"].tolist(), found["nearest"].tolist(), found["dis
 """
 
 
+TEXT = ("words", "gaps")  # kinds of tables that are CSV files
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("winners")
@@ -42,8 +45,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def table(folder):
     """Return a table by its kind."""
-    return lambda kind: read_table(str(folder / f"{kind} table.{'csv' if kind == 'words' else 'npz'}"),
-                                   "kind" if kind == "words" else None)  # fmt: skip
+    return lambda kind: read_table(str(folder / f"{kind} table.{'csv' if kind in TEXT else 'npz'}"),
+                                   "kind" if kind in TEXT else None)  # fmt: skip
 
 
 @pytest.fixture
@@ -64,6 +67,7 @@ def again(tmp_path):
         *(("sparse", name, True) for name in FOR_SPARSE_ROWS),
         *((kind, name, False) for kind in ("dense", "words") for name in (RAW, "PCA", "LDA", "NMMP", "TDL")),
         *(("sparse", name, False) for name in (RAW, "LPP", "TDL")),
+        *(("gaps", name, scale) for name in (RAW, "NMMP", "TDL") for scale in (True, False)),
         *(("single", name, True) for name in ("PCA", "DNE")),
     ],
 )
@@ -74,7 +78,7 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     loaded = again(model)
     for field in fields(model):
         np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
-    rows, _ = read_rows(str(folder / f"{kind} new.{'csv' if kind == 'words' else 'npz'}"), loaded.encoder)
+    rows, _ = read_rows(str(folder / f"{kind} new.{'csv' if kind in TEXT else 'npz'}"), loaded.encoder)
     Z, expected = embed(loaded, rows), rows.astype(np.float64)
     for _, step in pipeline.steps[:-1]:
         expected = step.transform(expected)
@@ -86,6 +90,24 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
     np.testing.assert_allclose(found["probability"], P.max(axis=1), rtol=tolerance)
     np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
+
+
+def test_missing_numbers_are_filled_though_none_was_missing_before(folder, again):
+    data = read_table(str(folder / "words table.csv"), "kind")
+    model = again(winner("NMMP", data))
+    median = np.median(data.X[:, 0])
+    X = np.array([[np.nan, 1, 2, 1, 0, 0], [median, 1, 2, 1, 0, 0]])
+    np.testing.assert_allclose(*embed(model, X), atol=1e-12)
+    assert "indicated" not in model.arrays
+
+
+def test_features_that_say_what_is_missing_have_names(folder, again, capsys):
+    model = again(winner("NMMP", read_table(str(folder / "gaps table.csv"), "kind")))
+    assert model.feature_names[-1] == "width (missing)"
+    assert len(model.stretch) == len(model.feature_names)
+    assert model.feature_names[1:4] == ["price", "day (days)", "day (year, sin)"]
+    console.describe(model, folder / "gaps table.csv")
+    assert "width (missing)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("vote", [Vote(1), Vote(4), Vote(40), Vote(1, soft=True), SOFT, Vote(40, soft=True)], ids=str)

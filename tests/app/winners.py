@@ -40,6 +40,10 @@ def write_tables(folder):
         kinds = np.arange(N_ROWS) * 3 // N_ROWS
         rows = (f"{a},{b},{c},{word},kind {k}\n" for (a, b, c), word, k in zip(sizes, words, kinds, strict=True))
         (folder / f"words {name}.csv").write_text("width,height,depth,colour,kind\n" + "".join(rows))
+        gaps = zip(sizes, words, kinds, np.arange(N_ROWS), strict=True)
+        rows = (f"{'' if i % 7 == 0 else a},€{b},{1 + i % 28}.{1 + i % 12}.2024,{w if i % 5 else ''},kind {k}\n"
+                for (a, b, _), w, k, i in gaps)  # fmt: skip
+        (folder / f"gaps {name}.csv").write_text("width,price,day,colour,kind\n" + "".join(rows))
         X = rng.standard_normal((N_ROWS, 6))
         np.savez(folder / f"dense {name}.npz", X=X, y=kinds)
         np.savez(folder / f"single {name}.npz", X=X.astype(np.float32), y=kinds)

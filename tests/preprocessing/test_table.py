@@ -273,6 +273,7 @@ def test_marks_of_missing_cells():
 def test_categories_are_stripped_and_whole_numbers_have_one_form():
     assert categories(["yes ", "yes", "no", "No"] * 5) == ["No", "no", "yes"]
     assert categories(pd.Categorical([1, 2, 3] * 7)) == ["1", "2", "3"]
+    assert categories(pd.cut(np.arange(21) % 3, [-1, 0, 2])) == ["(-1, 0]", "(0, 2]"]
     encoder = TableEncoder().fit(column(pd.Categorical([1, 2, 3] * 7)))
     for new in (["2.0"], ["2"], [2], [2.0]):
         assert encoder.transform(column(new))[0].tolist() == [0.5, 0, 1, 0]
@@ -379,6 +380,11 @@ def test_refusals_of_new_rows(learned, new, says):
         encoder.transform(column(new))
     with pytest.raises(ValueError, match="X lacks 'x', which was learned from"):
         encoder.transform(column(new)[["other"]])
+
+
+def test_a_single_column_is_no_table():
+    with pytest.raises(ValueError, match=r"Expected .*(2D|2-dimensional)"):
+        TableEncoder().fit(pd.Series([1, 2]))
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
     """Return the cells of a data frame or an array, and whether its columns have names; refuse infinite ones."""
     refuse_foreign(X)
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    named = hasattr(X, "iloc")
+    named = hasattr(X, "iloc") and hasattr(X, "columns")
     if not named:
         is_array = isinstance(X, np.ndarray) or hasattr(X, "__array__") or hasattr(X, "tocsr")
         X = check_array(X if is_array else _of_any_type(X), dtype=None, ensure_all_finite=False)
@@ -199,7 +199,10 @@ def _column(series: Any, name: str) -> np.ndarray | Text:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     if isinstance(series.dtype, CategoricalDtype):
-        categories = [_as_text(value, name) for value in series.cat.categories]
+        known = (str, *NUMBERS)
+        categories = [
+            _as_text(value, name) if isinstance(value, known) else str(value) for value in series.cat.categories
+        ]
         return Text(categories, series.cat.codes.to_numpy().astype(int), is_category=True).replaced(categories)
     kind = getattr(series.dtype, "kind", "O")
     if kind == "c":
