@@ -142,7 +142,7 @@ LAYOUTS = {
     "two columns of one name": (2, "more than once", "t.csv", PLAIN.replace("size,", "kind,", 1)),
     "columns without names": (0, "24 rows", "t.csv", PLAIN.replace("size", "")),
     "a name of 100,000 letters": (2, "100000 characters", "t.csv", PLAIN.replace("size", LONG)),
-    "a value of 100,000 letters": (2, "100000 characters", "t.csv", csv(more=[LONG, "y"])),
+    "a value of 100,000 letters": (0, "text of more than 500 characters: more", "t.csv", csv(more=[LONG, "y"])),
     "a label of 100,000 letters": (2, "characters", "t.csv", csv(LONG, "y")),
     "100,000 columns": (2, "columns", "t.csv", ",".join(map(str, range(100_000))) + ",kind\n" + "1," * 100_000 + "a\n"),
     "no such column": (2, "did you mean 'kind'?", "t.csv", PLAIN, "--target kid"),
@@ -163,7 +163,7 @@ MISSING = {
     "the class None": (0, "3 classes", "t.csv", csv("None", "Mild", "Severe")),
     "the class NA": (0, "3 classes", "t.csv", csv("NA", "DE", "FR")),
     "the class nan": (0, "2 classes", "t.csv", csv("a", "nan")),
-    "a category called None": (0, "2 features", "t.csv", csv(more=["None", "Mild"])),
+    "a category called None": (0, "more (2 values)", "t.csv", csv(more=["None", "Mild"])),
     "a row without a value": (0, "24 rows", "t.csv", PLAIN + ",\n"),
 }
 LABELS = {

@@ -41,15 +41,6 @@ FAST = (
     *("lists of other lengths", "pickled objects", "a sound model", "a cut model", "a newer model", "new rows"),
 )
 
-# Cases of what is being built: taken off this list as soon as they hold.
-NOT_YET = """
-a trailing separator in every line; a missing number; the usual marks of a missing number; missing numbers that are
-refused; a mark of one's own; missing text; a column without a value; no value at all; a category called None; a row
-without a value; percent; currency; thousands; decimal commas in quotes; accounting; a typographic minus; nulls; truth
-values with nulls; categories with nulls; only nulls; NaN; NaN in NPZ; a new cell that is missing; new rows with
-names; names that are not there
-"""
-
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
@@ -126,13 +117,7 @@ def run(given):
         return end.code
 
 
-def held(cases):
-    return [case for case in cases if case not in " ".join(NOT_YET.split()).split("; ")]
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case in FAST else pytest.mark.slow) for case in held(CASES)]
-)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in FAST else pytest.mark.slow) for case in CASES])
 def test_battery(here, capsys, model, case):
     code, says, file, content, *given = CASES[case]
     write(here / file, content, model)
@@ -152,7 +137,7 @@ def test_battery(here, capsys, model, case):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("case", held(SIGNALS))
+@pytest.mark.parametrize("case", SIGNALS)
 def test_signals(endings, case):
     code, says, *_, name = SIGNALS[case]
     ending = endings[name]
