@@ -202,3 +202,33 @@ def test_control_c_prints_what_is_finished(here):
     assert "raw k-NN" in out
     assert re.search(r"Interrupted: \d+ of 200 folds were finished. No model was fitted.", out)
     assert sorted(path.name for path in here.iterdir()) == ["rows.csv", "table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        ([], 0, "missing: '?' (8 cells), empty (4 cells)"),
+        (["--missing", "-9", "?"], 0, "missing: '?' (8 cells), '-9' (4 cells), empty (4 cells)"),
+        (["--missing", "-9"], 0, "read as text because of: '?' in height"),
+        (
+            ["--refuse-missing"],
+            2,
+            "missing values (empty fields, NA, None and the like) in 'height' (12), first on line 2",
+        ),
+        (["--sep", "tab"], 2, "table.csv has no 'kind'"),
+        (["--sep", "!"], 2, "table.csv has no 'kind'"),
+    ],
+)
+def test_how_the_table_is_read(here, capsys, options, code, says):
+    cells = ["", "-9", "3", "1", "7", "4", "2", "?", "5", "?"]
+    rows = [f"{7 * i % 11},{cells[i % 10]},{'ab'[i > 19]}\n" for i in range(40)]
+    (here / "table.csv").write_text("width,height,kind\n" + "".join(rows))
+    assert main(["compare", "table.csv", "--target", "kind", *QUICK, *options]) == code
+    assert says in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("mark", ["", "ab", "x", '"', "§"])
+def test_what_separates_no_fields(here, capsys, mark):
+    with pytest.raises(SystemExit, match="2"):
+        main(["compare", "table.csv", "--target", "kind", "--sep", mark])
+    assert "--sep: one of comma, semicolon, tab" in capsys.readouterr().err

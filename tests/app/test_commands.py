@@ -121,6 +121,22 @@ def test_rows_are_named_by_a_column(here, command, suffix):
         assert given[: len(cells)] == list(cells)
 
 
+def test_new_rows_may_be_written_in_another_way(here, capsys):
+    assert main(["predict", "m.safetensors", "animals.csv", "-q"]) == 0
+    expected = capsys.readouterr().out
+    frame = pd.read_csv("animals.csv")
+    frame.to_csv("german.txt", index=False, sep=";", decimal=",", encoding="utf-16")
+    assert main(["predict", "m.safetensors", "german.txt"]) == 0
+    out, err = capsys.readouterr()
+    assert out == expected
+    assert "read as separated by semicolons and with decimal commas (--sep and --decimal choose others)" in err
+    assert "ignored, not learned from: name, kind" in err
+    frame.assign(height=frame["height"].where(frame.index != 3)).to_csv("new.csv", index=False, na_rep="n/a")
+    assert main(["transform", "m.safetensors", "new.csv", "-o", "z.csv"]) == 0
+    assert "missing: 'n/a' (1 cell)" in capsys.readouterr().err
+    assert pd.read_csv("z.csv").notna().all(axis=None)
+
+
 def test_the_name_of_a_column_of_the_output_is_kept(here, capsys):
     pd.read_csv("new.csv").assign(label=range(N)).to_parquet("new.parquet")
     assert main(["predict", "m.safetensors", "new.parquet", "--id", "label"]) == 0

@@ -186,11 +186,11 @@ DIALECTS = {
 # Cells of a column in which missing ones are met, which count, what the reader says, and the refusal on request.
 GAPS = {
     "empty": (["", "1.5", "2"], (), "empty (8 cells)", "'more' (8), first on line 2"),
-    "usual marks": (["NA", "?", "2", "3", " "], (), "'NA' (5 cells), '?' (5 cells), empty (4 cells)", "'more' (14)"),
+    "usual marks": (["NA", "?", "2", "3", " "], (), "'?' (5 cells), 'NA' (5 cells), empty (4 cells)", "'more' (14)"),
     "errors of a spreadsheet": (["#DIV/0!", "#N/A", "1", "0"], (), "'#DIV/0!' (6 cells), '#N/A' (6 cells)", "(12)"),
     "among truth values": (["True", "n/a", "False"], (), "'n/a' (8 cells)", "'more' (8), first on line 3"),
     "a batch without numbers": (["NA"] * 20 + ["1", "2", "3", "4"], (), "'NA' (20 cells)", "'more' (20)"),
-    "given": (["unknown", "-99", "2", "3"], ("unknown", "-99"), "'unknown' (6 cells), '-99' (6 cells)", "'more' (12)"),
+    "given": (["unknown", "-99", "2", "3"], ("unknown", "-99"), "'-99' (6 cells), 'unknown' (6 cells)", "'more' (12)"),
     "given numbers": (["-99", "-99.0", "2", "3"], ("-99",), "'-99' (", "'more' (12), first on line 2"),
     "words": (["", "a", "NA", "None"], (), "empty (6 cells)", "'more' (6), first on line 2"),
 }

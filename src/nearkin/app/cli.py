@@ -116,7 +116,7 @@ def _add_reading(add: Callable[..., Any]) -> None:
 
 def _separator(text: str) -> str:
     mark = SEPARATORS.get(text.lower(), text)
-    if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum():
+    if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum() or not mark.isascii():
         raise argparse.ArgumentTypeError(f"one of {', '.join(SEPARATORS)}, or one other mark, got {text!r}")
     return mark
 

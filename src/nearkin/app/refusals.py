@@ -133,7 +133,8 @@ def check_length(place: str, texts: Iterable[str]) -> None:
 
 def missing_note(met: Counter[str]) -> list[str]:
     """Return a remark on the cells that counted as missing, by what they held; none without any."""
-    return note("missing", [f"{mark} ({counted(count, 'cell')})" for mark, count in met.most_common() if count])
+    most = sorted(met.items(), key=lambda item: (-item[1], item[0]))
+    return note("missing", [f"{mark} ({counted(count, 'cell')})" for mark, count in most if count])
 
 
 def reason(error: Exception) -> str:
