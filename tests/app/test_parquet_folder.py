@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from nearkin.app.parquet_file import ParquetFile
 from nearkin.app.parquet_folder import (
     Block,
     Part,
@@ -288,3 +289,11 @@ def test_a_file_that_lost_rows_meanwhile(tmp_path):
     for read in (lambda: features_of(block, ["single"]), lambda: count_classes(block.parts[0], "kind")):
         with pytest.raises(TableError, match=r"0\.parquet has fewer rows than when the command began"):
             read()
+
+
+def test_rows_that_end_batches_before_their_row_group(tmp_path):
+    table = pa.table({"a": np.arange(9000.0)} | {f"b{i}": np.zeros(9000) for i in range(130)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    file = ParquetFile(tmp_path / "t.parquet")
+    found = [batch["a"].to_numpy() for _, batch in file.rows(file.names, 100, 2500)]
+    np.testing.assert_array_equal(np.concatenate(found), np.arange(100, 2500))

@@ -70,7 +70,7 @@ class ParquetFile(Source):
         at = ends[groups[0]] if groups else 0
         with readable(self.path, *PARQUET):
             for batch in self._file.iter_batches(size, groups, list(stored), use_threads=False):
-                rows = batch[max(start - at, 0) : min(stop - at, len(batch))]
+                rows = batch[max(start - at, 0) : max(stop - at, 0)]
                 if len(rows):
                     yield max(start, at), self._plain(rows, max(start, at)).select(names)
                 at += len(batch)
