@@ -524,6 +524,12 @@ REFUSED_PARQUET = {
 }
 
 
+def test_durations_are_days():
+    hours = [0, 12, 36, 48] * 6
+    parquet.write_table(arrow(more=pa.array([3600 * hour for hour in hours], pa.duration("s"))), "t.parquet")
+    np.testing.assert_array_equal(read("t.parquet").X[:, -1], np.array(hours) / 24)
+
+
 @pytest.mark.parametrize("case", SOUND_PARQUET)
 def test_sound_parquet(case):
     parquet.write_table(SOUND_PARQUET[case], "t.parquet")

@@ -222,6 +222,11 @@ def test_layouts_of_dates(first, second, days, how):
     assert encoder.transform(column(["2024-03-12"]))[0, 1] == stamp(2024, 3, 12)  # never ambiguous
 
 
+def test_where_numbers_have_a_decimal_comma_the_day_comes_before_a_slash():
+    encoder = TableEncoder(decimal=",").fit(column(["03/04/2024", "04/01/2024"] * 11))
+    assert "day first, though the other order would fit as well" in encoder.remarks_[0]
+
+
 @pytest.mark.parametrize(
     "values",
     [

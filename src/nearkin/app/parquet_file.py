@@ -21,6 +21,7 @@ from .refusals import Progress, TableError, check_names, ignore, in_row, listed,
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
 COLUMNS_PER_PASS = 8
+MICROSECONDS_A_DAY = 86_400e6  # durations are numbers of days, as in data frames
 BUFFER = 2**16  # bytes for every column that is read
 PARQUET = ("Parquet file", "write it again")
 
@@ -95,6 +96,9 @@ class ParquetFile(Source):
                 columns |= self._elements(stored, column, start)
             elif types.is_decimal(column.type) or types.is_float16(column.type) or types.is_null(column.type):
                 columns[stored] = column.cast(pa.float64())
+            elif types.is_duration(column.type):
+                microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+                columns[stored] = compute.divide(microseconds.cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
             else:
                 columns[stored] = column.cast(TEXT) if stored in self.text else column
                 columns[stored].validate(full=True)  # text may not be UTF-8
@@ -116,7 +120,8 @@ def _kind(kind: Any) -> str:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return "vector" if types.is_integer(kind.value_type) or types.is_floating(kind.value_type) else ""
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    if (types.is_primitive(kind) and not types.is_temporal(kind)) or types.is_decimal(kind) or types.is_null(kind):
+    plain = types.is_primitive(kind) and not types.is_temporal(kind)
+    if plain or types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
         return "number"
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return "text" if is_text or types.is_temporal(kind) else ""

@@ -78,10 +78,11 @@ def _time(text: str) -> tuple[float, float]:
     return (hours + minutes / 60 + seconds / 3600) / 24 if exists else np.nan, ahead
 
 
-def learn_dates(values: list[str]) -> tuple[str, bool, np.ndarray] | None:
+def learn_dates(values: list[str], decimal: str = ".") -> tuple[str, bool, np.ndarray] | None:
     """Return the layout that all of some values have, whether day and month could change places, and their days.
 
-    Where both fit every value, slashes have the month first, points and hyphens the day. None where no layout fits.
+    Where both fit every value, slashes have the month first, but the day among numbers with a decimal comma; points and
+    hyphens have the day first. None where no layout fits.
     """
     fitting: dict[str, np.ndarray] = {}
     if not values or not all(len(value) <= LONGEST and any(map(str.isdigit, value)) for value in values[:10]):
@@ -95,7 +96,7 @@ def learn_dates(values: list[str]) -> tuple[str, bool, np.ndarray] | None:
                     break
     if "day first" in fitting and "month first" in fitting:
         ambiguous = bool((fitting["day first"] != fitting["month first"]).any())
-        layout = "month first" if "/" in values[0] else "day first"
+        layout = "month first" if "/" in values[0] and decimal == "." else "day first"
         return layout, ambiguous, fitting[layout]
     return next(((layout, False, days) for layout, days in fitting.items()), None)
 

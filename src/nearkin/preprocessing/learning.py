@@ -102,7 +102,7 @@ class Learned:
 
     def _dates(self, name: str, text: Text) -> Column | str | None:
         values = list(text.values)
-        learned = learn_dates(values)
+        learned = learn_dates(values, self.rules.decimal)
         if learned is None:
             return None
         layout, ambiguous, days = learned

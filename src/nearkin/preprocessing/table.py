@@ -30,7 +30,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       with 0, such as ZIP codes, are categories.
     - Text is dates where all its values are, in one layout: "2024-03-12", "12.03.2024", "03/12/2024", "12 Mar 2024",
       "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM", in ISO 8601 also with a zone. Where
-      both orders of day and month would fit, "/" has the month first, "." and "-" the day, and a remark says it.
+      both orders of day and month would fit, "/" has the month first (the day where `decimal=","`), "." and "-" the
+      day, and a remark says it.
       Columns of dates and times need no such reading. They become the days since 1970 (in UTC), and sine and cosine of
       the place in the year (if they span more than 60 days), in the week (if at least 5 weekdays occur) and in the
       day (if times of the day differ). "10:30" alone is the place in the day.
