@@ -99,7 +99,13 @@ def spreadsheet():
     )
     comma = "{:.2f}".format
     styles = dict.fromkeys(["Länge", "Gewicht"], lambda cell: comma(cell).replace(".", ","))
-    says = ["60 rows, 4 features from 3 columns, 3 classes of 20", "Windows-1252", "semicolon", "decimal comma"]
+    says = [
+        "60 rows, 4 features from 3 columns, 3 classes of 20",
+        "Windows-1252",
+        "semicolons",
+        "decimal commas",
+        "ignored, empty: Unnamed: 4",
+    ]
     frame = frame.assign(**{"Qualität": y})
     return Saved(frame, "Qualität", says, "spreadsheet.csv", ";", "cp1252", styles, line_end="\r\n", ending=";")
 

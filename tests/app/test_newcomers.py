@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin import TableEncoder
 from nearkin.app.cli import main
 from nearkin.app.tables import read_table
+from nearkin.evaluation import compare
 
 from . import newcomer_tables
 from .battery import QUICK
@@ -46,10 +46,12 @@ def test_the_first_try(tables, monkeypatch, capsys, name):
 def test_data_frames_give_the_same_features(tables, name):
     folder, table = tables[0], tables[1][name]
     read = read_table(str(folder / table.file), table.target)
-    encoder = TableEncoder(missing="keep")
-    X = encoder.fit_transform(table.frame.drop(columns=table.target))
-    found = (features(X, encoder), table.frame[table.target].tolist())
-    assert_same(found, (features(read.X, read.encoder), read.y.tolist()))
+    found = compare(table.frame, table.target, methods=[], references=[], n_splits=2, n_repeats=1, refit=False)
+    encoder = found.encoder
+    X = encoder.transform(table.frame)
+    assert_same(
+        (features(X, encoder), table.frame[table.target].tolist()), (features(read.X, read.encoder), read.y.tolist())
+    )
 
 
 def features(X, encoder):

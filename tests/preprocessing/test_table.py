@@ -313,7 +313,7 @@ def test_what_is_left_out():
     )
     encoder = TableEncoder().fit(frame)
     assert encoder.dropped_ == {
-        **dict.fromkeys(["constant", "word", "nothing", "nan"], "constant"),
+        **{"constant": "constant", "word": "constant", "nothing": "empty", "nan": "empty"},
         "row": "numbers of the rows",
         "patient_id": "named as identifiers, and nearly all values differ",
         "name": "text that differs in every row",

@@ -22,7 +22,7 @@ from ..evaluation import CLASSIFICATION
 from .endings import printable
 from .model import MAX_NAME, Model
 from .refusals import counted, listed
-from .sentences import Summary
+from .sentences import Summary, span
 from .wording import WORDING, Wording, stated_p
 
 FEW = 10
@@ -81,7 +81,7 @@ def describe(model: Model, path: Path) -> None:
     words = WORDING[model.score].at(held_out["raw"])
     features = counted(len(names), "feature")
     part = "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""  # of a folder, or few labels
-    target = f"numbers from {values.min():.4g} to {values.max():.4g}"
+    target = f"numbers {span(values.min(), values.max())}"
     if model.question is CLASSIFICATION:
         target = counted(len(model.classes), "class")
     say(

@@ -178,8 +178,10 @@ class Source(ABC):
                     mixed.add(name)
         if n_rows == 0:
             raise TableError(f"{self.path} has 0 rows: give rows.")
+        empty = places.keys() - kinds.keys()
+        met["empty"] -= n_rows * len(empty)
         if met.keys() - {"empty"}:  # marks of missing cells are words where there is no number among them
-            mixed |= places.keys() - kinds.keys()
+            mixed |= empty
         if mixed:  # only the file still has the text of the numbers
             return self.read(needed, labels, [*as_text, *mixed], as_numbers)
         text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}

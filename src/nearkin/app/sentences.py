@@ -186,7 +186,12 @@ def target_facts(table: Table) -> str:
     values, counts = np.unique(table.labels, return_counts=True)
     if table.task == CLASSIFICATION.name:
         return class_facts(counts)
-    return f"{counted(len(values), 'value')} from {values[0]:.4g} to {values[-1]:.4g}"
+    return f"{counted(len(values), 'value')} {span(values[0], values[-1])}"
+
+
+def span(low: float, high: float) -> str:
+    """Return e.g. "from 0.125 to 63,770"."""
+    return "from {} to {}".format(*(f"{end:{',.0f' if 1e3 <= abs(end) < 1e12 else '.4g'}}" for end in (low, high)))
 
 
 def class_facts(sizes: np.ndarray) -> str:

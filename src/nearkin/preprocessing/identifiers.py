@@ -19,11 +19,12 @@ GROUP_WORDS = {
     *("session", "site", "hospital", "centre", "center", "batch", "household", "family", "group", "cluster"),
 }
 CONSTANT = "constant"
+EMPTY = "empty"
 COUNTER = "numbers of the rows"
 NAMED = "named as identifiers, and nearly all values differ"
 DIFFERS = "text that differs in every row"
 NEARLY_DIFFERS = "text that differs in nearly every row"
-REASONS = (COUNTER, CONSTANT, NAMED, DIFFERS, NEARLY_DIFFERS)  # in the order in which they are said
+REASONS = (COUNTER, CONSTANT, EMPTY, NAMED, DIFFERS, NEARLY_DIFFERS)  # in the order in which they are said
 
 
 def says_id(name: str) -> bool:
@@ -45,10 +46,11 @@ def _words(name: str) -> list[str]:
 
 
 def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
-    """Return the columns of numbers that are constant, or, if asked for, identify the rows, and why."""
+    """Return the columns of numbers that are constant or empty, or, if asked for, identify the rows, and why."""
     X, names = cells.numbers, cells.number_names
     varies = _varying(X)
-    found = {name: CONSTANT for name, changes in zip(names, varies, strict=True) if not changes}
+    same = [at for at, changes in enumerate(varies) if not changes]
+    found = {names[at]: EMPTY if np.isnan(X[0, at]) else CONSTANT for at in same}
     if identifiers and not issparse(X) and cells.n_rows > 1:
         found |= {name: NAMED for at, name in enumerate(names) if says_id(name) and varies[at] and _differs(X[:, at])}
         found |= dict.fromkeys(_counters(X, names), COUNTER)

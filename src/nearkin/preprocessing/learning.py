@@ -11,7 +11,7 @@ from .._messages import counted, note, shown
 from .cells import Cells, Text
 from .columns import CategoryColumn, Column, DateColumn, FrequencyColumn, NumberColumn, Rules, canonical
 from .dates import TIME_OF_DAY, learn_cycles, learn_dates
-from .identifiers import CONSTANT, REASONS, differs, useless_numbers
+from .identifiers import CONSTANT, EMPTY, REASONS, differs, useless_numbers
 from .numerals import learn_numbers, read_number
 
 MAX_TEXT = 500
@@ -127,7 +127,7 @@ class Learned:
             text = text.replaced(map(canonical, text.values))
         n_values, n_missing = len(text.values), text.n_missing
         if n_values + (n_missing > 0) <= 1:
-            return CONSTANT
+            return CONSTANT if n_values else EMPTY
         reason = differs(n_values, len(text.codes) - n_missing, len(text.codes))
         if reason and self.rules.drop_identifiers and not text.is_category:
             return reason
@@ -136,7 +136,7 @@ class Learned:
         if any(numbers) and not all(numbers):
             self._note("read as text because of", f"{shown(text.values[numbers.index(False)])} in {name}")
         if n_missing:
-            self._note("missing values, a category of their own", f"{name} ({n_missing} rows)")
+            self._note("missing values, a category of their own", f"{name} ({counted(n_missing, 'row')})")
         values = tuple(sorted(text.values))
         if n_values <= self.rules.max_categories:
             self._note("one-hot encoded", f"{name} ({counted(n_values, 'value')})")

@@ -38,8 +38,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - Other text, and columns of a categorical type, become a column of zeros and ones for each value, spaces around
       it removed; a value that `fit` has not seen is zeros. With more than `max_categories` values they become one
       column: the share of the rows of `fit` that have the value, 0 for one that was not there.
-    - Constant columns are left out, text of more than 500 characters, and unless `drop_identifiers` is False those that
-      number the rows, that are named as identifiers ("customer_id") and differ in nearly all rows, and text that does.
+    - Constant and empty columns are left out, text of more than 500 characters, and unless `drop_identifiers` is False
+      those that number the rows, that are named as identifiers ("customer_id") and differ in nearly all rows, and
+      text that does.
 
     A missing category is a category of its own, where `fit` has seen one. A missing date is at the centre of its
     circles.
