@@ -116,7 +116,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     read as numbers: price ('€1,200.50')
     read as dates: day ('12.03.2024', day first)
     one-hot encoded: colour (2 values)
-    missing values, filled by the median: price (1 rows)
+    missing values, filled by the median: price (1 row)
     """
 
     def __init__(
