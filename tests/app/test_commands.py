@@ -85,6 +85,13 @@ def test_a_saved_winner_labels_the_rows_that_it_was_learned_from(here, capsys):
     assert set(out["probability"]) <= {0.333333, 0.666667, 1.0}
 
 
+def test_values_in_another_unit_are_said(here, capsys):
+    new = pd.read_csv("new.csv")
+    new.assign(height=new["height"] + 1e4 * (new.index < 3)).to_csv("far.csv", index=False)
+    assert main(["predict", "m.safetensors", "far.csv", "-o", "out.csv"]) == 0
+    assert "far outside the rows learned from: height (3 rows)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_every_format_holds_the_same_predictions(here, capsys, suffix):
     assert main(["predict", "m.safetensors", "new.csv", "-o", f"out.{suffix}"]) == 0

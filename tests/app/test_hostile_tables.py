@@ -238,7 +238,7 @@ REFUSED = {
     ),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
     "all features equal": ("size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS), "no feature columns"),
-    "one row a class": (pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False), "a single row"),
+    "one row a class": (pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False), "single rows"),
     "text that differs in every row": (
         pd.DataFrame({"id": [f"row {i}" for i in INTEGERS], "kind": KINDS}).to_csv(index=False),
         "no feature columns",

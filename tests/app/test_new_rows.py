@@ -256,6 +256,19 @@ def test_codes_are_numbers_where_numbers_were_learned(learned):
     np.testing.assert_array_equal(X, learned.X)
 
 
+def test_the_decimal_mark_is_that_of_styled_cells_and_of_the_table_that_was_learned_from(folder):
+    """76.571 is a number of thousands beside 4,24 €, and in new rows of a table with decimal commas."""
+    sales = [f"{i + 10}.571" for i in range(N)]
+    prices = [f"{i % 7},{i + 10} €" for i in range(N)]
+    table = pd.DataFrame({"sales": sales, "price": prices, "kind": ["a", "b"] * (N // 2)})
+    table.to_csv("t.csv", index=False, sep=";")
+    learned = read_table("t.csv", "kind")
+    at = learned.feature_names.index("sales")
+    np.testing.assert_array_equal(learned.X[:, at], np.arange(N) * 1000 + 10_571)
+    table.assign(price="").to_csv("new.csv", index=False, sep=";")
+    np.testing.assert_array_equal(read_rows("new.csv", learned.encoder)[0][:, at], learned.X[:, at])
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_no_rows(learned, suffix):
     assert f"t.{suffix} has 0 rows" in refused(LEARNED[:0], learned.encoder, suffix)

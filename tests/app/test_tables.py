@@ -79,7 +79,7 @@ def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(fo
     (folder / "iris").mkdir()
     assert read_table("iris").X.shape == (150, 4)
     (folder / "wine").write_text("x,kind\n1,a\n")
-    refused(read_table, "wine", says="only .csv, .parquet and .npz")
+    refused(read_table, "wine", says="only text tables (.csv, .tsv, .txt), .parquet and .npz")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(fo
         ("none.csv", ["none.csv: no such file", "iris, wine, breast_cancer, digits, balance_scale"]),
         ("irsi", "irsi: no such file"),
         (".", ". is a folder"),
-        ("t.xlsx", ["t.xlsx: only .csv, .parquet and .npz", "save the sheet as CSV"]),
+        ("t.xlsx", ["t.xlsx: only text tables (.csv, .tsv, .txt), .parquet and .npz", "save the sheet as CSV"]),
         ("t" * 300 + ".csv", "ttt.csv"),
     ],
 )
@@ -261,7 +261,8 @@ def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
         "ignored, text that differs in every row: size",
-        "read as text because of: 'so' in age",
+        "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' in age (mend it, or let it "
+        "count as missing)",
         "one-hot encoded: age (3 values)",
     ]
 
@@ -291,7 +292,7 @@ BROKEN = {
     "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, no classes", "give --task regression"]),
     "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, no classes"),
     "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
-    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the class 'b', 'c'", "merge it with another class"]),
+    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', 'c'", "merge them with others"]),
     "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),

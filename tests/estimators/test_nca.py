@@ -1,6 +1,7 @@
 """NCA: what a fit promises, wherever it begins."""
 
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from nearkin.estimators.nca_problem import NCARows
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
 from nearkin.objectives.pair_weights import SameClass, target_bandwidth
+
+PACKAGE = str(Path(stochastic.__file__).parents[1])
 
 
 def wine():
@@ -136,7 +139,7 @@ def test_from_fit_to_the_probabilities_in_eight_calls(monkeypatch):
     exponentiate, stacks = stochastic.exponentiate, []
 
     def spied(logits):
-        stacks.append([frame.name for frame in traceback.extract_stack() if "nearkin" in frame.filename])
+        stacks.append([frame.name for frame in traceback.extract_stack() if frame.filename.startswith(PACKAGE)])
         return exponentiate(logits)
 
     monkeypatch.setattr(stochastic, "exponentiate", spied)

@@ -375,7 +375,11 @@ def test_refusals_of_fit(frame, says):
     [
         ([1, 2], ["3", "4x"], r"'x' holds '4x' in row 1 \(counted from 0\), but numbers were learned from there: give"),
         (["1%", "2%"], ["€5", "6"], "'x' holds '€5' in row 0"),
-        (["2024-01-01", "2024-01-03"], ["", "today"], "'x' holds 'today' in row 1 .* dates were learned from there"),
+        (
+            ["2024-01-01", "2024-01-03"],
+            ["", "today"],
+            r"'x' holds 'today' in row 1 .* dates \(year first\) were learned from there",
+        ),
         (["2024-01-01", "2024-01-03"], [7.0, 8.0], "'x' holds the number 7 in row 0 .* dates were learned"),
     ],
 )
@@ -418,3 +422,23 @@ def test_arrays_of_numbers_need_no_pandas():
     code = "import sys; sys.modules['pandas'] = None; import numpy as np; from nearkin import TableEncoder; "
     code += "print(TableEncoder().fit_transform(np.eye(3)).sum())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "remark"),
+    [
+        (["€12.30", "€7.10", "€12.5O"], "read as text because of: '€12.5O' in x (mend it, or let it count as missing)"),
+        (["01.02.2023", "28.02.2023", "31.02.2023"], "read as text because of: '31.02.2023' in x (mend it"),
+        (["$5", "$7", "€6"], "read as text because units differ: '$7' and '€6' in x"),
+        (["yes", "no", "Yes"], "values that differ in case alone are several: x"),
+    ],
+)
+def test_what_keeps_a_column_text_is_said(values, remark):
+    encoder = TableEncoder().fit(column(values * 7))
+    assert any(line.startswith(remark) for line in encoder.remarks_)
+
+
+def test_the_style_that_was_learned_is_named():
+    encoder = TableEncoder().fit(column(["9,33 €", "19,40 €"] * 11))
+    with pytest.raises(ValueError, match="but numbers with a decimal comma and '€' were learned from there"):
+        encoder.transform(column(["€9.33"]))

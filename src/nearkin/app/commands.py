@@ -16,7 +16,7 @@ from ..preprocessing.columns import NumberColumn
 from . import console, pictures
 from .document import write_json
 from .encoder import needed_columns
-from .model import MAX_NEIGHBORS, Model, embed
+from .model import MAX_NEIGHBORS, Model, embed, far_features
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
 from .output import (
@@ -49,7 +49,8 @@ def compare(options: argparse.Namespace) -> int:
         from .folder_comparison import FolderComparison
 
         source = FolderComparison(options)
-    picture = check_writable(options.picture or f"{source.name}-nearkin.png", [".png"], "--picture")
+    picture = Path(f"{source.name}-nearkin.png")  # if it cannot be written, the ranking is printed all the same
+    picture = check_writable(options.picture, [".png"], "--picture") if options.picture else picture
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     file = options.json and check_writable(options.json, [".json"], "--json")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
@@ -129,7 +130,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     X, notes, names = console.while_reading(options, read)
     if "fill" not in model.arrays and not issparse(X) and np.isnan(X).any():
         raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
-    console.remark(notes, quiet=options.quiet)
+    console.remark([*notes, *note("far outside the rows learned from", far_features(model, X))], quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
     if options.id is not None:

@@ -37,7 +37,7 @@ class CsvFile(Source):
                 start = file.read(4)
             if start in BINARY:
                 raise TableError(f"{path} is no text: {BINARY[start]}.")
-            self._dialect = find_dialect(path, self.reading.separator, self.reading.decimal)
+            self._dialect = find_dialect(path, self.reading.separator, self.reading.decimal, self.reading.usual_decimal)
         header = self._dialect.header
         if not header:
             raise TableError(f"{path} is empty: it needs a header line that names the columns, and rows.")

@@ -33,6 +33,8 @@ COMMA, POINT = (
     re.compile(rf"\s*[+-]?(\d+{mark}(\d{{1,2}}|\d{{4,}})|0{mark}\d+|\d{{4,}}{mark}\d+)\s*") for mark in (",", "[.]")
 )
 
+UNITS = " \u00a0\u202f%€$£¥"  # around numbers
+
 csv.field_size_limit(2**31 - 1)  # a field may be as long as pyarrow takes it
 
 
@@ -80,8 +82,8 @@ def opened(path: Path) -> Iterator[tuple[Any, Any]]:
         yield stack.enter_context(gzip.GzipFile(fileobj=file)) if packed else file, file
 
 
-def find_dialect(path: Path, separator: str | None = None, decimal: str | None = None) -> Dialect:
-    """Return how a text table is written; what is given is not looked for."""
+def find_dialect(path: Path, separator: str | None = None, decimal: str | None = None, usual: str = ".") -> Dialect:
+    """Return how a text table is written; what is given is not looked for, `usual` the mark where none is seen."""
     encoding, quoted_end, remarks = _find_encoding(path)
     sample = _sample(path, encoding)
     excel = EXCEL.match(sample)
@@ -89,7 +91,7 @@ def find_dialect(path: Path, separator: str | None = None, decimal: str | None =
         sample, separator = sample[excel.end() :], separator or excel[1]
     known = separator or max(SEPARATORS.values(), key=lambda mark: _regularity(_records(sample, mark)))
     records = _records(sample, known)
-    found = decimal or _find_decimal(records, known)
+    found = decimal or _find_decimal(records, known, usual)
     _refuse_titles(path, records, known)
     words = {mark: f"separated by {name}s" for name, mark in SEPARATORS.items()}
     written = [words.get(known, f"separated by {known!r}")] * (known != ",") + ["with decimal commas"] * (found == ",")
@@ -168,10 +170,13 @@ def _header(records: list[list[str]]) -> list[str]:
     return header if any(header[width:]) else header[:width]
 
 
-def _find_decimal(records: list[list[str]], separator: str) -> str:
-    """Return a comma where numbers such as 12,5 are met, and none such as 12.5; a comma that separates is none."""
-    cells = list(chain.from_iterable(records[1:])) if separator != "," else []
-    return "," if any(map(COMMA.fullmatch, cells)) and not any(map(POINT.fullmatch, cells)) else "."
+def _find_decimal(records: list[list[str]], separator: str, usual: str) -> str:
+    """Return a comma where numbers such as 12,5 or 12,5 % are met, and none such as 12.5; none if it separates."""
+    cells = [cell.strip(UNITS) for cell in chain.from_iterable(records[1:])] if separator != "," else []
+    commas, points = (any(map(mark.fullmatch, cells)) for mark in (COMMA, POINT))
+    if separator == "," or commas == points:
+        return usual if separator != "," and not commas else "."
+    return "," if commas else "."
 
 
 def _refuse_titles(path: Path, records: list[list[str]], separator: str) -> None:

@@ -18,11 +18,12 @@ from ..neighbors import searcher
 from ..plotting import feature_stretch
 from ..preprocessing import TableEncoder, indicator_names
 from .map_arrays import map_arrays, stored
-from .refusals import Progress, ignore
+from .refusals import Progress, counted, ignore
 from .tables import Table
 
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000
+FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
 
@@ -172,6 +173,16 @@ class Model:
         if self.graph:
             return self.extension(X)
         return X if self.is_raw else X @ a["components"].T - a["offset"]
+
+
+def far_features(model: Model, X: Any) -> list[str]:
+    """Return the features of encoded rows that lie far from the mean, perhaps in another unit."""
+    if issparse(X) or not {"mean", "scale"} <= set(model.arrays):
+        return []
+    p = X.shape[1]
+    far = np.abs(X - model.arrays["mean"][:p]) > FAR * model.arrays["scale"][:p]
+    names = model.encoder.get_feature_names_out()
+    return [f"{names[at]} ({counted(int(far[:, at].sum()), 'row')})" for at in np.flatnonzero(far.any(axis=0))]
 
 
 def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:

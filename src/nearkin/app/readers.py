@@ -44,12 +44,15 @@ class Reading:
         What counts as missing in every column, beside the empty cell; by default the usual marks do among numbers.
     refuse_missing : bool
         Whether to refuse features with missing cells.
+    usual_decimal : str
+        The decimal mark where a file does not show its own: that of the table a model was learned from.
     """
 
     separator: str | None = None
     decimal: str | None = None
     missing: tuple[str, ...] | None = None
     refuse_missing: bool = False
+    usual_decimal: str = "."
 
     @property
     def missing_numbers(self) -> list[float]:
@@ -187,7 +190,7 @@ class Source(ABC):
         text = {name: _joined(self.path, name, kept[name]) for name in names if name in kept}
         values = {name: self._labels(text.pop(name), name in as_text) for name in labels}
         for name, column in text.items():
-            met["empty"] += column.indices.null_count
+            met["empty"] += column.indices.null_count % n_rows  # those of an empty column are not counted
             bad.add([name], as_floats(column.indices)[:, None])
         bad.refuse(self.path, self.place)
         notes = [*self.notes, *missing_note(met)]

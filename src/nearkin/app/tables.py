@@ -179,7 +179,7 @@ def read_named_rows(
     name: str | None = None,
 ) -> tuple[Any, list[str], np.ndarray | None]:
     """Return what `read_rows` does, and the cells of the column `name` as they are, None without one."""
-    known = replace(reading or Reading(), missing=encoder.missing_values)
+    known = replace(reading or Reading(), missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with _opened(source, progress, known) as file:
         needed, numbers = (
             needed_columns(encoder),
@@ -248,7 +248,7 @@ def _format(path: Path) -> Callable[..., Any]:
         raise TableError(missing)
     if suffix not in FORMATS:
         remedy = REMEDIES.get(suffix, "save it as one of them")
-        raise TableError(f"{path}: only .csv, .parquet and .npz files are supported: {remedy}.")
+        raise TableError(f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are read: {remedy}.")
     return FORMATS[suffix]
 
 

@@ -142,8 +142,12 @@ def _check_classes(columns: Columns, target: str, y: np.ndarray) -> np.ndarray:
     if classes.dtype.kind == "U":
         _refuse_dates(columns.path, target, classes.tolist())
     if sizes.min() == 1:
-        found = f"a single row of {shown(target)} has the class {quoted(classes[sizes == 1].tolist(), 5)}"
-        raise TableError(f"{columns.path}: {found}: merge it with another class, drop it, or {NUMBERS}.")
+        alone = quoted(classes[sizes == 1].tolist(), 5)
+        found, it = f"a single row of {shown(target)} has the class {alone}", "it"
+        if (sizes == 1).sum() > 1:
+            found, it = f"single rows of {shown(target)} have the classes {alone}", "them"
+        remedy = f"merge {it} with others, drop {it}, name what means no label by --missing, or {NUMBERS}"
+        raise TableError(f"{columns.path}: {found}: {remedy}.")
     return y
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from .._messages import counted, quoted, shown
 from .cells import Text
 from .dates import CYCLES, LAYOUTS, TIME_OF_DAY, circular, read_days
-from .numerals import MARKS, read_numbers
+from .numerals import MARKS, TRUTH_UNIT, read_numbers
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
@@ -130,7 +130,9 @@ class NumberColumn(Column):
         """Return the numbers."""
         if not isinstance(given, Text):
             return given
-        return self._read(given, rules, lambda values: read_numbers(values, self.decimal, self.unit), "numbers")[:, 0]
+        marks = ["a decimal comma"] * (self.decimal == ",") + [repr(self.unit)] * (self.unit not in ("", TRUTH_UNIT))
+        what = f"numbers with {' and '.join(marks)}" if marks else "numbers"
+        return self._read(given, rules, lambda values: read_numbers(values, self.decimal, self.unit), what)[:, 0]
 
     def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
         """Write the numbers."""
@@ -177,7 +179,8 @@ class DateColumn(Column):
     def _days(self, given: np.ndarray | Text, rules: Rules) -> tuple[np.ndarray, np.ndarray]:
         """Return the days in UTC and by the clock of the place."""
         if isinstance(given, Text):
-            days, clock = self._read(given, rules, lambda values: read_days(values, self.layout), "dates").T
+            what = f"dates ({self.layout})" if self.layout.endswith("first") else "dates"
+            days, clock = self._read(given, rules, lambda values: read_days(values, self.layout), what).T
             return days, clock
         if not np.isnan(given).all():
             row = int((~np.isnan(given)).argmax())

@@ -10,13 +10,15 @@ from scipy.sparse import issparse
 from .._messages import counted, note, shown
 from .cells import Cells, Text
 from .columns import CategoryColumn, Column, DateColumn, FrequencyColumn, NumberColumn, Rules, canonical
-from .dates import TIME_OF_DAY, learn_cycles, learn_dates
+from .dates import DATES, TIME_OF_DAY, learn_cycles, learn_dates, read_days
 from .identifiers import CONSTANT, EMPTY, REASONS, differs, useless_numbers
 from .numerals import learn_numbers, read_number
 
 MAX_TEXT = 500
 EVEN = "every value occurs as often as the others"
 LONG = f"text of more than {MAX_TEXT} characters"
+
+SAMPLE = 100  # values by which a layout of dates is recognized
 
 
 class Learned:
@@ -128,13 +130,15 @@ class Learned:
         n_values, n_missing = len(text.values), text.n_missing
         if n_values + (n_missing > 0) <= 1:
             return CONSTANT if n_values else EMPTY
+        if not text.is_category:
+            self._note_misfit(name, text)
         reason = differs(n_values, len(text.codes) - n_missing, len(text.codes))
         if reason and self.rules.drop_identifiers and not text.is_category:
             return reason
         if max(map(len, text.values)) > MAX_TEXT:
             return LONG
-        if any(numbers) and not all(numbers):
-            self._note("read as text because of", f"{shown(text.values[numbers.index(False)])} in {name}")
+        if len({value.lower() for value in text.values}) < n_values:
+            self._note("values that differ in case alone are several", name)
         if n_missing:
             self._note("missing values, a category of their own", f"{name} ({counted(n_missing, 'row')})")
         values = tuple(sorted(text.values))
@@ -148,6 +152,21 @@ class Learned:
         return FrequencyColumn(
             name, values, n_missing > 0, tuple(map(shares.__getitem__, values)), n_missing / len(text.codes)
         )
+
+    def _note_misfit(self, name: str, text: Text) -> None:
+        """Note the first value that makes text of a column of which some values are numbers, or most are dates."""
+        values = list(text.values)
+        numbers = [read_number(value) or read_number(value, ",") for value in values]
+        units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
+        fits = [found is not None for found in numbers]
+        layouts = [np.isfinite(read_days(values[:SAMPLE], layout)[:, 0]).mean() for layout in DATES] if values else [0]
+        if max(layouts) > 0.5:
+            fits = np.isfinite(read_days(values, list(DATES)[int(np.argmax(layouts))])[:, 0]).tolist()
+        if any(fits) and not all(fits):
+            odd = shown(values[fits.index(False)])
+            self._note("read as text because of", f"{odd} in {name} (mend it, or let it count as missing)")
+        elif len(units) > 1:
+            self._note("read as text because units differ", f"{' and '.join(map(shown, units.values()))} in {name}")
 
 
 def _missing(cells: Cells) -> dict[str, int]:
