@@ -206,7 +206,7 @@ class Source(ABC):
         plain = compute.ascii_trim_whitespace(column)
         numbers = _numbers(plain, self.decimal, is_number)
         if numbers is not None:
-            return numbers
+            return pa.nulls(len(column)) if plain.null_count == len(plain) else numbers
         usual = self.reading.missing is None
         missing = compute.is_in(compute.ascii_lower(plain) if usual else plain, value_set=self.reading.marks)
         rest = compute.if_else(missing, pa.scalar(None, TEXT), plain)

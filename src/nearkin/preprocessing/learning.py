@@ -158,7 +158,7 @@ class Learned:
         values = list(text.values)
         numbers = [read_number(value) or read_number(value, ",") for value in values]
         units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
-        fits = [found is not None for found in numbers]
+        fits = [found is not None or value.isdigit() for found, value in zip(numbers, values, strict=True)]  # or a code
         layouts = [np.isfinite(read_days(values[:SAMPLE], layout)[:, 0]).mean() for layout in DATES] if values else [0]
         if max(layouts) > 0.5:
             fits = np.isfinite(read_days(values, list(DATES)[int(np.argmax(layouts))])[:, 0]).tolist()
