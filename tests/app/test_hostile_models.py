@@ -193,6 +193,7 @@ VALUES = [MISSING, None, True, -1, 0, 2**70, 0.5, float("nan"), "", "text", "\ud
           {}, {"n_neighbors": 1}]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", VALUES, ids=lambda value: "missing" if value is MISSING else ascii(value))
 def test_any_value_for_any_field(sound, path, other):
     for kind in ("words", "graph"):
@@ -289,6 +290,7 @@ def test_a_header_that_lacks_a_field(sound, path):
 # Arrays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_arrays_that_do_not_fit(sound, path, kind):
     header, arrays = parts(sound[kind], path)

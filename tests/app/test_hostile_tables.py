@@ -344,6 +344,7 @@ def test_what_does_not_fit_is_refused(monkeypatch, suffix):
     assert_clear(read(f"t.{suffix}"), f"t.{suffix} does not fit into memory: take fewer rows or columns")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_ten_thousand_columns(suffix):
     frame = pd.DataFrame(RNG.standard_normal((N, 2_000))).rename(columns=str).assign(kind=KINDS)

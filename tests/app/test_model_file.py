@@ -60,6 +60,7 @@ def again(tmp_path):
     return through_file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "scale"),
     [

@@ -293,6 +293,7 @@ def test_bundled_sets_have_no_suspects(name):
     assert not found.group_hints
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TABLES, reason="NEARKIN_DATA names no folder with tables/*.csv")
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
 def test_published_tables_have_no_suspects(path):

@@ -25,6 +25,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", METHODS, ids=lambda estimator: type(estimator).__name__)
 def test_same_as_local(estimator, client, data):
     X, y = blocks(*data)
