@@ -357,7 +357,7 @@ ENDINGS = {
     "no room for the labels": (1, "out.csv", "t.csv", MANY, f"$ ulimit -f 1; nearkin {NEW} -o out.csv"),
     "no room for standard input": (2, "standard input", "t.csv", MANY, "$ ulimit -f 1; nearkin compare - < t.csv"),
     "a table of somebody else": (2, "Permission denied", "t.csv", PLAIN, f"$ chmod 0 t.csv; nobody; {COMPARE}"),
-    "a folder of somebody else": (2, "another place", "t.csv", PLAIN, f"$ chmod a-w .; nobody; {COMPARE}"),
+    "a folder of somebody else": (1, "another place", "t.csv", PLAIN, f"$ chmod a-w .; nobody; {COMPARE}"),
     "a model of somebody else": (2, "cannot be read", "t.csv", PLAIN, f"$ chmod 0 model*; nobody; nearkin {NEW}"),
 }
 SIGNALS = {

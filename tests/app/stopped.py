@@ -20,7 +20,7 @@ MOMENTS = {
     "loading": ("import", "pandas", 1, 0.0),
     "waiting": ("open", "stdin", 1, 0.1),  # standard input is copied into this file
     "reading": ("open", "t.csv", 2, 0.0),  # the header is read before
-    "comparing": ("open", ".png.part", 1, 0.1),  # whether it can be written is tried before
+    "comparing": ("open", ".safetensors.part", 1, 0.1),  # whether it can be written is tried before
     "writing": ("open", ".safetensors.part", 2, 0.0),
 }
 
