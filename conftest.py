@@ -12,6 +12,10 @@ import pytest
 from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
+# The workers, and the commands that tests start, read what the first of them compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 collect_ignore = ["src/nearkin/estimators/neural_nca.py"]  # needs torch: test_neural_nca.py runs its example
 FAST = 2.0  # seconds of processor time: a busy machine does not fail a test
 MODULE = 0.005  # seconds more for a module that a test is the first to load

@@ -74,6 +74,6 @@ def draw(names: Sequence[str], mean_ranks: np.ndarray, difference: float, path: 
     ax.text(low, 1.75, f"critical difference {difference:.1f}", va="bottom")
     ax.set(xlim=(low - 4, high + 4), ylim=(-depth - 0.8 * half - 0.3, 2.6))
     ax.set_axis_off()
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=100)
     plt.close(figure)

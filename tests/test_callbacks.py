@@ -15,7 +15,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import LMNN, NCA, PairNCA
+from nearkin import LMNN, NCA, NCAClassifier, NCARegressor, PairNCA
+from nearkin.estimators import _table_predictor
+from nearkin.estimators._member_path import Member
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 with_sklearn_callbacks = pytest.mark.skipif(
@@ -151,6 +153,56 @@ class TestEveryFit:
         ours = [context for context in root if context.estimator_name == type(estimator).__name__]
         assert [context.task_name for context in ours] == ["fit"] + ["iteration"] * pipeline[-1].n_iter_
         assert ours[0].parent is root
+
+
+@with_sklearn_callbacks
+@pytest.mark.parametrize("estimator", [NCAClassifier(2, n_members=2), NCARegressor(2, n_members=2)], ids=repr)
+class TestPredictorsForTables:
+    def test_report_every_penalty(self, estimator):
+        X, y = data()
+        recorder = Recorder()
+        model = clone(estimator).set_callbacks(recorder).fit(X, y)
+        iterations = [("begin", "iteration"), ("end", "iteration")] * len(model.alpha_scores_)
+        assert recorder.events == [("setup", "fit"), ("begin", "fit"), *iterations, ("end", "fit"), ("teardown", "fit")]
+        first, *_, last, end = [values["fitted"] for event, _, values in recorder.calls if event == "end"]
+        assert [len(found.alpha_scores_) for found in (first, last)] == [1, len(model.alpha_scores_)]
+        for found in (last, end, clone(estimator).fit(X, y)):
+            np.testing.assert_array_equal(found.predict(X), model.predict(X))
+
+    def test_stop_on_request(self, estimator):
+        model = clone(estimator).set_callbacks(Recorder(stop=True)).fit(*data())
+        assert len(model.alpha_scores_) == 1
+
+    def test_an_interrupt_keeps_the_best_map(self, estimator, monkeypatch):
+        X, y = data()
+        model, descend, calls = clone(estimator), Member.descend, []
+
+        def interrupted(member, alpha):
+            calls.append(alpha)
+            if len(calls) in (1, 5):  # at once, and, of two members, in the second penalty of the next fit
+                raise KeyboardInterrupt
+            return descend(member, alpha)
+
+        monkeypatch.setattr(Member, "descend", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert not hasattr(model, "components_")
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert list(model.alpha_scores_) == [model.alpha_]
+        assert model.predict(X).shape == (60,)
+
+    def test_an_interrupt_of_the_stochastic_descent_keeps_the_map_before(self, estimator, monkeypatch):
+        def interrupted(*arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(_table_predictor, "MAX_ROWS", 30)
+        monkeypatch.setattr(_table_predictor, "refined", interrupted)
+        X, y = data()
+        model = clone(estimator)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert model.predict(X).shape == (60,)
 
 
 @with_sklearn_callbacks

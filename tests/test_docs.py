@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
@@ -32,6 +33,7 @@ def test_python_examples(page, tmp_path, monkeypatch):
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     names = {"X": X, "y": y, "X_train": X_train, "X_test": X_test, "y_train": y_train, "y_test": y_test}
     names |= {"pairs": np.stack([X[:5], X[5:10]], axis=1), "X_new": X_test}
+    names |= {"frame": pd.DataFrame(X_train), "labels": y_train, "new_frame": pd.DataFrame(X_test)}
     for block in BLOCKS[page]:
         exec(block, names)
     plt.close("all")

@@ -115,10 +115,10 @@ def expected():
 @pytest.mark.parametrize(
     ("library", "kind"),
     [
-        ("pandas", "pandas Int64"),
+        pytest.param("pandas", "pandas Int64", marks=pytest.mark.slow),
         ("pandas", "polars enum"),
         ("polars", "pandas category"),
-        ("polars", "polars str"),
+        pytest.param("polars", "polars str", marks=pytest.mark.slow),
     ],
 )
 def test_compare_takes_frames_labels_and_groups_of_every_kind(library, kind, expected):

@@ -1,6 +1,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
@@ -9,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from nearkin import DNE, LPP
+from nearkin import DNE, LPP, NCAClassifier, NCARegressor
 from nearkin.evaluation import SCORES as SCORES_OF
 from nearkin.evaluation import Method, Vote, compare, default_references, protocol
 from nearkin.plotting import (
@@ -20,6 +21,7 @@ from nearkin.plotting import (
     SCORES,
     SEQUENTIAL,
     STATUS_COLORS,
+    ColumnsDisplay,
     EmbeddingDisplay,
     FeatureDisplay,
     RankingDisplay,
@@ -266,3 +268,29 @@ def test_by_default_on_a_new_figure():
     display = SpectrumDisplay.from_estimator(DNE().fit(*wine()))
     assert display.figure_ is display.ax_.figure
     plt.close(display.figure_)
+
+
+def test_columns_display():
+    """Bars are the effects; the foremost curves are drawn, along the directions in which their points differ most."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    X[::7, 2] = np.nan
+    shown = ColumnsDisplay.from_estimator(NCARegressor(2).fit(X, np.abs(X[:, 1]) + (X[:, 0] > 0)), n_curves=3)
+    _, bars, *curves = shown.figure_.axes
+    assert [bar.get_width() for bar in bars.patches] == sorted(shown.effects)
+    assert [ax.get_title() for ax in curves][:2] == list(shown.curves)[:2]
+    assert {ax.get_title() for ax in curves[:2]} == {"x0", "x1"}
+    first, second = (line.get_ydata() for line in curves[0].lines[:2])
+    values = shown.curves[curves[0].get_title()].values
+    spread = np.linalg.svd(values - values.mean(axis=1, keepdims=True), compute_uv=False)
+    np.testing.assert_allclose([np.linalg.norm(first), np.linalg.norm(second)], spread[:2], rtol=1e-6)
+
+
+def test_levels_of_a_category_are_points():
+    frame = pd.DataFrame({"plan": ["free", "paid", "team", None] * 15, "age": np.arange(60.0)})
+    shown = ColumnsDisplay.from_estimator(NCAClassifier(2).fit(frame, frame.plan == "paid"))
+    points = shown.figure_.axes[2]
+    assert points.get_title() == "plan"
+    names = [label.get_text() for label in points.get_xticklabels()]
+    assert sorted(names) == ["(missing)", "free", "paid", "team"]
+    assert "paid" in (names[0], names[-1])

@@ -28,15 +28,16 @@ SEARCHES = {
 SPECTRAL = ["DNE", "NMMP", "LPP", "LDE", "MFA", "LFDA"]
 PARAMETERS = {"NMMP": {"n_neighbors_within": 5}, "TDL": {"reg": 1.0}}
 EXACT = searcher("exact", 1)
+N = 210
 
 
 @pytest.fixture(params=["even", "one large", "small"])
 def labelled(request):
-    """Return 300 rows, and labels of classes that are large, very unequal, or so small that they share lists."""
+    """Return 210 rows, and labels of classes that are large, very unequal, or so small that they share lists."""
     rng = np.random.default_rng(0)
-    i = np.arange(300)
-    y = {"even": rng.integers(3, size=300), "one large": 1 * (i > 250) + (i > 293), "small": i // 7}[request.param]
-    return rng.normal(size=(300, 5)) + y[:, None] % 3, y
+    i = np.arange(N)
+    y = {"even": i % 3, "one large": 1 * (i > 170) + (i > 205), "small": i // 7}[request.param]
+    return rng.normal(size=(N, 5)) + y[:, None] % 3, y
 
 
 @pytest.fixture(params=SEARCHES)
@@ -71,7 +72,7 @@ def test_lists_are_as_long_as_the_exact_ones(labelled, search):
     """Also for a row deep inside a large class, where no list nearby holds rows of other classes."""
     X, y = labelled
     exact = search(X, y, 9, EXACT)
-    G, again = (search(X, y, 9, searcher(ApproximateSearch(n_lists=50, n_probes=1), len(X))) for _ in range(2))
+    G, again = (search(X, y, 9, searcher(ApproximateSearch(n_lists=30, n_probes=1), len(X))) for _ in range(2))
     np.testing.assert_array_equal(G.indices, again.indices)
     np.testing.assert_array_equal(G.indptr, exact.indptr)
     row = np.repeat(np.arange(len(X)), np.diff(G.indptr))
@@ -87,10 +88,10 @@ def test_measured_recall(labelled, search):
     X, y = labelled
     exact = search(X, y, 5, EXACT)
     for n_probes in (1, 1000):
-        approximate = searcher(ApproximateSearch(n_lists=60, n_probes=n_probes, check_recall=True), len(X))
+        approximate = searcher(ApproximateSearch(n_lists=30, n_probes=n_probes, check_recall=True), len(X))
         G = search(X, y, 5, approximate)
         (recall,) = approximate.recall.values()
-        pairs = [set(zip(np.repeat(np.arange(300), np.diff(A.indptr)), A.indices, strict=True)) for A in (G, exact)]
+        pairs = [set(zip(np.repeat(np.arange(N), np.diff(A.indptr)), A.indices, strict=True)) for A in (G, exact)]
         assert recall == pytest.approx(len(pairs[0] & pairs[1]) / exact.nnz, abs=0.03)
     assert recall == 1.0
 
@@ -99,15 +100,15 @@ def test_measured_recall(labelled, search):
 def test_any_unit_and_origin(labelled, search, unit, offset):
     X, y = labelled
     approximate = ApproximateSearch(n_probes=1000, n_components=4, n_rerank=300)
-    G = search(X * unit + offset, y, 4, searcher(approximate, 300))
+    G = search(X * unit + offset, y, 4, searcher(approximate, N))
     np.testing.assert_allclose(G.data / unit, search(X, y, 4, EXACT).data, rtol=1e-6)
 
 
 def test_only_some_rows_need_neighbours(labelled, search):
     """Their lists are those of a search for all rows; the lists of the others are empty."""
     X, y = labelled
-    some = np.arange(300) % 5 == 0
-    of_all, of_some = (search(X, y, k, searcher(ApproximateSearch(n_lists=20, n_probes=3), 300)) for k in (3, 3 * some))
+    some = np.arange(N) % 5 == 0
+    of_all, of_some = (search(X, y, k, searcher(ApproximateSearch(n_lists=20, n_probes=3), N)) for k in (3, 3 * some))
     assert not np.diff(of_some.indptr)[~some].any()
     for row in np.flatnonzero(some):
         np.testing.assert_allclose(of_some[[row]].data, of_all[[row]].data, rtol=1e-6)

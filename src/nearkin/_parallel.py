@@ -9,12 +9,14 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 FEW_ENTRIES = 2**18  # below, one thread is quicker than two
+_threads: ContextVar[int] = ContextVar("threads", default=0)  # how many there are, while BLAS is held to one
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -25,12 +27,30 @@ def parallel_map(function: Callable[[Item], Result], items: Iterable[Item], work
 
     `work`, in array entries touched in all, decides whether threads are worth their while.
     """
-    threads = 1 if work < FEW_ENTRIES else n_threads()
-    with thread_pools().limit(limits=1, user_api="blas"):
+    with blas_in_one_thread() as n:
+        threads = 1 if work < FEW_ENTRIES else n
         if threads == 1:
             return [function(item) for item in items]
         with ThreadPoolExecutor(threads) as executor:
             return list(executor.map(function, items))
+
+
+@contextmanager
+def blas_in_one_thread() -> Iterator[int]:
+    """Hold BLAS to one thread, and yield how many threads there are for `parallel_map`.
+
+    To ask and to tell the libraries takes half a millisecond: what calls `parallel_map` many times with little work
+    does so once, around all calls.
+    """
+    if _threads.get():
+        yield _threads.get()
+        return
+    before = _threads.set(n_threads())
+    try:
+        with thread_pools().limit(limits=1, user_api="blas"):
+            yield _threads.get()
+    finally:
+        _threads.reset(before)
 
 
 def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -41,7 +61,8 @@ def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
 
 def n_threads() -> int:
     """Return how many threads BLAS may use here."""
-    return max([1, *(library["num_threads"] for library in thread_pools().select(user_api="blas").info())])
+    known = _threads.get()
+    return known or max([1, *(library["num_threads"] for library in thread_pools().select(user_api="blas").info())])
 
 
 @cache

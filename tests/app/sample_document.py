@@ -91,6 +91,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
         "notes": ["LMNN warned 3 times: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
         "ranking": [choice, *rows, *references],
+        "columns": _columns(rng, [wrap(f"{label} tail") for label in labels or "abcdefg"][:20], wrap),
         "curves": [_curve(rng, row, n_folds) for row in rows],
         "rows": _rows(rng, answers, wrap) if maps else None, "maps": maps,
         "confusion": None if labels is None else _confusion(rng, methods[0], labels),
@@ -108,6 +109,19 @@ def _line(rng, name, place, n_folds, beside):
         "neighbors": [3, 9, 15], "soft": 0.4, "fit_seconds": 0.096, "learned_rows": 400 if name == "LMNN" else 500,
         "summary": f"{name}: the first line of its documentation.",
         "choices": [{"folds": n_folds, "params": {"init": "pca"}}] if name == "NCA" else [],
+    }  # fmt: skip
+
+
+def _columns(rng, levels, wrap):
+    names = [wrap(name) for name in ("left weight", "left distance", "kind", *(f"column {i}" for i in range(12)))]
+    edges = np.sort(rng.lognormal(8, 1, 9)).round(2)
+    number = {"edges": edges.tolist(), "levels": None, "places": rng.normal(0, 1, (3, 9)).cumsum(axis=1).tolist()}
+    category = {"edges": None, "levels": levels, "places": rng.normal(0, 1, (3, len(levels))).tolist(), "missing": None}
+    return {
+        "squared": True, "axes": [0.6, 0.3, 0.05], "n_columns": 60,
+        "effects": [{"column": name, "effect": 3.21 / (i + 1) ** 2} for i, name in enumerate(names)],
+        "curves": [{"name": names[0], **number, "missing": [1.0, -2.5, 0.3]},
+                   {"name": names[1], **number, "missing": None}, {"name": names[2], **category}],
     }  # fmt: skip
 
 

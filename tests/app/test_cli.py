@@ -49,7 +49,7 @@ def test_ranking_verdict_and_picture(here, capsys):
     assert sorted(path.name for path in here.iterdir()) == ["table-nearkin.png", "table.csv"]
 
 
-def test_options(here, capsys):
+def test_options(here, capsys, undrawn):
     options = ["--picture", "p.png", "--neighbors", "1", "--no-scaling", "--seed", "7", "--score", "balanced"]
     assert main(["compare", "table.csv", "--target", "kind", *QUICK, *options]) == 0
     out = capsys.readouterr().out
@@ -60,20 +60,20 @@ def test_options(here, capsys):
     assert (here / "p.png").exists()
 
 
-def test_the_time_budget_is_for_all(here, capsys):
+def test_the_time_budget_is_for_all(here, capsys, undrawn):
     options = ["--methods", "PCA,LDA", "--no-references", "--time-budget", "0.000001"]
     assert main(["compare", "table.csv", "--target", "kind", *options]) == 0
     assert "LDA skipped: the time budget ended" in (out := capsys.readouterr().out)
     assert "The time budget ran out: 1 of 15 folds was finished." in out
 
 
-def test_quick(here, capsys):
+def test_quick(here, capsys, undrawn):
     options = ["--methods", "PCA", "--no-references", "--quick"]
     assert main(["compare", "table.csv", "--target", "kind", *options]) == 0
     assert "(40 rows, 3 folds, " in capsys.readouterr().out
 
 
-def test_twins_are_kept_on_request(here, capsys):
+def test_twins_are_kept_on_request(here, capsys, undrawn):
     (here / "twice.csv").write_text(CSV + CSV.partition("\n")[2])
     for options, said in ([], "twins stay on one side"), (["--keep-twins"], "they were split like others"):
         assert main(["compare", "twice.csv", "--target", "kind", *QUICK, *options]) == 0
@@ -137,7 +137,7 @@ def test_version_and_help(capsys):
         assert expected in capsys.readouterr().out
 
 
-def test_what_a_table_contains_is_never_markup(here, capsys):
+def test_what_a_table_contains_is_never_markup(here, capsys, undrawn):
     (here / "odd.csv").write_text(CSV.replace("unit", "[red]unit[/]"))
     assert main(["compare", "odd.csv", "--target", "kind", *QUICK]) == 0
     assert "ignored, constant: [red]unit[/]" in capsys.readouterr().out
@@ -149,7 +149,7 @@ def test_names_are_never_formulas(here):
     assert (here / "$we_{ird$-nearkin.png").exists()
 
 
-def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, monkeypatch):
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, monkeypatch, undrawn):
     monkeypatch.setattr(console, "_console", lambda stderr=False: Console(stderr=stderr, width=50))
     assert main(["compare", "table.csv", "--target", "kind", *QUICK]) == 0
     out = capsys.readouterr().out
@@ -219,7 +219,7 @@ def test_control_c_prints_what_is_finished(here):
         (["--sep", "!"], 2, "table.csv has no 'kind'"),
     ],
 )
-def test_how_the_table_is_read(here, capsys, options, code, says):
+def test_how_the_table_is_read(here, capsys, undrawn, options, code, says):
     cells = ["", "-9", "3", "1", "7", "4", "2", "?", "5", "?"]
     rows = [f"{7 * i % 11},{cells[i % 10]},{'ab'[i > 19]}\n" for i in range(40)]
     (here / "table.csv").write_text("width,height,kind\n" + "".join(rows))

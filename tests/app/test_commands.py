@@ -195,7 +195,7 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
     np.testing.assert_allclose(Z, load_model(here / "m.safetensors").voters, atol=1e-12)
 
 
-def test_standard_input(here, capsys, monkeypatch):
+def test_standard_input(here, capsys, monkeypatch, undrawn):
     def given(content):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
 
@@ -226,7 +226,7 @@ def test_inspect(here, capsys):
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys):
+def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys, undrawn):
     options = [*QUICK[:-2], "raw k-NN", "--no-references"]
     assert main(["compare", "iris", *options, "--save", "iris.safetensors"]) == 0
     out = capsys.readouterr().out
@@ -244,7 +244,7 @@ def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys):
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
 
 
-def test_page_and_json_hold_the_verdict(here, capsys):
+def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
     files = ["--report", "r.html", "--json", "r.json"]
     assert main(["compare", "iris", *QUICK, *files]) == 0
     out, document = capsys.readouterr().out, json.loads((here / "r.json").read_text())

@@ -18,12 +18,12 @@ from sklearn.preprocessing import StandardScaler
 from nearkin import DNE
 from nearkin.app.cli import main
 from nearkin.app.encoder import number_encoder
-from nearkin.app.model import new_model, with_voters
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.one_split import held_out_rows
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
 from nearkin.app.refusals import TableError
+from nearkin.app.saved_choice import new_model, with_voters
 from nearkin.evaluation import RAW
 
 distributed = pytest.importorskip("distributed")

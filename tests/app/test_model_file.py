@@ -13,11 +13,13 @@ from scipy.sparse import issparse
 
 from nearkin.app import console, pictures
 from nearkin.app.cli import main
-from nearkin.app.model import MAX_NAME, embed, learned_model, predict
+from nearkin.app.model import MAX_NAME, embed, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.readers import Reading
+from nearkin.app.saved_choice import learned_model
 from nearkin.app.tables import read_rows, read_table
-from nearkin.evaluation import RAW, Vote, compare
+from nearkin.estimators import soft_votes
+from nearkin.evaluation import RAW, Vote, compare, default_methods
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
@@ -68,7 +70,7 @@ def again(tmp_path):
         *(("sparse", name, True) for name in FOR_SPARSE_ROWS),
         *((kind, name, False) for kind in ("dense", "words") for name in (RAW, "PCA", "LDA", "NMMP", "TDL")),
         *(("sparse", name, False) for name in (RAW, "LPP", "TDL")),
-        *(("gaps", name, scale) for name in (RAW, "NMMP", "TDL") for scale in (True, False)),
+        *(("gaps", name, scale) for name in (RAW, "NMMP", "TDL", "NCA tables") for scale in (True, False)),
         *(("single", name, True) for name in ("PCA", "DNE")),
     ],
 )
@@ -81,16 +83,46 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
         np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
     rows, _ = read_rows(str(folder / f"{kind} new.{'csv' if kind in TEXT else 'npz'}"), loaded.encoder)
     Z, expected = embed(loaded, rows), rows.astype(np.float64)
-    for _, step in pipeline.steps[:-1]:
-        expected = step.transform(expected)
+    for _, step in pipeline.steps:
+        expected = step.transform(expected) if hasattr(step, "transform") else expected
     assert issparse(Z) == issparse(expected)
-    tolerance = 1e-4 if kind == "single" else 1e-9  # the pipeline's voters have single precision, too
+    single = kind == "single" or (kind, name) == ("sparse", "NCA tables")
+    tolerance = 1e-4 if single else 1e-9  # the pipeline's voters have single precision, too, or its features
     Z, expected = (part.toarray() if issparse(part) else part for part in (Z, expected))
-    np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    atol = (1e-6 if kind == "sparse" and single else 1e-9) * np.abs(expected).max()
+    np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=atol)
     found, P = predict(loaded, rows), pipeline.predict_proba(rows)
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
     np.testing.assert_allclose(found["probability"], P.max(axis=1), rtol=tolerance)
     np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
+
+
+def test_a_vote_of_all_rows(folder, again, capsys):
+    """Columns, gaps and the vote of all rows are in the file: new rows are predicted as by the fitted predictor."""
+    data = read_table(str(folder / "gaps table.csv"), "kind")
+    comparison, pipeline = fitted("NCA tables", data)
+    model = again(learned_model(comparison, data))
+    rows, _ = read_rows(str(folder / "gaps new.csv"), model.encoder)
+    found = predict(model, rows)
+    np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
+    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-6)
+    distances, near = pipeline[-1].kneighbors(rows)
+    np.testing.assert_allclose(found["distance"], distances, atol=1e-6)
+    np.testing.assert_array_equal(found["nearest"], near)
+    assert (str(model.vote), model.stretched) == ("all rows", ["width", "price", "day", "colour"])
+    console.describe(model, folder / "gaps table.csv")
+    assert "How far each column moves the rows" in capsys.readouterr().out
+
+
+def test_a_regression_by_all_rows(folder, again):
+    data = read_table(str(folder / "words table.csv"), "width", task="regression")
+    methods = {method.name: method for method in default_methods("regression")}
+    comparison, pipeline = fitted(methods["NCA tables"], data)
+    plain = soft_votes.Vote(plain=True)
+    for vote in (plain, soft_votes.Mixture(plain, soft_votes.LocalLines(2.0, 0.1), 0.25)):
+        pipeline[-1].vote_ = vote
+        model = again(learned_model(comparison, data))
+        np.testing.assert_allclose(predict(model, data.X)["value"], pipeline.predict(data.X), rtol=1e-6)
 
 
 def test_missing_numbers_are_filled_though_none_was_missing_before(folder, again):
@@ -230,15 +262,18 @@ def test_names_are_kept_so_that_they_can_be_shown(again):
     assert (loaded.table, len(loaded.target)) == ("caf?", MAX_NAME)
 
 
-@pytest.mark.parametrize("name", ["LDA", "TDL"])
-def test_a_model_can_be_shown(table, again, tmp_path, capsys, name):
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("LDA", {"colour=blue", "colour=green", "colour=red"}), ("TDL", set()), ("NCA tables", {"colour"})],
+)
+def test_a_model_can_be_shown(table, again, tmp_path, capsys, name, shown):
     loaded = again(winner(name, table("words")))
     console.describe(loaded, tmp_path / "m.safetensors")
     out = capsys.readouterr().out
     assert f"{name}, learned from 40 rows of words table (6 features, 3 classes of 'kind')" in out
-    assert ("colour=green" in out) == (name != "TDL")
+    assert {word for word in out.split() if word.startswith("colour")} == shown
     pictures.draw_model(loaded, tmp_path / "m.png")
-    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
 @pytest.mark.parametrize("name", ["PCA", "LDA", "NMMP ratio trace", "DP", "TDL"])

@@ -57,6 +57,7 @@ def test_methods_that_never_differ_are_not_told_apart():
     assert (results[1].difference, results[1].p_value) == (0, 1)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_as_often_as_it_says():
     rng, held = np.random.default_rng(0), 0
     for _ in range(200):

@@ -7,11 +7,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
+from nearkin import NCAClassifier, TableEncoder
 from nearkin.app import document as documents
 from nearkin.app import maps
+from nearkin.app.column_curves import learned_columns
 from nearkin.app.document import comparison_document, write_json
 from nearkin.app.encoder import number_encoder
 from nearkin.app.plain import short_text, to_json
@@ -20,6 +23,7 @@ from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table
 from nearkin.evaluation import Method, compare, default_methods, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES
+from tests.app.winners import fitted
 from tests.browser import Browser, find_chromium
 
 EVIL = '"></script><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;$title\x00\x1b\u202e\udc80</b>'
@@ -98,8 +102,9 @@ def documented_keys():
 
 
 def test_every_key_is_documented(classes, numbers):
-    assert keys_by_section(classes) == documented_keys()
-    assert keys_by_section(numbers) == {name: keys for name, keys in documented_keys().items() if name != "confusion"}
+    expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}  # of NCA tables alone
+    assert keys_by_section(classes) == expected
+    assert keys_by_section(numbers) == {name: keys for name, keys in expected.items() if name != "confusion"}
     for make in SAMPLES.values():
         sections = keys_by_section(make())
         assert sections == {name: keys for name, keys in documented_keys().items() if name in sections}
@@ -147,6 +152,39 @@ def test_the_document_says_what_was_compared(classes):
         assert np.min(shown["near"]) >= 30  # training rows
     for when in ("before", "after"):
         np.testing.assert_allclose(np.sum(classes["confusion"][when], axis=1), 100, atol=0.05)
+
+
+def table_of_columns(n=60):
+    """The class depends on the size, and not in order, and on the colour."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=["size", "a", "b", "c"]).assign(colour=list("rgb") * (n // 3))
+    frame.loc[::7, "size"] = np.nan
+    encoder = TableEncoder(missing="keep").fit(frame)
+    y = np.where((frame["size"].abs() < 0.7) ^ (frame["colour"] == "r"), "in", "out")
+    return Table(encoder.transform(frame), y, None, "columns", [], "y", encoder, range(n)), frame
+
+
+def test_what_nca_tables_learned_of_the_columns():
+    table, frame = table_of_columns()
+    method = next(method for method in default_methods() if method.own_vote)
+    comparison, _ = fitted(replace(method, estimator=NCAClassifier(alpha=0.5, n_members=2)), table)
+    found = learned_columns(comparison, table)
+    effects = [one["effect"] for one in found["effects"]]
+    assert effects == sorted(effects, reverse=True)
+    assert {one["column"] for one in found["effects"]} == set(frame.columns)
+    curves = {curve["name"]: curve for curve in found["curves"]}
+    model = NCAClassifier(alpha=0.5, n_members=2).fit(frame, table.y)
+
+    def along_axes(name, values):
+        rows = pd.concat([frame.iloc[[1]]] * len(values)).assign(**{name: values})
+        Z = model.transform(rows)[:, : len(found["axes"])].T
+        return Z - Z[:, :1]
+
+    for name, values in (("size", curves["size"]["edges"]), ("colour", curves["colour"]["levels"])):
+        places = np.array(curves[name]["places"])
+        np.testing.assert_allclose(places - places[:, :1], along_axes(name, values), atol=2e-3)
+    missing = np.array(curves["size"]["missing"]) - np.array(curves["size"]["places"])[:, 0]
+    np.testing.assert_allclose(missing, along_axes("size", [curves["size"]["edges"][0], np.nan])[:, 1], atol=2e-3)
 
 
 def test_a_single_split_without_references_or_methods():

@@ -5,25 +5,34 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import random_array
 
-from nearkin.app.model import learned_model
+from nearkin.app.saved_choice import learned_model
 from nearkin.evaluation import RAW, Vote, compare, default_methods
 from nearkin.evaluation.fold import Choice, Part
 
 METHODS = {method.name: method for method in default_methods(semi_supervised=True)}
-FOR_SPARSE_ROWS = [RAW, "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
+FOR_SPARSE_ROWS = [RAW, "NCA tables", "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
 HARD, SOFT = Vote(3), Vote(10, soft=True)
 
 
 def fitted(name, table, *, scale=True, vote=HARD):
     """Return a comparison on a table whose automatic choice is declared to be a method, and the fitted pipeline."""
-    folds = {"n_splits": 2, "n_repeats": 1}
+    folds = {"n_splits": 2, "n_repeats": 1, "n_neighbors": 3}
     comparison = compare(
-        table.X, table.y, task=table.task, methods=[], references=[], refit=False, scale=scale, **folds
+        table.X,
+        table.y,
+        task=table.task,
+        encoder=table.encoder,
+        methods=[],
+        references=[],
+        refit=False,
+        scale=scale,
+        **folds,
     )
     rows = Part(comparison.protocol, comparison.protocol.labelled)
-    pipeline = rows.pipeline(METHODS[name], Choice({}, vote, np.nan))
-    return replace(comparison, winner=pipeline, winner_method=name), pipeline
+    method = METHODS[name] if isinstance(name, str) else name
+    pipeline = rows.pipeline(method, Choice({}, vote, np.nan))
+    return replace(comparison, winner=pipeline, winner_method=method.name), pipeline
 
 
 def winner(name, table, *, scale=True, vote=HARD):

@@ -108,20 +108,20 @@ def test_on_a_cluster(client, data):
 
 @pytest.mark.slow
 @pytest.mark.skipif("NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz")
-def test_recall_on_mnist(processes):
-    def part(name, block_id):
-        with np.load(path) as data:
-            rows = data[name][block_id[0] * size : (block_id[0] + 1) * size]
-        return rows.reshape(size, 784).astype(np.float32) if name == "X" else rows
+def test_recall_on_mnist(processes, tmp_path):
+    n_blocks, size, k = 6, 2_000, 10
+    n_rows = n_blocks * size
+    with np.load(Path(os.environ["NEARKIN_DATA"]) / "mnist.npz") as data:
+        rows, labels = data["X"][:n_rows].reshape(n_rows, 784).astype(np.float32), data["y"][:n_rows]
+    np.save(tmp_path / "X.npy", rows)  # the workers read their blocks from it
 
-    path, n_blocks = Path(os.environ["NEARKIN_DATA"]) / "mnist.npz", 6
-    size = 60_000 // n_blocks
-    sizes, queries = (size,) * n_blocks, np.arange(0, 60_000, 120)
-    X = da.map_blocks(lambda block_id: part("X", block_id), chunks=(sizes, 784), dtype=np.float32)
-    y = da.map_blocks(lambda block_id: part("y", block_id), chunks=(sizes,), dtype=np.uint8)
-    rows = X.compute(scheduler="synchronous"), y.compute(scheduler="synchronous")
+    def part(block_id):
+        return np.array(np.load(tmp_path / "X.npy", mmap_mode="r")[block_id[0] * size : (block_id[0] + 1) * size])
+
+    X = da.map_blocks(part, chunks=((size,) * n_blocks, 784), dtype=np.float32)
+    y, queries = da.from_array(labels, chunks=size), np.arange(0, n_rows, 24)
     for relation in ("same", "other"):
         with Work(processes) as work:
-            share = recall(*found(work, X, y, relation, 10), queries, *rows, relation, 10)
+            share = recall(*found(work, X, y, relation, k), queries, rows, labels, relation, k)
         print(f"{n_blocks} blocks, {relation}: {share:.3f}")
         assert share >= 0.95

@@ -22,7 +22,12 @@ UNEVEN = (70, 0, 1, 229)
 
 
 @pytest.mark.parametrize(
-    ("objective", "shape"), [("expected_accuracy", (3, 10)), ("log_likelihood", (10, 10)), ("log_likelihood", (10,))]
+    ("objective", "shape"),
+    [
+        ("expected_accuracy", (3, 10)),
+        pytest.param("log_likelihood", (10, 10), marks=pytest.mark.slow),
+        ("log_likelihood", (10,)),
+    ],
 )
 def test_value_and_gradient(objective, shape, client, data):
     B = np.random.default_rng(0).standard_normal(shape)

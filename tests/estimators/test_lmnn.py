@@ -62,15 +62,14 @@ class TestTheFit:
         X, y = X[::3, :5], y[::3]
         rng = np.random.default_rng(0)
         targets, others = target_neighbors(X, y, 3), csr_array(y[:, None] != y)
-        model = LMNN(tol=1e-9, max_iter=1000).fit(X, y)
+        model = LMNN(tol=1e-8, max_iter=1000).fit(X, y)
 
         def loss(A):
             value, gradient = large_margin(A, X, targets, others)
             return value / len(X), gradient / len(X)
 
-        for _ in range(2):
-            other = lbfgs(loss, rng.normal(size=(5, 5)) / 3, max_iter=500, tol=1e-9)
-            assert model.objective_ <= other.value * (1 + 2e-4)
+        other = lbfgs(loss, rng.normal(size=(5, 5)) / 3, max_iter=500, tol=1e-9)
+        assert model.objective_ <= other.value * (1 + 2e-4)
         M = model.get_mahalanobis_matrix()
         for _ in range(10):
             B = rng.normal(size=(5, rng.integers(1, 6)))
@@ -84,20 +83,19 @@ class TestTheFit:
         with pytest.warns(ConvergenceWarning):
             start = LMNN(n_components, max_iter=1).fit(X, y).loss_curve_[0]
         V = np.eye(13) if n_components is None else PCA(2).fit(X).components_
-        sizes = np.geomspace(0.1, 5, 120)
+        sizes = np.geomspace(0.1, 5, 60)
         lowest = min(by_definition(size * V, X, y, targets) for size in sizes)
         assert start == pytest.approx(lowest, rel=1e-3)
 
     @pytest.mark.parametrize("n_components", [None, 2])
     def test_units_do_not_matter(self, n_components):
         """A power of 2 rounds nothing. Elsewhere kinks magnify the rounding: the map may differ, not the loss."""
-        X, y = wine()
+        X, y = (part[::2] for part in wine())
         plain, doubled = LMNN(n_components).fit(X, y), LMNN(n_components).fit(X * 2.0**20, y)
         np.testing.assert_allclose(doubled.components_ * 2.0**20, plain.components_, rtol=1e-12)
-        for unit in (1e6,):
-            other = LMNN(n_components).fit(X * unit, y)
-            np.testing.assert_allclose(other.loss_curve_[:6], plain.loss_curve_[:6], rtol=1e-9)
-            assert other.objective_ == pytest.approx(plain.objective_, rel=2e-3)
+        other = LMNN(n_components).fit(X * 1e6, y)
+        np.testing.assert_allclose(other.loss_curve_[:6], plain.loss_curve_[:6], rtol=1e-9)
+        assert other.objective_ == pytest.approx(plain.objective_, rel=2e-3)
 
     def test_single_precision_beyond_two_thousand_rows_changes_little(self, monkeypatch):
         X, y = wine()
@@ -186,7 +184,11 @@ def rounds(monkeypatch):
 
 @pytest.mark.usefixtures("rounds")
 class TestRounds:
-    @pytest.mark.parametrize("load", [classes, wine, lambda: random_labels()], ids=["blobs", "wine", "random"])
+    @pytest.mark.parametrize(
+        "load",
+        [classes, pytest.param(wine, marks=pytest.mark.slow), lambda: random_labels()],
+        ids=["blobs", "wine", "random"],
+    )
     def test_end_where_the_exact_descent_does(self, load, monkeypatch):
         X, y = load()
         now_and_then = LMNN(tol=1e-6, max_iter=1000).fit(X, y)

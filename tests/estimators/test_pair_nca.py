@@ -131,7 +131,9 @@ class TestManyRows:
         assert all_rows.loss_curve_[0] == pytest.approx(exact.loss_curve_[0], rel=1e-10)
         assert all_rows.objective_ == pytest.approx(exact.objective_, rel=1e-3)
 
-    @pytest.mark.parametrize("parameters", [{"n_candidates": 20}, {"solver": "sgd", "random_state": 0}])
+    @pytest.mark.parametrize(
+        "parameters", [{"n_candidates": 20}, pytest.param({"solver": "sgd", "random_state": 0}, marks=pytest.mark.slow)]
+    )
     def test_come_near_the_exact_fit(self, parameters, monkeypatch):
         monkeypatch.setattr(_sgd, "STEPS", 200)
         X = slow_and_noise(300)

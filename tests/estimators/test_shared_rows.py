@@ -27,7 +27,9 @@ def table(kind):
     return X.astype(np.float32 if kind == "float32" else np.float64), y
 
 
-@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "wide"])
+@pytest.mark.parametrize(
+    "kind", ["dense", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("float32", "sparse", "wide"))]
+)
 def test_same_maps(kind, recwarn):
     X, y = table(kind)
     rows, fitted = SharedRows(X, y), [clone(method).fit(X, y) for method in METHODS]

@@ -136,7 +136,7 @@ def with_twins(jitter=0.0, m=75, p=20, seed=0):
     return X[original] + jitter * rng.normal(size=(2 * m, p)), y[original], original
 
 
-@pytest.mark.parametrize("jitter", [0.0, 1e-3])
+@pytest.mark.parametrize("jitter", [pytest.param(0.0, marks=pytest.mark.slow), 1e-3])
 class TestTwins:
     def test_they_are_no_evidence(self, jitter):
         X, y, original = with_twins(jitter)

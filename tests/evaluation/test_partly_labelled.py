@@ -118,10 +118,10 @@ def test_tdl_is_scored_as_its_definition_says():
 @pytest.mark.parametrize(
     "y",
     [
-        np.where(KNOWN, CLASSES, np.nan),
-        np.where(KNOWN, CLASSES.astype(object), None),
+        pytest.param(np.where(KNOWN, CLASSES, np.nan), marks=pytest.mark.slow),
+        pytest.param(np.where(KNOWN, CLASSES.astype(object), None), marks=pytest.mark.slow),
         np.where(KNOWN, CLASSES - 1, None),  # a class -1 is a class
-        np.where(KNOWN, CLASSES > 0, None),
+        pytest.param(np.where(KNOWN, CLASSES > 0, None), marks=pytest.mark.slow),
     ],
     ids=["NaN", "None", "a class -1", "truth values"],
 )

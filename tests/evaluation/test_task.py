@@ -81,7 +81,7 @@ class TestKnownAnswers:
 
     def test_a_better_method_wins_and_is_fitted(self):
         X, y = hidden()
-        comparison = quick(X, y, n_splits=5, refit=True)
+        comparison = quick(X, y, n_splits=4, refit=True)
         assert [result.name for result in comparison.results] == [CHOICE, "PCA", RAW]
         assert comparison["PCA"].status == "better"
         assert comparison.best.name == comparison.winner_method == "PCA"
@@ -129,7 +129,7 @@ class TestKnownAnswers:
         assert comparison["ridge regression"].score.mean() > 0.95
         assert comparison["mean"].score.mean() < 0.01
 
-    def test_soft_votes_of_many_are_chosen_where_numbers_are_noisy(self):
+    def testsoft_votes_of_many_are_chosen_where_numbers_are_noisy(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(120, 1))
         protocol = protocol_of(X, X[:, 0] + rng.normal(size=120), task=REGRESSION, votes=(Vote(3), Vote(25, soft=True)))
@@ -162,14 +162,14 @@ class TestProtocol:
         order = np.random.default_rng(1).permutation(len(y))
         place = np.argsort(order)
         turned = protocol_of(X[order], y[order], task=REGRESSION)
-        for method in default_methods("regression"):
+        for method in [method for method in default_methods("regression") if not method.own_vote]:
             expected, found = (
                 part.embed(method, method.settings(20)[0])
                 for part in (Part(protocol, train, test), Part(turned, place[train], place[test]))
             )
             for vote in (Vote(3), Vote(25, soft=True)):
-                (first,) = Part(protocol, train, test).predictions(expected.Z, expected.queries, [vote])
-                (second,) = Part(turned, place[train], place[test]).predictions(found.Z, found.queries, [vote])
+                (first,) = Part(protocol, train, test).predictions(expected, [vote])
+                (second,) = Part(turned, place[train], place[test]).predictions(found, [vote])
                 np.testing.assert_allclose(second, first, rtol=1e-9)
 
     def test_same_seed_same_answer(self):

@@ -16,9 +16,10 @@ from pyarrow import parquet
 
 from .._parallel import deaf_processes
 from .encoder import needed_columns
-from .model import Model, with_voters
+from .model import Model
 from .parquet_folder import Folder, Part, number_batches
 from .refusals import Progress, TableError
+from .saved_choice import with_voters
 
 ROWS_PER_GROUP = 2**16  # of the files written
 KILLED = "workers died again and again, most likely for want of memory: give them more, or take fewer of them."

@@ -16,7 +16,7 @@ from ..preprocessing.columns import NumberColumn
 from . import console, pictures
 from .document import write_json
 from .encoder import needed_columns
-from .model import MAX_NEIGHBORS, Model, embed, far_features
+from .model import MAX_NEIGHBORS, NAMED_VOTERS, Model, embed, far_features
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
 from .output import (
@@ -35,8 +35,6 @@ from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_named_rows, reading
-
-NAMED_VOTERS = 5  # columns for the nearest in a table; an NPZ file holds all that vote
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -126,9 +124,11 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     model = load_model(Path(options.model))
     labelled = "labelled" if model.question is CLASSIFICATION else "predicted"
     done = labelled if options.command == "predict" else "mapped"
-    read = partial(read_named_rows, options.table, model.encoder, reading=reading(options), name=options.id)
+    gaps = "kept as missing" if model.bins else "filled by the median"
+    how = {"reading": reading(options), "name": options.id, "gaps": gaps}
+    read = partial(read_named_rows, options.table, model.encoder, **how)
     X, notes, names = console.while_reading(options, read)
-    if "fill" not in model.arrays and not issparse(X) and np.isnan(X).any():
+    if "fill" not in model.arrays and not model.bins and not issparse(X) and np.isnan(X).any():
         raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
     console.remark([*notes, *note("far outside the rows learned from", far_features(model, X))], quiet=options.quiet)
     with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):

@@ -90,7 +90,8 @@ def describe(model: Model, path: Path) -> None:
     )
     folds = f"{held_out['folds']:.0f} folds" if held_out["folds"] > 1 else "one split"
     others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
-    say(f"Held out: the {model.vote} {words.says(held_out['score'])} ({folds}), {others}")
+    vote = f"vote of {model.vote}" if model.soft_vote else model.vote
+    say(f"Held out: the {vote} {words.says(held_out['score'])} ({folds}), {others}")
     ratio = f"{len(names) / model.n_components:.1f}"
     smaller = f", {ratio} times smaller" if float(ratio) > 1 else ""
     size = human_bytes(path.stat().st_size)
@@ -102,7 +103,9 @@ def describe(model: Model, path: Path) -> None:
         return
     step = "a standard deviation" if "scale" in model.arrays else "a unit"
     step += ", or a missing cell," * ("indicated" in model.arrays)
-    say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
+    what = "each column moves the rows" if model.soft_vote else f"{step} of a feature moves a row"
+    say(f"\nHow far {what}, relative to the average (above 1: stretched; near 0: ignored)")
+    names = model.stretched
     grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)
     for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
         if n_hidden and place == FEW:

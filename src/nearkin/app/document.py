@@ -21,9 +21,11 @@ from ..evaluation import (
     Comparison,
     Method,
     MethodResult,
+    OwnVote,
     confusion,
     first_repeat,
 )
+from .column_curves import learned_columns
 from .maps import drawn_maps
 from .plain import digits, short_text, to_json
 from .sentences import summarize, summary
@@ -80,6 +82,7 @@ def comparison_document(comparison: Comparison, curves: Curves, table: Table, co
         "notes": _notes(table, found.notes),
         "ranking": [_line(result, comparison) for result in everyone],
         "curves": [_curve(name, scores) for name, scores in curves.items() if scores],
+        "columns": learned_columns(comparison, table),
         **drawn_maps(comparison, table, answers),
         "confusion": _confusion(comparison),
     }
@@ -187,7 +190,7 @@ def _notes(table: Table, found: Sequence[str]) -> list[str]:
 def _line(result: MethodResult, comparison: Comparison) -> dict[str, Any]:
     """Return a contestant or reference of the ranking."""
     n, is_raw, is_reference = len(result.score), result.kind == "baseline", result.kind == "reference"
-    ks = None if is_reference else _spread([vote.n_neighbors for vote in result.votes])
+    votes = [] if is_reference else [vote for vote in result.votes if not isinstance(vote, OwnVote)]
     return {
         "name": short_text(result.name),
         "kind": result.kind,
@@ -201,8 +204,8 @@ def _line(result: MethodResult, comparison: Comparison) -> dict[str, Any]:
         "high": None if is_raw else digits(result.interval[1], 6),
         "p": digits(result.p_value),
         "dimension": None if is_reference else _spread(result.dimension),
-        "neighbors": ks,
-        "soft": None if is_reference else digits(np.mean([vote.soft for vote in result.votes])),
+        "neighbors": _spread([vote.n_neighbors for vote in votes]) if votes else None,
+        "soft": digits(np.mean([vote.soft for vote in votes])) if votes else None,
         "choices": _choices(result),
         "fit_seconds": digits(result.fit_seconds.mean(), 3),
         "learned_rows": result.n_learned,

@@ -28,10 +28,11 @@ from ..plotting import STATUS_COLORS
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
 from .encoder import number_encoder
-from .model import Model, new_model, with_voters
+from .model import Model
 from .one_split import SplitComparison, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .refusals import TableError, counted, find_name
+from .saved_choice import new_model, with_voters
 from .sentences import class_facts, first_line
 
 MIN_ROWS = 500

@@ -11,8 +11,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from ..estimators import TDL
+from ..estimators import TDL, NCAClassifier, NCARegressor
 from ..linalg import svd
+from ..preprocessing import SparseEncoder
 
 
 def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -33,6 +34,11 @@ def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, A
             arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
             numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
             return arrays, numbers | {"normalized": bool(rule.normalized)}
+        elif isinstance(step, (NCAClassifier, NCARegressor)):
+            arrays |= {"components": step.components_}
+            if isinstance(step.encoder_, SparseEncoder):  # it scales, no more
+                components = step.components_ / step.encoder_.scale_
+                arrays |= {"components": components, "offset": np.zeros(len(components))}
         else:
             if isinstance(step, LinearDiscriminantAnalysis):
                 spectrum = step.explained_variance_ratio_

@@ -62,7 +62,7 @@ def _drawn(
         "maps": [
             {
                 "name": short_text(result.name),
-                "vote": str(result.votes[0]),
+                "vote": str(seen.vote),
                 "score": digits(seen.score, 6),
                 "said": words.says(seen.score),
                 "x": digits(seen.embedding[shown, 0]),

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from .. import __version__
 from .._blocks import row_blocks
+from ..estimators.soft_votes import vote_from
 from ..estimators.transductive import GraphExtension, HeatGraph
-from ..evaluation import CLASSIFICATION, TASKS, Comparison, Task, Vote
+from ..evaluation import CLASSIFICATION, TASKS, OwnVote, Task, Vote
 from ..neighbors import searcher
 from ..plotting import feature_stretch
-from ..preprocessing import TableEncoder, indicator_names
-from .map_arrays import map_arrays, stored
+from ..preprocessing import BinnedEncoder, TableEncoder, features_of, indicator_names
 from .refusals import Progress, counted, ignore
-from .tables import Table
 
 MAX_NAME = 200
 MAX_NEIGHBORS = 1000
+NAMED_VOTERS = 5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
 FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
@@ -36,6 +34,9 @@ class Model:
     scaled. Missing numbers are filled after scaling, and then indicated by more features. A map of kind "graph" places
     these rows by the rule of TDL.
 
+    A model with a `soft_vote` predicts as `NCAClassifier` and `NCARegressor` do: all voters vote. With `bins` missing
+    numbers stay, the columns are binned and standardized, and `Z = X components'`.
+
     Attributes
     ----------
     task, score : str
@@ -48,8 +49,11 @@ class Model:
         Labels, sorted: strings, integers or booleans; empty in a regression.
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for an affine map.
+    bins, soft_vote : dict
+        States of a `BinnedEncoder`, empty for sparse rows, and of a vote of all rows; both are empty for a vote of k.
     n_neighbors, soft : int, bool
-        k of the vote, at most `MAX_NEIGHBORS`, and whether near rows count more than far ones, see `Vote`.
+        k of the vote, at most `MAX_NEIGHBORS`, and whether near rows count more than far ones, see `Vote`; with a
+        `soft_vote` the number of rows that are named.
     n_rows : int
         Rows of the table, those without a label included.
     target, table : str
@@ -63,7 +67,8 @@ class Model:
     arrays : dict of str to ndarray
         Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features that have a further
         one that says where they were missing; and of the v voters: "voters" (v, m), their coordinates; "rows" (v,),
-        their row numbers; "answers" (v,), positions of their labels in `classes`, or their numbers; and "spectrum". A
+        their row numbers; "answers" (v,), positions of their labels in `classes`, or their numbers; "spectrum"; and
+        with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the mean square. A
         sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
     """
 
@@ -74,6 +79,8 @@ class Model:
     columns: dict[str, Any]
     classes: list[Any]
     graph: dict[str, Any]
+    bins: dict[str, Any]
+    soft_vote: dict[str, Any]
     n_neighbors: int
     soft: bool
     n_rows: int
@@ -90,8 +97,8 @@ class Model:
 
     @property
     def vote(self) -> Vote:
-        """Return how the nearest voters answer; as text e.g. "soft 25-NN"."""
-        return Vote(self.n_neighbors, self.soft)
+        """Return how the nearest voters answer; as text e.g. "soft 25-NN" or "all rows"."""
+        return OwnVote(self.n_voters) if self.soft_vote else Vote(self.n_neighbors, self.soft)
 
     @property
     def n_voters(self) -> int:
@@ -102,6 +109,23 @@ class Model:
     def encoder(self) -> TableEncoder:
         """Return what makes features of the columns of a table."""
         return TableEncoder.from_dict(self.columns)
+
+    @cached_property
+    def binned(self) -> BinnedEncoder:
+        """Return what bins the encoded columns."""
+        return BinnedEncoder.from_dict(self.bins, features_of(self.encoder))
+
+    @cached_property
+    def targets(self) -> tuple[np.ndarray, float, float]:
+        """Return what all rows vote about, (v, q): indicators of classes, or standardized numbers; mean and deviation.
+
+        The latter are 0 and 1 for classes.
+        """
+        answers = self.arrays["answers"]
+        if self.classes:
+            return np.eye(len(self.classes))[answers], 0.0, 1.0
+        centre, unit = answers.mean(), answers.std()
+        return ((answers - centre) / unit)[:, None], centre, unit
 
     @cached_property
     def feature_names(self) -> list[str]:
@@ -130,8 +154,18 @@ class Model:
         return [f"{self.prefix}{number}" for number in range(self.n_components)]
 
     @property
+    def stretched(self) -> list[str]:
+        """Return the names of what `stretch` is of: features, or with a `soft_vote` columns."""
+        return [column.name for column in self.encoder.columns_] if self.soft_vote else self.feature_names
+
+    @property
     def stretch(self) -> np.ndarray:
-        """Return how far a unit step along each feature moves a row, relative to the root mean square of all."""
+        """Return how far a unit step along each feature moves a row, relative to the root mean square of all.
+
+        With a `soft_vote` how far each column does in the root mean square of the rows.
+        """
+        if self.soft_vote:
+            return feature_stretch(self.arrays["effects"][None])
         if self.is_raw:
             return np.ones(len(self.feature_names))
         return feature_stretch(self.arrays["components"])
@@ -159,6 +193,8 @@ class Model:
     def transform(self, X: Any) -> Any:
         """Return the learned coordinates of encoded rows, in float64."""
         a = self.arrays
+        if self.bins:
+            return self.binned.transform(X) @ a["components"].T
         X = X.astype(np.float64, copy=False)
         if "mean" in a:
             X = (X.toarray() if issparse(X) else X) - a["mean"]
@@ -173,6 +209,14 @@ class Model:
         if self.graph:
             return self.extension(X)
         return X if self.is_raw else X @ a["components"].T - a["offset"]
+
+    def answers(self, Z: Any, far: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return shares of the classes (n, n_classes), or numbers (n,), for rows with these nearest voters."""
+        if not self.soft_vote:
+            return self.vote.predict(far, self.arrays["answers"][near], len(self.classes))
+        Y, centre, unit = self.targets
+        votes = centre + unit * vote_from(self.soft_vote).predict(Z, self.voters, Y)
+        return votes if self.classes else votes[:, 0]
 
 
 def far_features(model: Model, X: Any) -> list[str]:
@@ -203,17 +247,18 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
     dict of str to ndarray
         Of a classification "label" and "probability", its share of the weights of the k votes (of equal shares the
         first label in sorted order wins); of a regression "value", the weighted mean of the k numbers. A hard vote
-        gives every row the weight 1, a soft one `gaussian_weights`. "nearest", of shape (n, k), are row numbers of the
-        nearest voters in their table (the first is 0), nearest first, and "distance" is how far they are in the
-        learned space.
+        gives every row the weight 1, a soft one `gaussian_weights`; with a `soft_vote` all rows vote.
+        "nearest", of shape (n, k), are row numbers of the nearest voters in their table (the first is 0), nearest
+        first, and "distance" is how far they are in the learned space.
     """
     index = searcher(search, model.n_voters).index(model.voters, model.n_neighbors)
-    n_rows, values, classes = X.shape[0], model.arrays["answers"], np.array(model.classes)
+    n_rows, classes = X.shape[0], np.array(model.classes)
     width = max(model.n_neighbors + len(classes), VOTES_PER_BLOCK // ROWS_PER_BLOCK)
     found: list[dict[str, np.ndarray]] = []
     for block in row_blocks(n_rows, width, VOTES_PER_BLOCK):
-        far, near = index(model.transform(X[block]), model.n_neighbors)
-        votes = model.vote.predict(far, values[near], len(classes))
+        Z = model.transform(X[block])
+        far, near = index(Z, model.n_neighbors)
+        votes = model.answers(Z, far, near)
         if model.question is CLASSIFICATION:
             answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1)}
         else:
@@ -221,61 +266,3 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
         found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})
         progress(block.stop, n_rows)
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-
-
-def new_model(steps: Sequence[Any], encoder: TableEncoder, **header: Any) -> Model:
-    """Return a model that maps rows as fitted steps (a scaler, a map, or none) do, and has no voters yet.
-
-    `header` are task, score, method, classes, n_neighbors, soft, n_rows, target, table and held_out, see `Model`.
-    Figures of `held_out` that are no finite numbers are left out: no p-value is NaN.
-    """
-    arrays, graph = map_arrays(steps)
-    header |= {name: header[name].encode(errors="replace").decode()[:MAX_NAME] for name in ("target", "table")}
-    header["held_out"] = {name: float(value) for name, value in header["held_out"].items() if np.isfinite(value)}
-    return Model(
-        prefix=type(steps[-1]).__name__.lower() if steps else "",
-        columns=encoder.to_dict(),
-        graph=graph,
-        version=__version__,
-        arrays=arrays,
-        **header,
-    )
-
-
-def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
-    """Return a model with these voters; none need to travel where rows are only mapped."""
-    return replace(model, arrays=model.arrays | stored("voters", voters) | {"rows": rows, "answers": answers})
-
-
-def _with_fill(model: Model, X: np.ndarray) -> Model:
-    """Return a model that fills missing numbers of new rows, though it has met none: by the medians of its rows."""
-    medians = np.array([np.median(column) for column in X.T])
-    fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
-    return replace(model, arrays=model.arrays | {"fill": fill.astype(np.float64)})
-
-
-def learned_model(comparison: Comparison, table: Table) -> Model:
-    """Return the automatic choice of a comparison on the table, which it was refitted on, as a model."""
-    assert comparison.winner is not None
-    choice, protocol = comparison.choice, comparison.protocol
-    *steps, vote = (step for _, step in comparison.winner.steps)
-    low, high = choice.interval
-    figures = {"score": choice.score.mean(), "raw": comparison.raw.score.mean(), "low": low, "high": high}
-    model = new_model(
-        steps,
-        table.encoder,
-        task=comparison.task.name,
-        score=comparison.score.name,
-        method=comparison.winner_method,
-        classes=comparison.classes.tolist(),
-        n_neighbors=vote.n_neighbors,
-        soft=vote.weights != "uniform",
-        n_rows=table.X.shape[0],
-        target=table.target,
-        table=table.name,
-        held_out=figures | {"folds": len(comparison.folds), "p_value": choice.p_value},
-    )
-    rows = protocol.labelled
-    X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
-    model = model if issparse(X) or "fill" in model.arrays else _with_fill(model, X)
-    return with_voters(model, embed(model, X), rows, protocol.y[rows])

@@ -17,18 +17,20 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._memory import require_memory
+from ..estimators.soft_votes import vote_from
 from ..evaluation import CLASSIFICATION, SCORES, TASKS
 from .model import MAX_NAME, MAX_NEIGHBORS, Model, predict
 from .refusals import MAX_TEXT
 
-FORMAT = 6  # 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values
+# 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values, 6 knew no NCA for tables
+FORMAT = 7
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
-# The shape of every array: p features, f with those that say where one is missing, m coordinates, v voters, n rows of a
-# graph; d, e, g, i, j and q are free.
+# The shape of every array: p features, f with those that say where one is missing or that bins make, c columns, m
+# coordinates, v voters, n rows of a graph; d, e, g, i, j and q are free.
 SHAPES = {
-    **{"mean": "p", "scale": "p", "components": "mf", "offset": "m", "spectrum": "q"},
+    **{"effects": "c", "mean": "p", "scale": "p", "components": "mf", "offset": "m", "spectrum": "q"},
     **{"fill": "p", "indicated": "g"},
     **{"voters": "vm", "voters.data": "d", "voters.indices": "d", "voters.indptr": "i", "rows": "v", "answers": "v"},
     **{"graph.rows": "nf", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
@@ -143,6 +145,8 @@ def _check_header(model: Model) -> None:
     _require(model.classes == sorted(set(model.classes)) and np.array(model.classes).dtype.kind != "O", "labels")
     _require(not model.graph or {name: type(value) for name, value in model.graph.items()} == GRAPH, "graph")
     _require(not model.graph or (model.graph["n_neighbors"] > 0 and model.graph["bandwidth"] > 0), "graph")
+    _require(not model.soft_vote or (vote_from(model.soft_vote) and not model.graph), "vote")
+    _require(not model.bins or (model.soft_vote and model.binned), "bins")
     _require(model.score in SCORES[model.task], "score")
     _check_figures(model.held_out)
 
@@ -160,7 +164,8 @@ def _check_arrays(model: Model) -> None:
     """Raise an error unless every array is finite and of the shape that the header and the others give it."""
     arrays = model.arrays
     p, f = len(model.encoder.get_feature_names_out()), len(model.feature_names)
-    sizes = {"p": p, "f": f, "m": model.n_components}
+    f = len(model.binned.groups_) if model.bins else f
+    sizes = {"p": p, "f": f, "m": model.n_components, "c": len(model.encoder.columns_)}
     for name, array in arrays.items():
         integers = name in ("rows", "indicated") or name.endswith((".indices", ".indptr"))
         integers |= name == "answers" and model.question is CLASSIFICATION
@@ -170,6 +175,7 @@ def _check_arrays(model: Model) -> None:
             _require(sizes.setdefault(letter, size) == size, name)
     indicated = arrays.get("indicated", np.empty(0))
     _require((np.diff(indicated) > 0).all() and not (indicated < 0).any(), "indicated")
+    _require(("effects" in arrays) == bool(model.soft_vote) <= ("components" in arrays), "effects")
     _require("fill" in arrays or "indicated" not in arrays, "fill")
     _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
     rows, answers = arrays["rows"], arrays["answers"]

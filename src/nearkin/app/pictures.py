@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting import FeatureDisplay, SpectrumDisplay
+from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
 from .model import Model
 
 
@@ -23,12 +23,16 @@ def new_figure(title: str, n_axes: int) -> list[Any]:
 
 
 def draw_model(model: Model, path: Path) -> None:
-    """Draw what the learned map does to the features, and its spectrum."""
+    """Draw what the learned map does to the features, and its spectrum; with bins what it does to the columns."""
     spectrum = model.arrays.get("spectrum", np.array([]))
     title = f"inspect: {model.method}, learned from {model.table}"
-    figure, *axes = new_figure(title, (not model.graph) + (len(spectrum) > 0))
-    if not model.graph:
-        FeatureDisplay(model.stretch, model.feature_names, model.method).plot(ax=axes[0])
-    if len(spectrum):
+    n_axes = 1 if model.bins else (not model.graph) + (len(spectrum) > 0)
+    figure, *axes = new_figure(title, n_axes)
+    if model.bins:
+        curves = model.binned.curves(model.arrays["components"])
+        ColumnsDisplay.of(model.arrays["effects"], model.stretched, curves, model.method).plot(ax=axes[0])
+    elif not model.graph:
+        FeatureDisplay(model.stretch, model.stretched, model.method).plot(ax=axes[0])
+    if len(spectrum) and not model.bins:
         SpectrumDisplay(spectrum, model.n_components, model.method).plot(ax=axes[-1])
     figure.savefig(path, dpi=110, format="png")

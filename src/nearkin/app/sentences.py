@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, first_repeat
+from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, first_repeat
 from .one_split import SplitComparison
 from .refusals import TableError, counted
 from .tables import Table
@@ -79,9 +79,13 @@ def _difference(result: MethodResult, words: Wording) -> str:
 
 
 def usual_vote(result: MethodResult) -> str:
-    """Return the median of the chosen k with the kind that most folds chose, e.g. "soft 25-NN"."""
-    soft = np.mean([vote.soft for vote in result.votes]) > 0.5
-    k = np.percentile([vote.n_neighbors for vote in result.votes], 50, method="nearest")
+    """Return the median of the chosen k with the kind that most folds chose, e.g. "soft 25-NN" or "all rows"."""
+    own = [vote for vote in result.votes if isinstance(vote, OwnVote)]
+    if 2 * len(own) > len(result.votes):
+        return str(own[0])
+    votes = [vote for vote in result.votes if vote not in own]
+    soft = np.mean([vote.soft for vote in votes]) > 0.5
+    k = np.percentile([vote.n_neighbors for vote in votes], 50, method="nearest")
     return f"{'soft ' * bool(soft)}{k}-NN"
 
 

@@ -26,8 +26,9 @@ from ..evaluation import (
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
 from .document import comparison_document
-from .model import Model, learned_model
+from .model import Model
 from .refusals import TableError, counted, shown
+from .saved_choice import learned_model
 from .sentences import one_line, rows_of, target_facts
 from .tables import read_table, reading
 from .verdicts import leader, wording
@@ -83,6 +84,7 @@ class TableComparison(nullcontext):
                 scale=not options.no_scaling,
                 keep_twins=options.keep_twins,
                 refit=bool(options.save),
+                encoder=table.encoder,
                 time_budget=options.time_budget,
                 random_state=options.seed,
                 progress=show,
@@ -106,7 +108,7 @@ class TableComparison(nullcontext):
         RankingDisplay(comparison).plot(ax=axes[0])
         for ax in axes[1:]:
             seen = first_map(comparison, seen_by)
-            labels, how = known_labels(table.y, seen.rows), (seen_by.votes[0], name, table.task, comparison.score.name)
+            labels, how = known_labels(table.y, seen.rows), (seen.vote, name, table.task, comparison.score.name)
             EmbeddingDisplay(seen.embedding, labels, seen.score, *how).plot(ax=ax)
         figure.savefig(path, dpi=110, format="png")
 

@@ -177,8 +177,12 @@ def read_named_rows(
     progress: Progress = ignore,
     reading: Reading | None = None,
     name: str | None = None,
+    gaps: str = "filled by the median",
 ) -> tuple[Any, list[str], np.ndarray | None]:
-    """Return what `read_rows` does, and the cells of the column `name` as they are, None without one."""
+    """Return what `read_rows` does, and the cells of the column `name` as they are, None without one.
+
+    `gaps` says what is done with missing cells.
+    """
     known = replace(reading or Reading(), missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with _opened(source, progress, known) as file:
         needed, numbers = (
@@ -189,7 +193,7 @@ def read_named_rows(
         apart = [column for column in names if column not in needed]
         columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
         found = columns if apart else file.read(names, names, names) if names else None  # a feature is read twice
-        X, notes = encode(encoder, columns)
+        X, notes = encode(encoder, columns, gaps)
         ignored = note(
             "ignored, not learned from", [name for name in columns.all_names if name not in {*needed, *names}]
         )

@@ -134,11 +134,17 @@ def _nearest(queries: Block, i: np.ndarray, candidates: Block, j: np.ndarray, k:
 
 def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the distances of rows i of Q to rows j of Y: the same bits for the same rows, whatever their blocks."""
-    distances = np.empty(len(i))
-    for pairs in row_blocks(len(i), Q.shape[1], 2**17):
-        D = Q[i[pairs]].astype(np.float64)
-        D -= Y[j[pairs]]
-        distances[pairs] = np.sqrt(np.einsum("ij,ij->i", D, D))
+    Q, Y = (np.require(rows, requirements="A") for rows in (Q, Y))  # what another worker sent may lie at an odd address
+    distances, blocks = np.empty(len(i)), row_blocks(len(i), Q.shape[1], 2**17)
+    # Written again and again: a worker of Dask gives back freed memory at once, and new pages cost more than the work.
+    shape = (blocks[0].stop if blocks else 0, Q.shape[1])
+    q, y, D = np.empty(shape, Q.dtype), np.empty(shape, Y.dtype), np.empty(shape)
+    for pairs in blocks:
+        n = pairs.stop - pairs.start
+        np.take(Q, i[pairs], axis=0, out=q[:n], mode="clip")
+        np.take(Y, j[pairs], axis=0, out=y[:n], mode="clip")
+        np.subtract(q[:n], y[:n], out=D[:n], dtype=np.float64)
+        distances[pairs] = np.sqrt(np.einsum("ij,ij->i", D[:n], D[:n]))
     return distances
 
 

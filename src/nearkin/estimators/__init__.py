@@ -20,6 +20,8 @@ from .lpp import LPP as LPP
 from .mfa import MFA as MFA
 from .mlkr import MLKR as MLKR
 from .nca import NCA as NCA
+from .nca_predictors import NCAClassifier as NCAClassifier
+from .nca_predictors import NCARegressor as NCARegressor
 from .neural_nca import NeuralNCA as NeuralNCA
 from .nmmp import NMMP as NMMP
 from .pair_nca import PairNCA as PairNCA
@@ -35,5 +37,6 @@ __all__ = [  # noqa: RUF022
     "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "NCA", "LMNN", "MLKR",
     "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
     "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor", "LaplacianEigenmaps",
-    "NeuralNCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor", "TDLClassifier",
+    "NCAClassifier", "NCARegressor", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor",
+    "TDLClassifier",
 ]  # fmt: skip

@@ -61,7 +61,7 @@ def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
 def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return the rows sorted by class, and in each by distance from the mean; the class of the nearest row first."""
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    distances = row_norms(X, squared=True) - 2 * (X @ mean)  # squared, but for a constant
+    distances = row_norms(X, squared=True) - 2 * (X @ mean.astype(X.dtype))  # squared, but for a constant
     nearest = np.full(codes.max() + 1, np.inf)
     np.minimum.at(nearest, codes, distances)
     return np.lexsort((distances, codes, nearest[codes]))

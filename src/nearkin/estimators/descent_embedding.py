@@ -14,6 +14,7 @@ from .._callbacks import CallbackSupportMixin, FitTask
 from .._validation import check_integer
 from .._warn import warn_user
 from ..descent import DescentResult, Status
+from ..objectives.group_penalty import group_penalty
 from ..objectives.linear_map import embed
 from ..span import RowSpace, row_space
 from .base import LinearEmbedding
@@ -65,10 +66,10 @@ class UnitRows(Scale):
     X: Any
 
     @classmethod
-    def of(cls, X: Any, *, within_span: bool, **more: Any) -> Any:
+    def of(cls, X: Any, *, within_span: bool, dtype: Any = None, **more: Any) -> Any:
         """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the rows."""
         space = row_space(X) if within_span and X.shape[1] > X.shape[0] else RowSpace(densified(X), None)
-        X, dtype = space.coordinates, np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
+        X, dtype = space.coordinates, dtype or (np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32)
         if not issparse(X):
             X = (X - X.mean(axis=0, dtype=np.float64)).astype(dtype)
             X = X - X.mean(axis=0, dtype=np.float64).astype(dtype)  # far from the origin the first mean is rounded
@@ -95,13 +96,16 @@ def n_directions(estimator: Any, most: int) -> int:
     return most if estimator.n_components is None else check_integer(estimator.n_components, "n_components", 1, most)
 
 
-def penalized(value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n: int) -> tuple[float, np.ndarray]:
-    """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient.
+def penalized(
+    value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = None
+) -> tuple[float, np.ndarray]:
+    """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient; with groups of features, by their norm.
 
     What n rows leave uncertain of a mean falls with 1 / sqrt(n), and so does the penalty that keeps B from overfitting.
     """
     weight = alpha / n**0.5
-    return value + weight * float(np.sum(B * B)), gradient + 2 * weight * B
+    norm, slope = (float(np.sum(B * B)), 2 * B) if groups is None else group_penalty(B, groups)
+    return value + weight * norm, gradient + weight * slope
 
 
 def cap_penalty(B: np.ndarray, alpha: float, n: int) -> np.ndarray:

@@ -85,14 +85,16 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
         return np.eye(m, X.shape[1])
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
-    solver = {"svd_solver": "arpack", "random_state": 0} if issparse(X) else {"svd_solver": "covariance_eigh"}
+    lanczos = issparse(X) and m < min(X.shape)
+    solver = {"svd_solver": "arpack", "random_state": 0} if lanczos else {"svd_solver": "covariance_eigh"}
     return principal_directions(X, m, **solver)
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
     """Return the m first principal directions (m, p), by scikit-learn's `PCA(m, **how)` unless LAPACK gives up."""
     try:
-        return PCA(m, **how).fit(X).components_
+        with np.errstate(invalid="ignore"):  # equal rows have no share of variance
+            return PCA(m, **how).fit(X).components_
     except LinAlgError:
         p = X.shape[1]
         return eigh(total_scatter(X), subset_by_index=(p - m, p - 1))[1][:, ::-1].T

@@ -38,8 +38,10 @@ from .task import named_task as named_task
 from .twins import n_with_twin as n_with_twin
 from .twins import twin_groups as twin_groups
 from .views import HeldOutMap as HeldOutMap
+from .views import chosen_predictor as chosen_predictor
 from .views import confusion as confusion
 from .views import first_map as first_map
 from .views import held_out_map as held_out_map
 from .views import score_by_dimension as score_by_dimension
+from .vote import OwnVote as OwnVote
 from .vote import Vote as Vote

@@ -13,6 +13,7 @@ import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
 from .._validation import check_integer
+from ..preprocessing import TableEncoder, features_of
 from .fold import Choice, Outcome, Part
 from .frames import from_frame
 from .methods import RAW, Method, Reference, default_methods, default_references
@@ -43,6 +44,7 @@ def compare(
     time_budget: float | None = None,
     random_state: int = 0,
     unlabelled: Any = None,
+    encoder: TableEncoder | None = None,
     n_jobs: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> Comparison:
@@ -94,6 +96,9 @@ def compare(
     unlabelled : label, default=None
         A value of y that means "no label", as None and NaN do: -1, for labels as the semi-supervised estimators take
         them.
+    encoder : TableEncoder, default=None
+        What X was encoded by, with `missing="keep"`, where it is an array: it tells which features are of one column,
+        and the winner begins with it. A data frame is encoded here.
     n_jobs : int, default=None
         Processes, each of which works on a fold with one thread; None takes one a core, as -1 does. Small tables take
         one process.
@@ -121,6 +126,10 @@ def compare(
     Missing cells are filled with the median of the training rows after scaling; an indicator, 1 where the cell was
     missing and else 0, is appended for every column with gaps in these rows.
 
+    "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a predictor with a vote
+    of its own, here of three members. It takes the table unscaled and with its gaps, and chooses penalty, temperature
+    and distance in `fit`; the inner folds score it for the automatic choice.
+
     Costs, for every method and fold, 3 fits for each of its settings and one more.
     """
     start = time.perf_counter()
@@ -129,8 +138,15 @@ def compare(
         if value is not None:
             check_integer(value, name, fewest)
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    rules = {"scale": scale, "keep_twins": keep_twins, "choice_rows": choice_rows, "random_state": random_state}
-    X, y, groups, encoder, remarks = from_frame(X, y, groups, named_task(task))
+    rules: dict[str, Any] = {
+        "scale": scale,
+        "keep_twins": keep_twins,
+        "choice_rows": choice_rows,
+        "random_state": random_state,
+    }
+    X, y, groups, own_encoder, remarks = from_frame(X, y, groups, named_task(task))
+    encoder = own_encoder or encoder
+    rules["features"] = None if encoder is None else features_of(encoder)
     votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
     in_folds = n_splits is not None or n_repeats is not None
     protocol, n_twins = make_protocol(X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules)

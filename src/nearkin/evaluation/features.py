@@ -33,10 +33,10 @@ def filled(X: Any) -> Any:
     return X
 
 
-def filled_note(X: Any, names: Any) -> list[str]:
-    """Return a remark on the features with missing cells; none without any."""
+def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:
+    """Return a remark on the features with missing cells, and what is done with them; none without any."""
     gaps = [f"{name} ({counted(count, 'row')})" for name, count in zip(names, missing_cells(X), strict=True) if count]
-    return note("missing values, filled by the median", gaps)
+    return note(f"missing values, {done}", gaps)
 
 
 def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:

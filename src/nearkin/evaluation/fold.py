@@ -19,7 +19,7 @@ from .methods import Method, Params, Reference
 from .protocol import NO_ROWS, Protocol, sample
 from .scores import SCORES
 from .task import CLASSIFICATION
-from .vote import Vote, nearest_voters, possible_votes
+from .vote import OwnVote, Vote, nearest_voters, possible_votes
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
@@ -39,12 +39,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A map learned from training rows: fitted steps, these rows and the queries as embedded, and what it took."""
+    """A map: fitted steps, training rows and queries as embedded, positions of those learned from, and the time."""
 
     steps: list[tuple[str, Any]]
     Z: Any
     queries: Any
-    n_learned: int
+    learned: np.ndarray
     seconds: float
 
 
@@ -105,6 +105,11 @@ class Part:
         """Return classes or numbers of the training rows."""
         return self.protocol.y[self.rows]
 
+    @property
+    def labels(self) -> np.ndarray:
+        """Return the classes of the training rows themselves, or the numbers."""
+        return self.protocol.classes[self.y] if self.protocol.task == CLASSIFICATION else self.y
+
     @cached_property
     def _preprocessing(self) -> Pipeline | None:
         """Return scaler and imputer, fitted to the training rows and those without a label."""
@@ -123,13 +128,15 @@ class Part:
 
     def embed(self, method: Method, params: Params) -> Embedded:
         """Return the map learned from the training rows, of many from a sample, and those without a label."""
+        if method.own_vote:
+            return self._predictor(method)
         if len(self.others) and not method.unlabelled:  # their scale is not that of all rows
             self._alone = self._alone or Part(self.protocol, self.rows, self.queries, NO_ROWS)
             return self._alone.embed(method, params)
         X, queries = self.prepared
         steps = list(self._preprocessing.steps) if self._preprocessing is not None else []
         if method.estimator is None:
-            return Embedded(steps, X, queries, len(self.rows), 0.0)
+            return Embedded(steps, X, queries, np.arange(len(self.rows)), 0.0)
         start = time.perf_counter()
         learned = self.sample(method.most_rows)
         y, estimator = self.y[learned], clone(method.estimator).set_params(**params)
@@ -142,7 +149,17 @@ class Part:
             estimator.fit(X[learned], y)
         seconds = time.perf_counter() - start
         embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
-        return Embedded([*steps, ("map", estimator)], *embedded, len(learned), seconds)
+        return Embedded([*steps, ("map", estimator)], *embedded, learned, seconds)
+
+    def _predictor(self, method: Method) -> Embedded:
+        """Return a predictor learned from the training rows as they are, and its coordinates."""
+        X, protocol, start = self.protocol.X[self.rows], self.protocol, time.perf_counter()
+        learned, queries = self.sample(method.most_rows), protocol.X[self.queries]
+        estimator = clone(method.estimator).set_params(random_state=protocol.random_state)
+        estimator.fit_encoded(X[learned], self.labels[learned], protocol.features)
+        seconds = time.perf_counter() - start
+        embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
+        return Embedded([("vote", estimator)], *embedded, learned, seconds)
 
     def _shared(self, X: Any, learned: np.ndarray) -> SharedRows:
         """Return the rows that all spectral methods which learn from so many have in common."""
@@ -156,16 +173,29 @@ class Part:
 
     def pipeline(self, method: Method, choice: Choice) -> Pipeline:
         """Return scaler, map and vote, fitted, that predict the labels themselves."""
-        embedded, protocol = self.embed(method, choice.params), self.protocol
-        y = protocol.classes[self.y] if protocol.task == CLASSIFICATION else self.y
-        return Pipeline([*embedded.steps, ("vote", choice.vote.estimator(protocol.task).fit(embedded.Z, y))])
+        embedded = self.embed(method, choice.params)
+        if method.own_vote:
+            return Pipeline(embedded.steps)
+        vote = choice.vote.estimator(self.protocol.task).fit(embedded.Z, self.labels)
+        return Pipeline([*embedded.steps, ("vote", vote)])
 
-    def predictions(self, Z: Any, queries: Any, votes: list[Vote]) -> list[np.ndarray]:
-        """Return what each vote of the training rows predicts for the queries."""
+    def predictions(self, found: Embedded, votes: list[Vote], m: int | None = None) -> list[np.ndarray]:
+        """Return what each vote of the training rows, in the first m dimensions, predicts for the queries."""
+        if isinstance(votes[0], OwnVote):
+            return [self.answers(found.steps[-1][1], self.protocol.X[self.queries], found.learned)]
         votes = possible_votes(votes, len(self.rows))
-        distances, near = nearest_voters(Z, queries, max(vote.n_neighbors for vote in votes))
+        k = max(vote.n_neighbors for vote in votes)
+        distances, near = nearest_voters(found.Z[:, :m], found.queries[:, :m], k)
         answers, n_classes = self.y[near], len(self.protocol.classes)
         return [vote.predict(distances, answers, n_classes) for vote in votes]
+
+    def answers(self, model: Any, X: Any, learned: np.ndarray) -> np.ndarray:
+        """Return what a predictor that learned from some of the rows says of others: shares of classes, or numbers."""
+        if self.protocol.task != CLASSIFICATION:
+            return model.predict(X)
+        shares = np.zeros((X.shape[0], len(self.protocol.classes)))
+        shares[:, np.unique(self.y[learned])] = model.predict_proba(X)
+        return shares
 
     def contributions(self, prediction: np.ndarray) -> np.ndarray:
         """Return the contributions of the queries to the score of a prediction."""
@@ -193,14 +223,14 @@ class FoldRun:
         Of equals the smallest dimension, the first setting and vote. A setting that some inner fold cannot fit is left
         out, unless no setting can be fitted there: then that fold is.
         """
-        settings = method.settings(self.protocol.X.shape[1])
+        settings, votes = method.settings(self.protocol.X.shape[1]), self._votes(method)
         scores: dict[tuple[int, int | None, int], list[float]] = {}
         n_folds, failure = 0, None
         for part in self.inner:
             fitted = False
             for number, setting in enumerate(settings):
                 try:
-                    self._score_setting(part, method, number, setting, scores)
+                    self._score_setting(part, method, number, setting, votes, scores)
                     fitted = True
                 except FAILURES as error:
                     failure = error
@@ -209,17 +239,23 @@ class FoldRun:
             raise failure
         complete = {key: round(float(np.mean(values)), 12) for key, values in scores.items() if len(values) == n_folds}
         if not complete:
-            return Choice(settings[0], self.votes[0], np.nan)
+            return Choice(settings[0], votes[0], np.nan)
         number, m, vote = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0], -key[2]))
         params = settings[number] | ({} if m is None else {"n_components": m})
-        return Choice(params, self.votes[vote], complete[number, m, vote])
+        return Choice(params, votes[vote], complete[number, m, vote])
 
-    def _score_setting(self, part: Part, method: Method, number: int, setting: Params, scores: Any) -> None:
+    def _votes(self, method: Method) -> list[Vote]:
+        """Return among which votes there is a choice."""
+        return [OwnVote(len(self.outer.sample(method.most_rows)))] if method.own_vote else self.votes
+
+    def _score_setting(
+        self, part: Part, method: Method, number: int, setting: Params, votes: list[Vote], scores: Any
+    ) -> None:
         found = part.embed(method, setting)
         full = found.Z.shape[1]
         for m in method.cuts(full):
             cut = None if m == full else m  # None: all dimensions, which may be fewer in another fold
-            for vote, prediction in enumerate(part.predictions(found.Z[:, :m], found.queries[:, :m], self.votes)):
+            for vote, prediction in enumerate(part.predictions(found, votes, m)):
                 score = self.protocol.score.sign * float(part.contributions(prediction).mean())
                 scores.setdefault((number, cut, vote), []).append(score)
 
@@ -228,8 +264,8 @@ class FoldRun:
         with warnings.catch_warnings(record=True, action="always") as caught:
             choice = self.choose(method)
             found = self.outer.embed(method, choice.params)
-            (prediction,) = self.outer.predictions(found.Z, found.queries, [choice.vote])
-        return self._outcome(prediction, choice, found.Z.shape[1], found.n_learned, found.seconds, caught)
+            (prediction,) = self.outer.predictions(found, [choice.vote])
+        return self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
 
     def refer(self, reference: Reference) -> Outcome:
         """Return the outcome of a predictor of another kind."""
@@ -244,11 +280,7 @@ class FoldRun:
         with warnings.catch_warnings(record=True, action="always") as caught:
             model = clone(reference.estimator).fit(X, part.y[learned])
             seconds = time.perf_counter() - start
-            if self.protocol.task == CLASSIFICATION:
-                prediction = np.zeros((len(part.queries), len(self.protocol.classes)))
-                prediction[:, model.classes_] = model.predict_proba(queries)
-            else:
-                prediction = model.predict(queries)
+            prediction = part.answers(model, queries, learned)
         return self._outcome(prediction, Choice({}, self.votes[0], np.nan), p, len(learned), seconds, caught)
 
     def _outcome(self, prediction: np.ndarray, choice: Choice, *figures: Any) -> Outcome:

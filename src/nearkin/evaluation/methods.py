@@ -65,6 +65,9 @@ class Method:
         From how many rows a map is learned. Of more training rows a sample is drawn, stratified by class; all vote.
     max_components : function of p and the number of classes that returns the largest n_components
         The number of classes is 1 for a target of numbers.
+    own_vote : bool
+        Whether it is no map but a predictor with a method `fit_encoded`, such as `NCAClassifier`: it takes the features
+        of the table unscaled and with their gaps, has no settings, and the rows that it learned from vote its own way.
     unlabelled : bool
         Whether it also learns from rows without a label: y is then the number of the class or -1; of a target of
         numbers NaN.
@@ -76,6 +79,7 @@ class Method:
     nested: bool = True
     most_rows: int = MOST_ROWS
     max_components: Callable[[int, int], int] = lambda p, n_classes: p
+    own_vote: bool = False
     unlabelled: bool = False
 
     def cuts(self, n_components: int) -> list[int]:

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
 from .._messages import counted
+from ..preprocessing import Feature
 from .features import missing_cells, preprocessing
 from .scores import Score
 from .task import CLASSIFICATION, REGRESSION, Task
@@ -55,6 +56,8 @@ class Protocol:
         By which they do.
     choice_rows : int
         Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18 entries, but 700.
+    features : sequence of p Feature or None
+        Which features are of one column of the table; None where each is a number.
     """
 
     X: Any
@@ -69,6 +72,7 @@ class Protocol:
     scale: bool = True
     random_state: int = 0
     choice_rows: int | None = None
+    features: Sequence[Feature] | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
 
     @cached_property

@@ -204,7 +204,7 @@ class Comparison:
         None where the result is no map. The automatic choice is several.
         """
         method, p = result.method, self.protocol.X.shape[1]
-        if not isinstance(method, Method) or method.estimator is None:
+        if not isinstance(method, Method) or method.estimator is None or method.own_vote:
             return None
         m = min(n_components, method.max_components(p, max(1, len(self.classes))))
         estimator = clone(method.estimator).set_params(**result.params[0] | {"n_components": m})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from .runs import Progress
 from .task import CLASSIFICATION, Task, named_task
 from .vote import Vote, nearest_voters, possible_votes
 
+NEAREST = Vote(5)  # of the coordinates of a predictor with a vote of its own
+
 
 @dataclass(frozen=True)
 class HeldOutMap:
@@ -34,12 +37,14 @@ class HeldOutMap:
         Row numbers of the nearest training rows, in these coordinates; nearest first.
     score : float
         Of the vote of these neighbours on these rows: accuracy, or R².
+    vote : Vote
     """
 
     embedding: np.ndarray
     rows: np.ndarray
     neighbors: np.ndarray
     score: float
+    vote: Vote
 
 
 def score_by_dimension(
@@ -57,7 +62,8 @@ def score_by_dimension(
     -------
     dict of method name to dict of dimension to ndarray of scores, one a fold
         Other parameters, and the vote, are those that each fold chose inside its training rows. Dimensions that some
-        fold cannot have are left out. The raw features have a single dimension.
+        fold cannot have are left out. The raw features have a single dimension; "NCA tables" has none to choose and is
+        left out.
 
     Notes
     -----
@@ -66,7 +72,7 @@ def score_by_dimension(
     parts = [Part(comparison.protocol, *fold) for fold in first_repeat(comparison.folds)]
     curves = {}
     for result in comparison.results:
-        if not isinstance(result.method, Method):
+        if not isinstance(result.method, Method) or result.method.own_vote:
             continue
         by_fold = []
         for number, part in enumerate(parts):
@@ -88,7 +94,7 @@ def _curve(part: Part, method: Method, params: Params, vote: Vote) -> dict[int, 
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
             found = part.embed(method, setting)
             for m in method.cuts(found.Z.shape[1]):
-                (prediction,) = part.predictions(found.Z[:, :m], found.queries[:, :m], [vote])
+                (prediction,) = part.predictions(found, [vote], m)
                 scores[m] = float(part.contributions(prediction).mean())
     return scores
 
@@ -111,15 +117,31 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     if not isinstance(method, Method):
         raise ValueError(f"{result.name} is no map, or did not finish every fold: take another result.")
     p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
-    if method.estimator is not None:
+    if method.estimator is not None and not method.own_vote:
         params |= {"n_components": min(2, method.max_components(p, n_classes))}
     with warnings.catch_warnings(action="ignore"):
         found = part.embed(method, params)
     Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
-    (vote,) = possible_votes([result.votes[0]], len(part.rows))
+    (vote,) = possible_votes([NEAREST if method.own_vote else result.votes[0]], len(part.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
-    (prediction,) = part.predictions(Z, queries, [vote])
-    return HeldOutMap(queries, part.queries, part.rows[near], float(part.contributions(prediction).mean()))
+    (prediction,) = part.predictions(found, [vote], 2)
+    return HeldOutMap(queries, part.queries, part.rows[near], float(part.contributions(prediction).mean()), vote)
+
+
+def chosen_predictor(comparison: Comparison) -> Any:
+    """Return the automatic choice, fitted to all labelled rows, if it has a vote of its own; else None.
+
+    It is the last step of the winner; of a comparison without one what most folds chose.
+    """
+    if comparison.winner is not None:
+        last = comparison.winner[-1]
+        return last if hasattr(last, "fit_encoded") else None
+    most = Counter(params["method"] for params in comparison.choice.params).most_common(1)[0][0]
+    method = next((result.method for result in comparison.results if result.name == most), None)
+    if not isinstance(method, Method) or not method.own_vote:
+        return None
+    with warnings.catch_warnings(action="ignore"):
+        return Part(comparison.protocol, comparison.protocol.labelled).embed(method, {}).steps[-1][1]
 
 
 def held_out_map(
@@ -143,7 +165,8 @@ def held_out_map(
     Z_train, Z_test = (np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test))
     vote = Vote(n_neighbors).estimator(target).fit(Z_train, y_train)
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
-    return HeldOutMap(Z_test, test, neighbors, float(vote.score(Z_test, known_labels(y, test))))
+    score = float(vote.score(Z_test, known_labels(y, test)))
+    return HeldOutMap(Z_test, test, neighbors, score, Vote(n_neighbors))
 
 
 def fit_partly(maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task) -> Any:

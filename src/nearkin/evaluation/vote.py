@@ -60,6 +60,17 @@ class Vote:
         return f"{'soft ' * self.soft}{self.n_neighbors}-NN"
 
 
+@dataclass(frozen=True)
+class OwnVote(Vote):
+    """That of a predictor: all `n_neighbors` rows that it learned from, with weights of its own."""
+
+    soft: bool = True
+
+    def __str__(self) -> str:
+        """Return "all rows"."""
+        return "all rows"
+
+
 # Among these inner folds choose; of equally good ones the first, so the most usual comes first.
 VOTES = (*(Vote(k) for k in (3, 5, 9, 15, 25, 1)), *(Vote(k, soft=True) for k in (10, 25, 50)))
 

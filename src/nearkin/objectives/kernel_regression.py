@@ -1,19 +1,22 @@
 """Leave-one-out kernel regression (Weinberger and Tesauro, AISTATS 2007) as a function of the map A and the rows X.
 
-Row i is predicted from all others, by their stochastic-neighbour weights (`stochastic.py`):
+Row i is predicted from all others, by their stochastic-neighbour weights (`stochastic.py`), and has a loss:
 
-    L(A) = sum_i ||y_i - y^_i||^2,    y^_i = sum_j p_ij y_j,    p_ij ~ exp(-||z_i - z_j||^2),  p_ii = 0.
+    L(A) = sum_i w_i l(y_i, y^_i),    y^_i = sum_j p_ij y_j,    p_ij ~ w_j exp(-||z_i - z_j||^2),  p_ii = 0,
 
-From d y^_i / d||z_i - z_j||^2 = p_ij (y^_i - y_j) follows
+with weights of the rows, 1 by default.
 
-    dL / d||z_i - z_j||^2 = G_ij = 2 p_ij (y_i - y^_i)'(y_j - y^_i),
+From d y^_i / d||z_i - z_j||^2 = p_ij (y^_i - y_j) follows, with the derivative l'_i of l by y^_i,
 
-whose rows sum to 0, as those of NCA's do; and so the gradient with respect to Z has the same form.
+    dL / d||z_i - z_j||^2 = -G_ij,    G_ij = w_i p_ij l'_i (y_j - y^_i),
+
+whose rows sum to 0, as those of NCA's do; and so the gradient with respect to Z has the same form. With indicators of
+classes for Y and the logarithm for l, y^_i holds the probabilities of the classes, and -L is NCA's g (eq. 6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,37 @@ from .._parallel import parallel_map, shares
 from .linear_map import chain_rule, embed
 from .stochastic import Value, exponentiate, factors, tile_height
 
+Loss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+LEAST = 1e-7  # added to a probability: no row costs more than 16, and a hopeless one does not pull at the map
+
+
+def squared_error(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ||y_i - y^_i||^2 of every row, and its derivative by y^_i."""
+    error = predicted - Y
+    return np.sum(error * error, axis=1), 2 * error
+
+
+def log_loss(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return -log of the probability of every row's class, indicated by Y, and its derivative by y^_i."""
+    probability = np.sum(predicted * Y, axis=1) + LEAST
+    return -np.log(probability), -Y / probability[:, None]
+
 
 def squared_errors(A: np.ndarray, X: Any, Y: np.ndarray) -> Value:
-    """Return L(A), the squared errors of leave-one-out kernel regression, and its gradient.
+    """Return the squared errors of leave-one-out kernel regression, and their gradient: see `prediction_loss`."""
+    return prediction_loss(A, X, Y, squared_error)
+
+
+def prediction_loss(
+    A: np.ndarray,
+    X: Any,
+    Y: np.ndarray,
+    loss: Loss,
+    n_anchors: int | None = None,
+    weights: np.ndarray | None = None,
+) -> Value:
+    """Return L(A), the loss of leave-one-out predictions, and its gradient.
 
     Parameters
     ----------
@@ -33,7 +64,12 @@ def squared_errors(A: np.ndarray, X: Any, Y: np.ndarray) -> Value:
     X : array or sparse matrix of shape (n, p)
         Best about its mean.
     Y : array of shape (n, q)
-        Targets, best about their mean.
+        Targets, best about their mean, or indicators of classes.
+    loss : squared_error or log_loss
+    n_anchors : int, default=None
+        How many rows, the first ones, are predicted; all by default.
+    weights : array of shape (n,), default=None
+        w > 0.
 
     Returns
     -------
@@ -42,29 +78,35 @@ def squared_errors(A: np.ndarray, X: Any, Y: np.ndarray) -> Value:
 
     Notes
     -----
-    O(n^2 (m + q) + n p m) time, O(n m) memory and two tiles for every thread.
+    O(a n (m + q) + n p m) time for a anchors, O(n m) memory and two tiles for every thread.
     """
     Z = embed(A, X)
     n, Y = len(Z), Y.astype(Z.dtype, copy=False)
+    a = n if n_anchors is None else n_anchors
     with_ones, operand = factors(Z)
+    if weights is not None:
+        operand[-1] += np.log(weights)
+        weights = weights.astype(Z.dtype)[:, None]
 
     def add_tiles(tiles: Sequence[slice]) -> tuple[float, np.ndarray, np.ndarray]:
-        value, from_rows, from_columns = 0.0, np.zeros(Z.shape), np.zeros(with_ones.shape)  # G Z / 2, G'(Z, 1) / 2
+        value, from_rows, from_columns = 0.0, np.zeros(Z.shape), np.zeros(with_ones.shape)  # G Z, G'(Z, 1)
         for rows in tiles:
             P = with_ones[rows] @ operand
             P[np.arange(len(P)), np.arange(rows.start, rows.stop)] = -np.inf
             exponentiate(P)
             P /= P.sum(axis=1, keepdims=True)
             predicted = P @ Y
-            error = Y[rows] - predicted
-            value += float(np.sum(error * error, dtype=np.float64))
-            G = error @ Y.T
-            G -= np.sum(error * predicted, axis=1, keepdims=True)
+            values, slope = loss(predicted, Y[rows])
+            if weights is not None:
+                values, slope = values * weights[rows, 0], slope * weights[rows]
+            value += float(np.sum(values, dtype=np.float64))
+            G = slope @ Y.T
+            G -= np.sum(slope * predicted, axis=1, keepdims=True)
             G *= P
             from_rows[rows] = G @ Z
             from_columns += G.T @ with_ones[rows]
         return value, from_rows, from_columns
 
-    parts = parallel_map(add_tiles, shares(row_blocks(n, 1, tile_height(n))), n * n)
+    parts = parallel_map(add_tiles, shares(row_blocks(a, 1, tile_height(n))), a * n)
     value, from_rows, from_columns = (sum(part[1:], part[0]) for part in zip(*parts, strict=True))
-    return value, chain_rule(4 * (from_columns[:, -1:] * Z - from_columns[:, :-1] - from_rows), A, X)
+    return value, chain_rule(2 * (from_columns[:, :-1] + from_rows - from_columns[:, -1:] * Z), A, X)

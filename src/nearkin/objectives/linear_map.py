@@ -17,7 +17,7 @@ def embed(A: np.ndarray, X: Any) -> np.ndarray:
     if A.ndim == 1:
         Z = X.multiply(A).toarray() if issparse(X) else X * A
     elif issparse(X):
-        Z = X @ A.T
+        Z = X @ A.astype(X.dtype, copy=False).T
     else:
         A, Z = A.astype(X.dtype, copy=False), np.empty((len(X), len(A)), X.dtype)
         parallel_map(lambda rows: np.matmul(X[rows], A.T, out=Z[rows]), row_blocks(*X.shape), X.size)

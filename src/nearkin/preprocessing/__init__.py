@@ -1,5 +1,11 @@
 """Tables to numbers."""
 
+from .binned import BinnedEncoder as BinnedEncoder
+from .binned import Feature as Feature
+from .binned import Levels as Levels
+from .binned import SparseEncoder as SparseEncoder
+from .binned import features_of as features_of
+from .binned import is_table as is_table
 from .cells import Cells as Cells
 from .cells import Text as Text
 from .columns import indicator_names as indicator_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -154,6 +154,25 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             names += [f"{name} {low:.6g} to {high:.6g}" for low, high in pairwise(edges)]
             names += [f"{name} (missing)"] * bool(own_feature)
         return np.array(names, dtype=object)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned as lists of numbers and truth values, which JSON can hold."""
+        check_is_fitted(self)
+        edges = [edges.tolist() for edges in self.edges_]
+        return {"edges": edges, "missing": self.has_missing_.tolist(), "medians": self._medians.tolist()}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any], n_columns: int) -> Self:
+        """Return the encoder of a state that `to_dict` wrote; raise an error where it is none of so many columns."""
+        encoder = cls()
+        encoder.edges_ = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
+        encoder.has_missing_, encoder._medians = np.array(state["missing"]), np.array(state["medians"], dtype=float)
+        encoder.n_features_in_ = n_columns
+        fits = encoder.has_missing_.dtype == bool and np.isfinite(encoder._medians).all()
+        fits &= {len(encoder.edges_), len(encoder.has_missing_), len(encoder._medians)} == {n_columns}
+        if not fits or not all(np.isfinite(edges).all() and (np.diff(edges) > 0).all() for edges in encoder.edges_):
+            raise ValueError("its bins")
+        return encoder
 
     def curves(self, directions: Any) -> list[Curve]:
         """Return what linear maps of the encoded features are as functions of each column.

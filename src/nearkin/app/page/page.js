@@ -359,7 +359,7 @@ function writeTable() {
     ["p", row => pValue(row.p), row => row.p, "number"],
     ["verdict", row => row.kind === "reference" ? "" : row.status, row => row.status, "status"],
     ["dim", row => span(row.dimension), row => row.dimension && row.dimension[1], "number minor"],
-    ["k", row => span(row.neighbors), row => row.neighbors && row.neighbors[1], "number minor"],
+    ["k", row => row.kind !== "reference" && missing(row.neighbors) ? "all" : span(row.neighbors), row => row.neighbors && row.neighbors[1], "number minor"],
     ["soft", row => missing(row.soft) ? "" : `${fixed(100 * row.soft, 0)}%`, row => row.soft, "number minor"],
     ["fit", row => row === baseline ? "" : seconds(row.fit_seconds), row => row.fit_seconds, "number minor"],
   ];
@@ -385,6 +385,90 @@ function writeTable() {
     html("button", {type: "button", click: event => sortBy(event.currentTarget, key, !kind.includes("number"))}, title)));
   put(() => 0);
   fill("table", html("thead", {}, html("tr", {}, heads)), bodies.filter((_, i) => parts[i].length));
+}
+
+// ---- What the columns do ----
+
+const SHOWN_EFFECTS = 12, size = value => number(Number(value.toPrecision(2)));
+
+function drawEffects() {
+  const {effects} = data.columns, shownEffects = effects.slice(0, SHOWN_EFFECTS), width = widthOf("effects"), step = 24;
+  const short = shownEffects.map(one => shorten(one.column, width < 560 ? 16 : 32));
+  const left = Math.min(width / 2.5, 14 + 6.8 * Math.max(...short.map(text => text.length))), right = width - 56;
+  const scale = linear([0, effects[0].effect], [left, right]);
+  const node = chart("effects", "How far each column moves the rows", "A bar a column, the most important first; up and down "
+    + "arrows walk through them.", width, step * shownEffects.length + 6);
+  const spots = shownEffects.map((one, i) => {
+    const y = step * i + 4, end = scale(one.effect);
+    node.append(svg("rect", {class: "bar", x: left, y, width: Math.max(1, end - left), height: step - 8, rx: 2}),
+      textAt(left - 6, y + 12, {"text-anchor": "end"}, short[i]), textAt(end + 6, y + 12, {class: "faint"}, size(one.effect)));
+    return {x: end, y: y + 8, lines: () => [one.column, `moves the rows by ${size(one.effect)}, in the mean`]};
+  });
+  explore(node, spots, (p, x, y) => Math.abs(p.y - y));
+}
+
+/** Return the marks of the horizontal axis of a panel: numbers, or the values of a category. */
+function panelAxis(curve, left, right) {
+  if (curve.levels) {
+    const x = linear([-0.5, curve.levels.length - 0.5], [left, right]);
+    const short = shortAll(curve.levels, curve.levels.length > 4 ? 9 : 14);
+    return {x, at: curve.levels.map((_, i) => i), found: curve.levels.map((_, i) => i), text: i => short[i]};
+  }
+  const ends = extent(curve.edges), x = linear(ends, [left, right]);
+  const many = ticks(ends[0] === ends[1] ? around(ends, 1) : ends, 4);
+  return {x, at: curve.edges, found: many.found.filter(value => value >= ends[0] && value <= ends[1]), text: many.text};
+}
+
+function drawPanel(curve, id, domain) {
+  const width = widthOf(id), left = 36, apart = curve.missing ? 40 : 8, right = width - apart, top = 8, bottom = 170;
+  const askew = curve.levels && curve.levels.length > 4;
+  const node = chart(id, curve.name, "The places of its values along the first axes; the arrow keys walk through them.", width,
+    bottom + (askew ? 62 : 22));
+  const {x, at, found, text} = panelAxis(curve, left, right), y = linear(domain, [bottom, top]);
+  axisLeft(node, y, ticks(domain, 4), left, width - 4, "");
+  const label = value => askew ? svg("text", {transform: `translate(${x(value)} ${bottom + 12}) rotate(40)`}, text(value))
+    : textAt(x(value), bottom + 16, {"text-anchor": "middle"}, text(value));
+  node.append(svg("g", {class: "axis"}, found.map(label)));
+  if (curve.missing) {
+    node.append(svg("path", {class: "grid", d: `M${right + 6} ${top}V${bottom}`}),
+      textAt(width - 2, bottom + 16, {class: "faint", "text-anchor": "end"}, "missing"));
+  }
+  const spots = [];
+  curve.places.forEach((places, axis) => {
+    const group = svg("g", {class: color(axis)}), line = places.map((value, i) => [x(at[i]), y(value)]);
+    if (!curve.levels) group.append(svg("path", {class: "curve", d: path(line)}));
+    const put = (px, py, said, value) => {
+      group.append(svg("path", {class: "mark", d: shape(axis, px, py, curve.levels ? 5 : 3.5)}));
+      spots.push({x: px, y: py, lines: () => [`${curve.name}: ${said}`, `axis ${axis + 1}: ${number(value)}`]});
+    };
+    line.forEach(([px, py], i) => put(px, py, curve.levels ? curve.levels[i] : number(at[i]), places[i]));
+    if (curve.missing) put(width - 20, y(curve.missing[axis]), "missing", curve.missing[axis]);
+    node.append(group);
+  });
+  explore(node, spots);
+}
+
+function startColumns() {
+  const {columns} = data;
+  if (!columns || !columns.effects.length) return $("columns").remove();
+  const {axes, effects, curves: panels, squared} = columns;
+  const [one, two] = (squared ? [1, 4] : [2, 4]).map(power => `${(100 * Math.exp(-power)).toPrecision(2)}%`);
+  fill("columns-caption", `NCA tables gives every value of a column a place and adds up the places of the values of a row: rows `
+    + `with ${labels ? "the same class" : "similar numbers"} come to lie together. All rows vote for a new one, a row at distance `
+    + `1 with ${one} of the weight of one at the same place, at distance 2 with ${two}. The bars say how far each column moves `
+    + "the rows from their mean; a column with a short bar hardly matters.");
+  const hiddenEffects = columns.n_columns - Math.min(SHOWN_EFFECTS, effects.length);
+  fill("effects-more", hiddenEffects > 0 ? `${counted(hiddenEffects, "more column")} move the rows less.` : null);
+  fill("panels-caption", "The most important columns: values at the same height count as equal, and values far apart tell rows "
+    + "apart, in the distances of the vote. Between the marks, the edges of the bins, a number moves evenly; beyond the last it "
+    + "moves no more. Learned from all rows.");
+  fill("panels-key", axes.map((share, axis) => html("span", {}, icon(axis, color(axis), true),
+    `axis ${axis + 1} (${percent(100 * share)} of the variance)`)));
+  fill("panels", panels.map((curve, i) => html("figure", {}, html("figcaption", {}, shorten(curve.name, 40)),
+    html("div", {id: `panel-${i}`, class: "chart"}))));
+  const heights = panels.flatMap(curve => [...curve.places.flat(), ...(curve.missing || [])]);
+  const domain = widen(extent(heights), 0.06);
+  drawings.push(drawEffects, () => panels.forEach((curve, i) => drawPanel(curve, `panel-${i}`, domain)));
 }
 
 // ---- Maps of held-out rows ----
@@ -508,7 +592,7 @@ function drawCurves() {
 }
 
 function startCurves() {
-  if (!curves.length) return $("curves-section").remove();
+  if (!curves.some(curve => curve !== raw)) return $("curves-section").remove();
   fill("curves-title", `${score.title} by dimension`);
   const top = curve => [...curve.mean].sort(better)[0];
   const best = curves.filter(curve => curve !== raw).sort((a, b) => better(top(a), top(b)));
@@ -589,6 +673,7 @@ writeRankingKey();
 writeTable();
 writeEnd();
 drawings.push(drawRanking);
+startColumns();
 startMaps();
 startCurves();
 startConfusion();

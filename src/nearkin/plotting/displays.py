@@ -1,28 +1,20 @@
-"""Pictures as scikit-learn draws them: a Display holds the figures, `from_...` computes them, `plot` draws them.
-
-`plot` draws on the matplotlib axes `ax`, by default on a new figure, and sets `ax_` and `figure_`. No map is drawn
-without the score of a k-NN vote on the held-out rows in it: a map of the rows that it was learned from separates even
-random labels. matplotlib (`nearkin[plot]`) is imported when something is drawn.
-"""
+"""Displays of spectra, maps of held-out rows, rankings and features."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._labels import known_labels
-from .evaluation import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
-from .evaluation import SCORES as SCORES_OF
+from .._labels import known_labels
+from ..evaluation import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
+from ..evaluation import SCORES as SCORES_OF
+from .base import COLORS, GREY, MARKERS, Display, shortened
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish (without yellow, too pale for a dot); with eight
-# markers no two of 56 classes look alike.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are outlined to be seen.
 SEQUENTIAL = "cividis"
 # How a score is drawn: its factor, the title, and the label of the axis.
@@ -37,32 +29,13 @@ SCORES = {
     "rank_correlation": (1, "Rank correlation", "rank correlation on held-out rows (Spearman)"),
 }
 STATUS_COLORS = {"better": COLORS[2], "worse": COLORS[1], "baseline": COLORS[6], "unclear": COLORS[0]}
-STATUS_COLORS["reference"] = GREY = "#888888"
+STATUS_COLORS["reference"] = GREY
 MAX_LEGEND = 24
 MAX_BARS = 30
 
 
-class _Display:
-    """What the pictures share; each has `_draw`."""
-
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the picture."""
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise ImportError("Drawing needs matplotlib: pip install 'nearkin[plot]'.") from error
-            ax = plt.subplots(layout="constrained")[1]
-        self._draw(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _draw(self, ax: Any) -> None:
-        raise NotImplementedError
-
-
 @dataclass(eq=False)
-class SpectrumDisplay(_Display):
+class SpectrumDisplay(Display):
     """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_` (DNE's figures 4 to 6)."""
 
     eigenvalues: np.ndarray  # in the order of the components
@@ -93,7 +66,7 @@ class SpectrumDisplay(_Display):
 
 
 @dataclass(eq=False)
-class EmbeddingDisplay(_Display):
+class EmbeddingDisplay(Display):
     """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
 
     Parameters
@@ -193,14 +166,14 @@ class EmbeddingDisplay(_Display):
             Z = self.embedding[self.labels == label]
             heights = Z[:, 1] if Z.shape[1] > 1 else number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
             style = {"color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
-            ax.scatter(Z[:, 0], heights, s=22, linewidths=0, alpha=0.75, label=_shortened(str(label)), **style)
+            ax.scatter(Z[:, 0], heights, s=22, linewidths=0, alpha=0.75, label=shortened(str(label)), **style)
         if len(classes) <= MAX_LEGEND:
             for text in ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False).get_texts():
                 text.set_parse_math(False)
 
 
 @dataclass(eq=False)
-class RankingDisplay(_Display):
+class RankingDisplay(Display):
     """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat.
 
     The automatic choice is a diamond. Below the line are the references, predictors of another kind; of one far off the
@@ -249,7 +222,7 @@ class RankingDisplay(_Display):
 
 
 @dataclass(eq=False)
-class FeatureDisplay(_Display):
+class FeatureDisplay(Display):
     """What a learned linear map does to every feature: stretched, or ignored."""
 
     stretch: np.ndarray  # as `feature_stretch` returns it
@@ -273,7 +246,7 @@ class FeatureDisplay(_Display):
         colors = [COLORS[0] if self.stretch[feature] > 1 - 1e-6 else COLORS[1] for feature in order]
         ax.barh(position, self.stretch[order], color=colors)
         ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
-        ax.set_yticks(position, [_shortened(str(self.names[feature])) for feature in order], parse_math=False)
+        ax.set_yticks(position, [shortened(str(self.names[feature])) for feature in order], parse_math=False)
         shown = "" if len(order) == len(self.stretch) else f" (the extremes of {len(self.stretch)})"
         ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
         ax.set_title(f"{self.name}: features stretched and ignored{shown}", parse_math=False)
@@ -288,9 +261,3 @@ def feature_stretch(components: np.ndarray) -> np.ndarray:
     """
     length = np.linalg.norm(components, axis=0)
     return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
-
-
-def _shortened(text: str, length: int = 24) -> str:
-    """Return a legend's text: short, and not starting with the underscore by which matplotlib hides it."""
-    text = " " + text if text.startswith("_") else text
-    return text if len(text) <= length else text[: length - 1] + "…"

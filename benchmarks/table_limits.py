@@ -1,0 +1,77 @@
+"""Predictors for tables with irrelevant columns, and with words of documents.
+
+    NEARKIN_DATA=folder python benchmarks/table_limits.py
+
+prints Markdown: R2 or accuracy in three folds, with the processor seconds of a fit, of `NCAClassifier` and
+`NCARegressor`, gradient boosting (HistGradientBoosting) and a linear model.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_friedman1
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nearkin import NCAClassifier, NCARegressor
+
+NOISE = (0, 30, 100)  # columns
+
+
+def methods(classify: bool) -> dict[str, Any]:
+    linear = LogisticRegression(max_iter=1000) if classify else RidgeCV(np.logspace(-2, 4, 13))
+    return {
+        "NCA": NCAClassifier() if classify else NCARegressor(),
+        "boosting": (HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor)(random_state=0),
+        "linear": make_pipeline(StandardScaler(), linear),
+    }
+
+
+def scored(model: Any, X: Any, y: np.ndarray, classify: bool) -> str:
+    """Return the mean score of three folds, and the seconds of a fit."""
+    scores, start = [], time.process_time()
+    for train, test in (StratifiedKFold if classify else KFold)(3, shuffle=True, random_state=0).split(X, y):
+        scores.append(model.fit(X[train], y[train]).score(X[test], y[test]))
+    return f"{np.mean(scores):.3f} ({(time.process_time() - start) / 3:.1f} s)"
+
+
+def row(name: str, X: Any, y: np.ndarray, classify: bool) -> str:
+    cells = [scored(model, X, y, classify) for model in methods(classify).values()]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def news() -> tuple[np.ndarray, np.ndarray]:
+    """Return 2,000 documents of four groups by 100 directions of their words' TF-IDF, and the groups."""
+    with np.load(Path(os.environ["NEARKIN_DATA"], "news_rec.npz")) as file:
+        words = csr_matrix((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
+        drawn = np.random.default_rng(0).permutation(words.shape[0])[:2000]
+        return TruncatedSVD(100, random_state=0).fit_transform(words[drawn]), file["y"][drawn]
+
+
+def main() -> None:
+    print("| table | NCA | boosting | linear |\n|---|---|---|---|")
+    tables = {
+        "breast_cancer": (*load_breast_cancer(return_X_y=True), True),
+        "diabetes": (*load_diabetes(return_X_y=True), False),
+        "Friedman's function": (*make_friedman1(1000, 5, noise=1.0, random_state=0), False),
+    }
+    for name, (X, y, classify) in tables.items():
+        for n_noise in NOISE:
+            noise = np.random.default_rng(0).normal(size=(len(X), n_noise))
+            print(row(f"{name}, {n_noise} irrelevant columns", np.hstack([X, noise]), y, classify), flush=True)
+    if "NEARKIN_DATA" in os.environ:
+        print(row("news, 100 directions of TF-IDF", *news(), True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Predictors for tables among the methods: they see the columns as they are, and vote their own way."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nearkin import NCAClassifier, NCARegressor, TableEncoder
+from nearkin.evaluation import CHOICE, chosen_predictor, compare, default_methods, first_map, score_by_dimension
+
+FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
+
+
+def table(n=80):
+    """The class depends on the size, and not in order: neither on the noise nor on the colour."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=["size", "a", "b", "c"])
+    frame["colour"] = rng.choice(["red", "blue", "green"], n)
+    frame["kind"] = np.where(np.abs(frame["size"]) > 0.7, "far", "near")
+    frame.loc[::9, "a"] = np.nan
+    frame.loc[::11, "colour"] = None
+    return frame
+
+
+def nca_tables(estimator=NCAClassifier):
+    """The method of the name, with a single penalty."""
+    (method,) = (method for method in default_methods() if method.own_vote)
+    return [replace(method, estimator=estimator(alpha=0.17, n_members=2))]
+
+
+def test_default_methods():
+    (method,) = (method for method in default_methods("regression") if method.own_vote)
+    assert (method.name, type(method.estimator)) == ("NCA tables", NCARegressor)
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare(table(), "kind", methods=nca_tables(), **FOLDS)
+
+
+def test_it_is_ranked_and_chosen(comparison):
+    result = comparison["NCA tables"]
+    assert result.kind == "method"
+    assert result.score.mean() > comparison.raw.score.mean()
+    assert [str(vote) for vote in result.votes] == ["all rows"] * 2
+    assert {vote.n_neighbors for vote in result.votes} == {len(train) for train, _ in comparison.folds}
+    assert comparison[CHOICE].params[0]["method"] == comparison.winner_method == "NCA tables"
+
+
+def test_the_winner_takes_the_frame(comparison):
+    frame = table().drop(columns="kind")
+    encoder, predictor = (step for _, step in comparison.winner.steps)
+    X = encoder.transform(frame)
+    assert np.isnan(X).any()
+    assert predictor.feature_effects_.shape == (5,)
+    np.testing.assert_array_equal(comparison.winner.predict(frame), predictor.predict(X))
+    np.testing.assert_allclose(comparison.winner.predict_proba(frame).sum(axis=1), 1)
+
+
+def test_a_fold_is_what_the_predictor_says_of_the_frame(comparison):
+    """The columns of the table are known in the folds: the scores are those of the predictor on the frame itself."""
+    frame = table()
+    (train, test), result = comparison.folds[0], comparison["NCA tables"]
+    features, kind = frame.drop(columns="kind"), frame["kind"]
+    model = nca_tables()[0].estimator.fit(features.iloc[train], kind[train])
+    np.testing.assert_array_equal(result.predictions[0], model.predict(features.iloc[test]))
+
+
+def test_rows_that_an_encoder_has_encoded(comparison):
+    frame = table()
+    encoder = TableEncoder(missing="keep").fit(frame.drop(columns="kind"))
+    X = encoder.transform(frame.drop(columns="kind"))
+    again = compare(X, frame["kind"], encoder=encoder, methods=nca_tables(), refit=False, **FOLDS)
+    np.testing.assert_array_equal(again["NCA tables"].score, comparison["NCA tables"].score)
+    assert again.encoder is encoder
+
+
+def test_views(comparison):
+    seen = first_map(comparison, comparison["NCA tables"])
+    assert (seen.embedding.shape, str(seen.vote)) == ((len(comparison.folds[0][1]), 2), "5-NN")
+    assert set(seen.neighbors.ravel()) <= set(comparison.folds[0][0])
+    assert set(score_by_dimension(comparison)) == {"raw k-NN"}
+    assert comparison.mapping(comparison["NCA tables"], 2) is None
+    effects = [chosen_predictor(found).feature_effects_ for found in (comparison, replace(comparison, winner=None))]
+    np.testing.assert_array_equal(*effects)
+    assert chosen_predictor(replace(comparison, winner=comparison.winner[:1])) is None
+
+
+def test_groups_unlabelled_rows_and_numbers():
+    """Rows without a label are left out, and rows of a group stay together, as for any method."""
+    frame = table()
+    groups, y = np.arange(80) // 4, np.abs(frame["size"]).where(np.arange(80) % 5 > 0)
+    X = frame[["size", "a"]].to_numpy()
+    found = compare(X, y, task="regression", groups=groups, methods=nca_tables(NCARegressor), **FOLDS)
+    assert found["NCA tables"].n_learned == min(len(train) for train, _ in found.folds)
+    assert found["NCA tables"].score.mean() > 0.5
+    assert not np.isin(groups[found.folds[0][0]], groups[found.folds[0][1]]).any()
+    np.testing.assert_array_equal(found.winner.predict(X), found.winner[-1].predict(X))
+
+
+def test_what_it_cannot_learn_from_is_said():
+    X = np.zeros((12, 2))
+    X[:, 0] = np.arange(12)
+    found = compare(X[[0, 0, 1, 1]], ["a", "b", "a", "b"], methods=nca_tables(), keep_twins=True, **FOLDS)
+    assert "minimum of 4 is required" in found.skipped["NCA tables"]
