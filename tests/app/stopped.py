@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-QUICK = "compare t.csv --target kind --methods PCA --no-references --folds 2 --repeats 1 --save m.safetensors"
+QUICK = "compare t.csv --target kind --methods PCA --no-references --folds 2 --save m.safetensors"
 # What happens at a moment, to a file whose name ends so, the how many-th time, and how much later to stop.
 MOMENTS = {
     "loading": ("import", "pandas", 1, 0.0),
@@ -48,7 +48,9 @@ def work(name):
     for place, file in enumerate((source, *(os.open(end, os.O_CREAT | os.O_RDWR) for end in ("out", "err")))):
         os.dup2(file, place)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(place, mode, closefd=False) for place, mode in enumerate("rww"))
-    sys.argv = ["nearkin", *QUICK.replace("t.csv", "-" if moment == "waiting" else "t.csv").split()]
+    given = QUICK.replace("t.csv", "-" if moment == "waiting" else "t.csv")
+    repeats = 20 if moment == "comparing" else 1  # of which some are still to come when the signal does
+    sys.argv = ["nearkin", *given.split(), "--repeats", str(repeats)]
     stop(signal.Signals[f"SIG{signal_name}"], moment)
     try:
         runpy.run_module("nearkin", run_name="__main__", alter_sys=True)
