@@ -3,7 +3,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -26,6 +26,7 @@ from nearkin.plotting import (
     FeatureDisplay,
     RankingDisplay,
     SpectrumDisplay,
+    columns,
     feature_stretch,
 )
 
@@ -284,6 +285,37 @@ def test_columns_display():
     values = shown.curves[curves[0].get_title()].values
     spread = np.linalg.svd(values - values.mean(axis=1, keepdims=True), compute_uv=False)
     np.testing.assert_allclose([np.linalg.norm(first), np.linalg.norm(second)], spread[:2], rtol=1e-6)
+
+
+def test_columns_whose_names_begin_alike_and_one_without_a_value():
+    X = np.random.default_rng(0).normal(size=(200, 12))
+    X[:, 0] = np.nan
+    model = NCAClassifier(2, alpha=0.5, n_members=2).fit(X, X[:, 1] + 0.7 * X[:, 5] > 0)
+    shown = ColumnsDisplay.from_estimator(model, n_curves=2)
+    assert set(shown.curves) == {"x1", "x5"}
+    assert len(repr(shown)) < 100
+
+
+@pytest.mark.parametrize(
+    ("edges", "written"),
+    [
+        ([2001, 2008, 2017, 2024], ["2001", "2008", "2017", "2024"]),
+        ([-3, 0.1, 2.123456, 50000], ["-3", "0.1", "2.1", "50000"]),
+        ([18300.25, 18364, 18420], ["18300", "18364", "18420"]),
+        ([0.0], ["0"]),
+        ([1e9, 1.23456e9], ["1e+09", "1.235e+09"]),
+    ],
+)
+def test_ticks_tell_edges_apart(edges, written):
+    assert columns.ticks(np.array(edges, dtype=float)) == written
+
+
+def test_a_display_of_columns_says_what_it_takes():
+    with pytest.raises(TypeError, match=r"got Pipeline: of a pipeline pass the last step, pipeline\[-1\]"):
+        ColumnsDisplay.from_estimator(make_pipeline(NCAClassifier()))
+    model = NCAClassifier(2, alpha=0.5, n_members=2).fit(*load_iris(return_X_y=True))
+    with pytest.raises(ValueError, match="n_curves must be at least 0"):
+        ColumnsDisplay.from_estimator(model, n_curves=-1)
 
 
 def test_levels_of_a_category_are_points():

@@ -85,8 +85,7 @@ def validate_target_rows(
     """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as float64."""
     X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)
-    if (y == y[0]).all():
-        raise ValueError(f"y does not vary (all {y[0]!s}): at least two different targets are needed.")
+    check_targets_vary(y)
     return X, y
 
 
@@ -100,11 +99,17 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
         y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
     numbers = None if y is None else np.arange(len(y))  # in place of y, which may not be finite
     X, _ = _validate(estimator, X, numbers)
-    known = y[has_target(y)]
-    if not len(known) or (known == known[0]).all():
-        what = f"does not vary (all {known[0]!s})" if len(known) else "holds no value"
-        raise ValueError(f"y {what}: at least two different targets are needed.")
+    check_targets_vary(y[has_target(y)])
     return X, y
+
+
+def check_targets_vary(y: np.ndarray) -> None:
+    """Raise a ValueError where real-valued targets do not vary, or are so large or small that squares are lost."""
+    if not len(y) or (y == y[0]).all():
+        what = f"does not vary (all {y[0]!s})" if len(y) else "holds no value"
+        raise ValueError(f"y {what}: at least two different targets are needed.")
+    if not 1e-100 < (size := np.nanmax(np.abs(y))) < 1e100:
+        raise ValueError(f"y holds values of up to {size:.1e}, whose square is lost: scale it first.")
 
 
 def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
@@ -158,10 +163,8 @@ def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
         return np.ones(n_pairs)
     weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="weights")
     if weights.shape != (n_pairs,) or weights.min() < 0 or weights.sum() == 0:
-        raise ValueError(
-            f"weights must be {n_pairs} numbers of at least 0, not all 0; got shape {weights.shape} with the minimum "
-            f"{weights.min():g}."
-        )
+        got = f"shape {weights.shape} with the minimum {weights.min():g}"
+        raise ValueError(f"weights must be {n_pairs} numbers of at least 0, not all 0; got {got}.")
     return weights
 
 
@@ -180,9 +183,14 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     finite = "allow-nan" if missing else True
     with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
         X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
-    if issparse(X) and np.isnan(X.data).any():
-        raise ValueError("X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray().")
+    refuse_sparse_gaps(X)
     return X
+
+
+def refuse_sparse_gaps(X: Any) -> None:
+    """Raise a ValueError with the remedy where X is sparse and holds NaN."""
+    if issparse(X) and X.dtype.kind == "f" and np.isnan(X.data).any():
+        raise ValueError("X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray().")
 
 
 def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: bool = False) -> csr_array:
@@ -214,10 +222,8 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
     refuse_foreign(affinity, "affinity")
     W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
     if W.shape != (n_new, n):
-        raise ValueError(
-            f"affinity must be of shape ({n_new}, {n}), the weights of {n_new} new rows to {n} training rows; "
-            f"got {W.shape}."
-        )
+        what = f"the weights of {n_new} new rows to {n} training rows"
+        raise ValueError(f"affinity must be of shape ({n_new}, {n}), {what}; got {W.shape}.")
     if W.nnz and W.min() < 0:
         raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows.")
     return canonical(csr_array(W))
@@ -241,19 +247,24 @@ def canonical(X: Any) -> Any:
 
 def check_spread(X: Any, names: Sequence[str] = ()) -> None:
     """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow; name where."""
+    if check_squares(X, names) == 0:
+        raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
+
+
+def check_squares(X: Any, names: Sequence[str] = ()) -> float:
+    """Return the largest spread of a feature; raise a ValueError when its square under- or overflows, and name it."""
     ends = [X.max(axis=0), X.min(axis=0)] if issparse(X) else [np.fmax.reduce(X), np.fmin.reduce(X)]  # NaN is missing
     largest, smallest = (end.toarray().ravel() if issparse(X) else end for end in ends)
     with np.errstate(over="ignore"):
         spreads = np.nan_to_num(largest - smallest, posinf=np.inf)
     at = int(spreads.argmax())
     spread = float(spreads[at])
-    if spread == 0:
-        raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
     most = 1e18 if X.dtype == np.float32 else 1e100
-    if not 1 / most < spread < most:
+    if spread and not 1 / most < spread < most:
         size = f"{spread:.1e}" if np.isfinite(spread) else f"more than {np.finfo(X.dtype).max:.1e}"
         where = f"{shown(names[at])}" if len(names) else f"feature {at} (counted from 0)"
         raise ValueError(f"X varies by {size} in {where}, whose square is lost: scale the features first.")
+    return spread
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:

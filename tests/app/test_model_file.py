@@ -118,7 +118,7 @@ def test_a_regression_by_all_rows(folder, again):
     data = read_table(str(folder / "words table.csv"), "width", task="regression")
     methods = {method.name: method for method in default_methods("regression")}
     comparison, pipeline = fitted(methods["NCA tables"], data)
-    plain = soft_votes.Vote(plain=True)
+    plain = soft_votes.SoftVote(distance="plain")
     for vote in (plain, soft_votes.Mixture(plain, soft_votes.LocalLines(2.0, 0.1), 0.25)):
         pipeline[-1].vote_ = vote
         model = again(learned_model(comparison, data))

@@ -5,7 +5,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from nearkin import MLKR, SoftNeighborsRegressor
 from nearkin.evaluation import default_methods
-from nearkin.objectives.kernel_regression import squared_errors
+from nearkin.objectives.kernel_regression import prediction_loss, squared_error
 from nearkin.testing import check_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
@@ -33,14 +33,14 @@ class TestObjective:
     def test_definition(self, q, container):
         rng = np.random.default_rng(0)
         A, X, Y = rng.normal(size=(2, 4)), rng.normal(size=(30, 4)), rng.normal(size=(30, q))
-        value, gradient = squared_errors(A, container(X), Y)
+        value, gradient = prediction_loss(A, container(X), Y, squared_error)
         assert value == pytest.approx(np.sum((Y - predictions(X @ A.T, Y)) ** 2))
         assert gradient.shape == A.shape
 
     def test_gradient(self, q, container):
         rng = np.random.default_rng(0)
         A, X, Y = 0.5 * rng.normal(size=(2, 4)), container(rng.normal(size=(30, 4))), rng.normal(size=(30, q))
-        check_gradient(lambda A: squared_errors(A, X, Y), A)
+        check_gradient(lambda A: prediction_loss(A, X, Y, squared_error), A)
 
 
 def test_gradient_is_that_of_the_paper():
@@ -55,21 +55,21 @@ def test_gradient_is_that_of_the_paper():
         for j in range(20):
             difference = X[i] - X[j]
             total += (y[i] - predicted[i]) * (y[j] - predicted[i]) * k[j] / k.sum() * np.outer(difference, difference)
-    np.testing.assert_allclose(squared_errors(A, X, y[:, None])[1], 4 * A @ total)
+    np.testing.assert_allclose(prediction_loss(A, X, y[:, None], squared_error)[1], 4 * A @ total)
 
 
 def test_tiles_add_up(monkeypatch):
     X, y = relevant()
-    expected = squared_errors(np.eye(6), X, y[:, None])
+    expected = prediction_loss(np.eye(6), X, y[:, None], squared_error)
     monkeypatch.setattr("nearkin.objectives.stochastic.TILE_ROWS", 7)
-    value, gradient = squared_errors(np.eye(6), X, y[:, None])
+    value, gradient = prediction_loss(np.eye(6), X, y[:, None], squared_error)
     assert value == pytest.approx(expected[0])
     np.testing.assert_allclose(gradient, expected[1])
 
 
 def test_far_rows_do_not_underflow():
     X = np.array([[0.0], [1e3], [3e3], [7e3]])
-    value, gradient = squared_errors(np.eye(1), X, np.arange(4.0)[:, None])
+    value, gradient = prediction_loss(np.eye(1), X, np.arange(4.0)[:, None], squared_error)
     assert value == pytest.approx(1 + 1 + 1 + 1)  # from the nearest
     assert np.isfinite(gradient).all()
 
@@ -88,7 +88,7 @@ class TestFit:
         X, y = relevant()
         model = MLKR(alpha=0.0, tol=1e-12, max_iter=2000).fit(X, y)
         A, Y = model.components_, (y - y.mean())[:, None]
-        gradient = squared_errors(A, X - X.mean(axis=0), Y)[1] @ A.T / len(y) / y.var()
+        gradient = prediction_loss(A, X - X.mean(axis=0), Y, squared_error)[1] @ A.T / len(y) / y.var()
         np.testing.assert_allclose(gradient, 0, atol=1e-3)
 
     def test_features_that_say_nothing_are_ignored(self):

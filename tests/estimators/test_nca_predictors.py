@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csc_matrix, csr_array
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.decomposition import PCA
 
 from nearkin import NCAClassifier, NCARegressor
 from nearkin.estimators import _member_path, _table_predictor, soft_votes
 from nearkin.estimators._member_path import Rows, member_path, merged
-from nearkin.estimators.soft_votes import LocalLines, Mixture, Vote, mixed_with_lines
+from nearkin.estimators.initialization import directions
+from nearkin.estimators.soft_votes import LocalLines, Mixture, SoftVote, mixed_with_lines
 from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
 from nearkin.preprocessing import TableEncoder, features_of
 from nearkin.testing import check_gradient
@@ -66,6 +68,7 @@ class TestTransform:
         assert model.get_feature_names_out()[0] == "ncaclassifier0"
         distances, rows = model.kneighbors(self.frame[:5], 3)
         np.testing.assert_allclose(distances[:, 2], np.linalg.norm(Z[:5] - Z[rows[:, 2]], axis=1), atol=1e-6)
+        np.testing.assert_array_equal(model.kneighbors(self.frame[:5], 3, return_distance=False), rows)
 
     def test_coordinates_are_principal_axes(self):
         covariance = np.cov(NCAClassifier().fit(self.frame, self.y).transform(self.frame), rowvar=False)
@@ -86,29 +89,43 @@ class TestTransform:
         model.fit_encoded(X, self.y, features_of(encoder))
         np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(self.frame), atol=1e-6)
         np.testing.assert_allclose(model.feature_effects_, expected.feature_effects_, atol=1e-6)
+        with pytest.raises(ValueError, match=rf"must describe the {X.shape[1]} columns of X, got 3"):
+            model.fit_encoded(X, self.y, features_of(encoder)[:3])
+
+    def test_more_columns_than_rows(self):
+        X = np.random.default_rng(0).normal(size=(40, 150))
+        found, expected = directions("pca", X, 3), PCA(3, svd_solver="covariance_eigh").fit(X).components_
+        np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
+        assert NCAClassifier(4, alpha=0.055, n_members=2).fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.7
+
+    def test_what_is_missing_may_be_all_that_varies(self):
+        X = np.where(np.arange(40) % 2, 1.0, np.nan)[:, None]
+        assert NCAClassifier().fit(X, np.arange(40) % 2).score(X, np.arange(40) % 2) == 1
+        with pytest.raises(ValueError, match="does not vary"):
+            NCAClassifier().fit(np.ones((40, 1)), np.arange(40) % 2)
 
 
 class TestVote:
-    @pytest.mark.parametrize("plain", [False, True])
-    def test_definition(self, plain):
+    @pytest.mark.parametrize("distance", ["squared", "plain"])
+    def test_definition(self, distance):
         rng = np.random.default_rng(0)
         Q, Z, Y = rng.normal(size=(5, 3)) + 100, rng.normal(size=(20, 3)) + 100, rng.normal(size=(20, 2))
         squares = np.sum((Q[:, None] - Z) ** 2, axis=2)
-        weights = np.exp(-2 * np.sqrt(squares / 0.3)) if plain else np.exp(-squares / 0.3)
+        weights = np.exp(-2 * np.sqrt(squares / 0.3)) if distance == "plain" else np.exp(-squares / 0.3)
         expected = weights @ Y / weights.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(Vote(0.3, plain).predict(Q, Z, Y), expected, rtol=1e-6)
+        np.testing.assert_allclose(SoftVote(0.3, distance).predict(Q, Z, Y), expected, rtol=1e-6)
 
-    @pytest.mark.parametrize("plain", [False, True])
-    def test_by_tiles(self, plain, monkeypatch):
+    @pytest.mark.parametrize("distance", ["squared", "plain"])
+    def test_by_tiles(self, distance, monkeypatch):
         """The nearest rows come last, after others that are too far to have a weight."""
         rng = np.random.default_rng(0)
         Z = np.sort(rng.normal(size=(60, 1)), axis=0)[::-1] * 50
         Q, Y, weights = Z[-7:] + 0.1, rng.normal(size=(60, 2)), rng.random(60) + 1e-9
-        whole = Vote(0.3, plain).predict(Q, Z, Y, weights)
+        whole = SoftVote(0.3, distance).predict(Q, Z, Y, weights)
         monkeypatch.setattr(soft_votes, "TILE_COLUMNS", 7)
         monkeypatch.setattr(soft_votes, "TILE_ROWS", 2)
-        np.testing.assert_allclose(Vote(0.3, plain).predict(Q, Z, Y, weights), whole, rtol=1e-9)
-        p = weights * np.exp(-2 * np.abs(Q - Z.T) / 0.3**0.5 if plain else -((Q - Z.T) ** 2) / 0.3)
+        np.testing.assert_allclose(SoftVote(0.3, distance).predict(Q, Z, Y, weights), whole, rtol=1e-9)
+        p = weights * np.exp(-2 * np.abs(Q - Z.T) / 0.3**0.5 if distance == "plain" else -((Q - Z.T) ** 2) / 0.3)
         np.testing.assert_allclose(whole, p @ Y / p.sum(axis=1, keepdims=True), rtol=1e-9)
 
 
@@ -124,7 +141,7 @@ class TestLocalLines:
 
     def test_with_a_large_ridge_it_is_the_vote(self):
         Y = self.Z[:, :1] ** 2
-        expected = Vote(0.7).predict(self.Q, self.Z, Y)
+        expected = SoftVote(0.7).predict(self.Q, self.Z, Y)
         np.testing.assert_allclose(LocalLines(0.7, 1e9).predict(self.Q, self.Z, Y), expected, rtol=1e-6)
 
     def test_weights_of_rows_are_those_of_copies(self):
@@ -135,7 +152,7 @@ class TestLocalLines:
 
     def test_units_of_the_distance(self):
         Y = self.Z[:, :1] ** 2
-        mixture = Mixture(Vote(0.7, plain=True), LocalLines(0.5, 0.1), 0.25)
+        mixture = Mixture(SoftVote(0.7, distance="plain"), LocalLines(0.5, 0.1), 0.25)
         found = mixture.after(0.3).predict(self.Q / 0.3**0.5, self.Z / 0.3**0.5, Y)
         np.testing.assert_allclose(found, mixture.predict(self.Q, self.Z, Y))
 
@@ -148,7 +165,7 @@ class TestLocalLines:
         def held_out(vote):
             return vote.predict(Q, Z, Y)
 
-        vote = mixed_with_lines(Vote(1.0), 1.0, held_out, lambda found: np.sum((found - truth) ** 2, axis=1))
+        vote = mixed_with_lines(SoftVote(1.0), 1.0, held_out, lambda found: np.sum((found - truth) ** 2, axis=1))
         assert isinstance(vote, Mixture) is straight
 
 
@@ -204,8 +221,12 @@ class TestClassifier:
         [
             ({"n_components": 0}, "n_components must be"),
             ({"n_members": 1}, "n_members must be at least 2"),
-            ({"alpha": "cv"}, "alpha must be one of auto"),
-            ({"alpha": 0.0}, "alpha must be larger than 0"),
+            *(({"alpha": alpha}, 'alpha must be "auto" or a number larger than 0') for alpha in ("cv", 0.0, None)),
+            ({"random_state": "a"}, "'a' cannot be used to seed"),
+            *(
+                ({"class_weight": given}, 'class_weight must be None, "balanced" or a dict')
+                for given in ("auto", [1, 2])
+            ),
             ({"distance": "cosine"}, "distance must be one of auto, squared, plain"),
         ],
     )
@@ -297,7 +318,7 @@ class TestSparse:
         with pytest.raises(TypeError, match="toarray"):
             model.predict(self.X)
         gaps = self.X[:50] * np.nan
-        with pytest.raises(ValueError, match="NaN"):
+        with pytest.raises(ValueError, match="X is sparse and holds NaN: fill these cells"):
             NCAClassifier().fit(gaps, self.y[:50] > 0)
         with pytest.raises(ValueError, match="does not vary"):
             NCAClassifier().fit(self.X[:50] * 0, self.y[:50] > 0)
@@ -323,9 +344,17 @@ class TestRegressor:
         model = NCARegressor(alpha=0.5).fit(X, y, sample_weight=np.where(second, 1.0, 1e-6))
         np.testing.assert_allclose(model.predict(x[10:-10, None]), np.sin(x[10:-10]), atol=0.1)
 
-    def test_a_constant_target_is_refused(self):
-        with pytest.raises(ValueError, match="y does not vary"):
-            NCARegressor().fit(np.arange(10.0)[:, None], np.ones(10))
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            (np.full(10, 0.1), "y does not vary"),
+            (np.arange(10) * 1e160, "whose square is lost: scale it first"),
+            (np.arange(10) * 1e-160, "whose square is lost: scale it first"),
+        ],
+    )
+    def test_targets_that_do_not_vary_or_too_much_are_refused(self, y, message):
+        with pytest.raises(ValueError, match=message):
+            NCARegressor().fit(np.arange(10.0)[:, None], y)
 
 
 def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):

@@ -107,6 +107,8 @@ def test_a_tree_cuts_where_the_target_jumps(real):
 def test_a_tree_needs_y():
     with pytest.raises(ValueError, match="strategy='tree' requires y"):
         PiecewiseLinearEncoder(strategy="tree").fit(X)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        PiecewiseLinearEncoder(strategy="tree").fit(X, np.arange(len(X) - 1))
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,10 @@ def _positive(text: str) -> float:
 
 @command
 def compare(add: Callable[..., Any]) -> None:
-    """Rank learned metrics by k-NN on held-out rows.
+    """Rank methods of nearest neighbours on held-out rows.
 
-    k-NN on the raw features, PCA, LDA, NCA and every nearkin method are ranked by their
+    k-NN on the raw features, after PCA, LDA, NCA and every nearkin method, and NCA tables,
+    which learns from the columns as they are and lets all rows vote, are ranked by their
     predictions of held-out rows. Scaling and every choice (dimension, parameters, how many
     neighbours vote) are made inside the training rows, and so is the automatic choice of
     the method itself, which --save saves. Below them stand references: the largest class,

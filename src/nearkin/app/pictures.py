@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
+from ..preprocessing import features_of
 from .model import Model
 
 
@@ -29,8 +30,10 @@ def draw_model(model: Model, path: Path) -> None:
     n_axes = 1 if model.bins else (not model.graph) + (len(spectrum) > 0)
     figure, *axes = new_figure(title, n_axes)
     if model.bins:
-        curves = model.binned.curves(model.arrays["components"])
-        ColumnsDisplay.of(model.arrays["effects"], model.stretched, curves, model.method).plot(ax=axes[0])
+        curves, encoder = model.binned.curves(model.arrays["components"]), model.encoder
+        effects = np.zeros(encoder.n_features_in_)
+        effects[list(dict.fromkeys(feature.column for feature in features_of(encoder)))] = model.arrays["effects"]
+        ColumnsDisplay.of(effects, list(encoder.feature_names_in_), curves, model.method).plot(ax=axes[0])
     elif not model.graph:
         FeatureDisplay(model.stretch, model.stretched, model.method).plot(ax=axes[0])
     if len(spectrum) and not model.bins:

@@ -16,7 +16,7 @@ from ..linalg import svd
 from ..objectives.kernel_regression import Loss, prediction_loss
 from .descent_embedding import UnitRows, penalized
 from .initialization import directions, perplexity_bandwidth
-from .soft_votes import Vote, best_vote, chosen_vote
+from .soft_votes import SoftVote, best_vote, chosen_vote
 
 ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)  # descending: the first maps are quick and rough
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
@@ -105,7 +105,7 @@ class MemberPath:
     ----------
     components : ndarray of shape (at most m times members, r)
         The map whose metric is the mean of the members'.
-    vote : Vote
+    vote : SoftVote
     temperature : float
         The best one for squared distances.
     alpha : float
@@ -121,7 +121,7 @@ class MemberPath:
     """
 
     components: np.ndarray
-    vote: Vote
+    vote: SoftVote
     temperature: float
     alpha: float
     scores: dict[float, float]
@@ -155,29 +155,31 @@ def member_path(
     def held_out(maps: Sequence[np.ndarray], vote: Any) -> np.ndarray:
         return np.concatenate([member.held_out(A, vote) for member, A in zip(members, maps, strict=True)])
 
-    def held_out_loss(maps: Sequence[np.ndarray], vote: Vote) -> float:
+    def held_out_loss(maps: Sequence[np.ndarray], vote: SoftVote) -> float:
         return tested.mean_loss(held_out(maps, vote))
 
     def found(status: Status = Status.CONVERGED) -> MemberPath:
+        assert best is not None
         _, alpha, maps = best
         vote, temperature = chosen_vote(partial(held_out_loss, maps), distance)
         unit = float(np.mean([member.unit_rows.unit for member in members]))
         tests = tested, partial(held_out, maps)
         return MemberPath(merged(maps), vote, temperature, alpha, dict(scores), unit, *tests, status)
 
-    best: Any = (np.inf,)
+    best: tuple[float, float, Sequence[np.ndarray]] | None = None
     try:
         for alpha in alphas:
             maps = [member.descend(alpha) for member in members]
             lowest = best_vote(partial(held_out_loss, maps))[0]
             scores[alpha] = -lowest
-            best = min(best, (lowest, alpha, maps), key=lambda found: found[0])
+            if best is None or lowest < best[0]:
+                best = lowest, alpha, maps
             if stop(found):
                 return found(Status.STOPPED)
             if lowest > WORSE * best[0]:
                 break
     except KeyboardInterrupt:
-        if len(best) == 1:
+        if best is None:
             raise
         return found(Status.INTERRUPTED)
     return found()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn.utils.validation import (
 )
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._validation import canonical, check_choice, check_integer, check_positive, refuse_foreign
+from .._validation import canonical, check_choice, check_integer, refuse_foreign, refuse_sparse_gaps
 from ..descent import Status
 from ..linalg import eigh
 from ..objectives.kernel_regression import Loss
@@ -148,11 +149,10 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _check_parameters(self) -> None:
         for name, least in (("n_components", 1), ("n_bins", 1), ("n_members", 2)):
             check_integer(getattr(self, name), name, least)
-        if isinstance(self.alpha, str):
-            check_choice(self.alpha, "alpha", ("auto",))
-        else:
-            check_positive(self.alpha, "alpha")
+        if self.alpha != "auto" and (not isinstance(self.alpha, Real) or not 0 < self.alpha < np.inf):
+            raise ValueError(f'alpha must be "auto" or a number larger than 0, got {self.alpha!r}.')
         check_choice(self.distance, "distance", DISTANCES)
+        check_random_state(self.random_state)
 
     def _learn_encoding(self, X: Any, features: Sequence[Feature] | None) -> Any:
         """Learn how a table becomes an array, and how that is encoded; return the array."""
@@ -186,6 +186,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
 
     def _checked(self, X: Any, sparse: bool, **options: Any) -> Any:
         """Return an array of numbers, where sparse ones may come without missing ones."""
+        refuse_sparse_gaps(X)
         options |= {"accept_sparse": "csr" if sparse else False, "ensure_all_finite": True if sparse else "allow-nan"}
         return canonical(validate_data(self, X, dtype=(np.float64, np.float32), **options))
 
@@ -201,7 +202,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return effects
 
     @with_callbacks
-    def fit_encoded(self, X: Any, y: Any, features: Sequence[Feature] | None) -> Self:
+    def fit_encoded(self, X: Any, y: Any, features: Sequence[Feature] | None = None) -> Self:
         """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then, too.
 
         Parameters
@@ -210,7 +211,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             NaN where a cell is missing: of `TableEncoder(missing="keep")`.
         y : array of shape (n,)
             As in `fit`.
-        features : sequence of p Feature, or None
+        features : sequence of p Feature, default=None
             `nearkin.preprocessing.features_of` the encoder: `feature_effects_` are those of its columns. Without them
             each is a number.
         """
@@ -247,33 +248,36 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         Returns
         -------
         dict of str to Curve or Levels
-            By the names of the columns ("x0", "x1", ... of an array). Of a number: `edges` (T + 1,), `values`
-            (m, T + 1), 0 at the first edge, and `missing` (m,), the place of a missing value, where the column held
-            some; the edges span the numbers of `fit`. Of a category: `names` of its L values, among them
-            "(missing)" where some were, and `values` (m, L), about their mean over the training rows. None of sparse X.
+            By the names of the columns ("x0", "x1", ... of an array); a date becomes several numbers, such as
+            "day (days)" and "day (week, sin)", and a category of many values one, "town (frequency)". All know their
+            `column`. Of a number: `edges` (T + 1,), `values` (m, T + 1), 0 at the first edge, and `missing` (m,), the
+            place of a missing value, where the column held some; the edges span the numbers of `fit`. Of a category:
+            `names` of its L values, among them "(missing)" where some were, and `values` (m, L), about their mean over
+            the training rows. None of sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)
 
-    def kneighbors(self, X: Any, n_neighbors: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that speak for a prediction: those with the largest weights.
+    def kneighbors(self, X: Any, n_neighbors: int = 5, *, return_distance: bool = True) -> Any:
+        """Return the nearest training rows in the learned space: of equal weights, those with the largest votes.
 
         Parameters
         ----------
         X : data frame, or array of shape (n, p)
         n_neighbors : int, default=5
+        return_distance : bool, default=True
 
         Returns
         -------
         distances : ndarray of shape (n, n_neighbors)
-            In the learned space, ascending.
+            Ascending; not without `return_distance`.
         rows : ndarray of int of shape (n, n_neighbors)
             The numbers of rows of `fit`.
         """
         queries = self.transform(X)
         k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
         distances, found = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self._Z).kneighbors(queries)
-        return distances, self._rows[found]
+        return (distances, self._rows[found]) if return_distance else self._rows[found]
 
 
 def along_principal_axes(A: np.ndarray, X: np.ndarray) -> np.ndarray:

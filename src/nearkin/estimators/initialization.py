@@ -85,9 +85,10 @@ def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
         return np.eye(m, X.shape[1])
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
-    lanczos = issparse(X) and m < min(X.shape)
-    solver = {"svd_solver": "arpack", "random_state": 0} if lanczos else {"svd_solver": "covariance_eigh"}
-    return principal_directions(X, m, **solver)
+    if issparse(X) and m < min(X.shape):
+        return principal_directions(X, m, svd_solver="arpack", random_state=0)
+    wide = not issparse(X) and X.shape[1] > X.shape[0]
+    return principal_directions(X, m, svd_solver="full" if wide else "covariance_eigh")
 
 
 def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, validate_target_rows
 from ..descent import DescentResult, OnIteration, lbfgs
-from ..objectives.kernel_regression import squared_errors
+from ..objectives.kernel_regression import prediction_loss, squared_error
 from .descent_embedding import COMPARED, EARLY, DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
 from .initialization import directions, perplexity_bandwidth
 
@@ -143,7 +143,7 @@ class RegressionProblem:
     def loss(self, B: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the loss and its gradient."""
         n = len(self.Y)
-        value, gradient = squared_errors(B, self.rows.X, self.Y)
+        value, gradient = prediction_loss(B, self.rows.X, self.Y, squared_error)
         return penalized(value / n, gradient / n, B, self.mlkr.alpha, n)
 
     def inits(self) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from .._callbacks import with_callbacks
 from .._labels import check_shared_labels, encode_labels
+from .._validation import check_targets_vary
 from ..objectives.kernel_regression import log_loss, squared_error
 from ._member_path import MemberPath, Rows
 from ._table_predictor import TablePredictor
@@ -72,7 +73,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         Minus the held-out loss of every penalty that was tried.
     encoder_ : BinnedEncoder
         What makes the features that the map takes of the numbers and indicators of a table.
-    vote_ : Vote, or Mixture of one with local lines
+    vote_ : SoftVote, or Mixture of one with local lines
         How the training rows predict; `nearkin.estimators.soft_votes`.
     feature_effects_ : ndarray of shape (n_features_in_,)
         How far each column of the table moves the rows about their mean, as the root of the mean square; 0 for columns
@@ -171,6 +172,10 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
         if self.class_weight is not None:
+            if self.class_weight != "balanced" and not isinstance(self.class_weight, dict):
+                raise ValueError(
+                    f'class_weight must be None, "balanced" or a dict of class to weight, got {self.class_weight!r}.'
+                )
             of_class = compute_sample_weight(self.class_weight, y)
             if of_class.min() <= 0:
                 raise ValueError(f"class_weight must be larger than 0 for every class, got {self.class_weight!r}.")
@@ -258,9 +263,8 @@ class NCARegressor(RegressorMixin, TablePredictor):
     def _targets(self, y: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return the standardized numbers, a class of them all, and the weights."""
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
+        check_targets_vary(y)
         self._centre, self._unit = y.mean(), y.std()
-        if self._unit == 0:
-            raise ValueError(f"y does not vary (all {y[0]!s}): at least two different targets are needed.")
         return ((y - self._centre) / self._unit)[:, None], np.zeros(len(y), dtype=int), weights
 
     def _final_vote(self, path: MemberPath) -> Any:

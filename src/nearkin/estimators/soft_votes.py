@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._blocks import row_blocks
 from .._parallel import parallel_map
+from .._validation import check_choice, check_positive
 from ..linalg import eigh
 from ..objectives.stochastic import TILE_ROWS
 
@@ -24,23 +25,22 @@ Errors = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Vote:
-    """How rows predict: by weights `exp(-d^2 / T)`, or where `plain` `exp(-2 d / sqrt(T))`.
+class SoftVote:
+    """How all rows predict: by weights `exp(-d^2 / T)`, or of the plain distance `exp(-2 d / sqrt(T))`.
 
     Attributes
     ----------
     temperature : float
-    plain : bool
-        Whether by the distance, not squared: its weights have a longer tail.
+    distance : "squared" or "plain"
+        Weights of the plain distance have a longer tail.
     """
 
     temperature: float = 1.0
-    plain: bool = False
+    distance: str = "squared"
 
-    @property
-    def distance(self) -> str:
-        """Return the name of the distance."""
-        return "plain" if self.plain else "squared"
+    def __post_init__(self) -> None:
+        check_positive(self.temperature, "temperature")
+        check_choice(self.distance, "distance", DISTANCES[1:])
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -54,7 +54,7 @@ class Vote:
 
         def tile(rows: slice, columns: slice) -> tuple[np.ndarray, np.ndarray]:
             costs = with_squares[rows] @ operand[:, columns]
-            if self.plain:
+            if self.distance == "plain":
                 np.sqrt(np.maximum(costs, 0, out=costs), out=costs)
                 costs *= 2
             if log_weights is not None:
@@ -68,7 +68,7 @@ class Vote:
         parallel_map(vote, row_blocks(len(queries), 1, TILE_ROWS), len(queries) * len(Z))
         return out
 
-    def after(self, temperature: float) -> Vote:
+    def after(self, temperature: float) -> SoftVote:
         """Return the same vote for rows over the root of a temperature."""
         return replace(self, temperature=self.temperature / temperature)
 
@@ -88,6 +88,10 @@ class LocalLines:
 
     spread: float
     ridge: float
+
+    def __post_init__(self) -> None:
+        check_positive(self.spread, "spread")
+        check_positive(self.ridge, "ridge")
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -115,9 +119,12 @@ class LocalLines:
 class Mixture:
     """A vote, and local lines for a share of each prediction."""
 
-    vote: Vote
+    vote: SoftVote
     lines: LocalLines
     share: float
+
+    def __post_init__(self) -> None:
+        check_positive(self.share, "share")
 
     def predict(
         self, queries: np.ndarray, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
@@ -163,28 +170,29 @@ def intercepts(B: np.ndarray, Y: np.ndarray, p: np.ndarray, ridge: float) -> np.
     return (centre - origin @ slope)[:, 0]
 
 
-def best_vote(judged: Callable[[Vote], float], plain: bool = False) -> tuple[float, Vote]:
+def best_vote(judged: Callable[[SoftVote], float], distance: str = "squared") -> tuple[float, SoftVote]:
     """Return the lowest loss of the votes by a distance, and the vote."""
-    votes = [Vote(temperature, plain) for temperature in TEMPERATURES]
+    votes = [SoftVote(temperature, distance) for temperature in TEMPERATURES]
     losses = [judged(vote) for vote in votes]
     return min(losses), votes[int(np.argmin(losses))]
 
 
-def chosen_vote(judged: Callable[[Vote], float], distance: str) -> tuple[Vote, float]:
+def chosen_vote(judged: Callable[[SoftVote], float], distance: str) -> tuple[SoftVote, float]:
     """Return the best vote by a distance, or by the better one; and the best temperature for squared distances."""
-    found = {"squared": best_vote(judged), "plain": best_vote(judged, plain=True)}
+    candidates = DISTANCES[1:] if distance == "auto" else {"squared", distance}
+    found = {name: best_vote(judged, name) for name in candidates}
     name = min(found, key=lambda name: found[name][0]) if distance == "auto" else distance
     return found[name][1], found["squared"][1].temperature
 
 
 def mixed_with_lines(
-    vote: Vote, temperature: float, held_out: Callable[[Any], np.ndarray], errors: Errors
-) -> Vote | Mixture:
+    vote: SoftVote, temperature: float, held_out: Callable[[Any], np.ndarray], errors: Errors
+) -> SoftVote | Mixture:
     """Return the vote, mixed with local lines where that lowers the held-out error by more than a standard error.
 
     Parameters
     ----------
-    vote : Vote
+    vote : SoftVote
     temperature : float
         Of squared distances, which sets the spread of the lines.
     held_out : function from a vote or lines to predictions of held-out rows
@@ -202,14 +210,8 @@ def mixed_with_lines(
     return Mixture(vote, tried[best], SHARES[share])
 
 
-def vote_from(state: dict[str, Any]) -> Vote | Mixture:
+def vote_from(state: dict[str, Any]) -> SoftVote | Mixture:
     """Return the vote of which `dataclasses.asdict` made a state; raise an error where it is none."""
     if "share" in state:
-        found: Vote | Mixture = Mixture(Vote(**state["vote"]), LocalLines(**state["lines"]), state["share"])
-    else:
-        found = Vote(**state)
-    parts = [state, *(part for part in state.values() if type(part) is dict)]
-    values = [value for part in parts for value in part.values() if type(value) is not dict]
-    if not all(type(value) is bool or (type(value) is float and 0 < value < np.inf) for value in values):
-        raise ValueError("its vote")
-    return found
+        return Mixture(SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"])
+    return SoftVote(**state)

@@ -43,11 +43,6 @@ def log_loss(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return -np.log(probability), -Y / probability[:, None]
 
 
-def squared_errors(A: np.ndarray, X: Any, Y: np.ndarray) -> Value:
-    """Return the squared errors of leave-one-out kernel regression, and their gradient: see `prediction_loss`."""
-    return prediction_loss(A, X, Y, squared_error)
-
-
 def prediction_loss(
     A: np.ndarray,
     X: Any,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._validation import check_integer
 from ..linalg import svd
 from ..preprocessing import Curve, Levels
 from .base import COLORS, Display, shortened
@@ -19,7 +20,7 @@ N_LEVELS = 8
 WIDTHS = (2, 1)  # of the first direction and the second
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ColumnsDisplay(Display):
     """How far each column of a table moves the rows, and where the values of the foremost columns lie.
 
@@ -35,13 +36,23 @@ class ColumnsDisplay(Display):
     curves: dict[str, Curve | Levels]  # to be drawn, as `curves()` returns them
     name: str  # of the predictor, for the title
 
-    _size = (11.0, 4.8)
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return 11.0, 2.4 * max(self._n_down, 2)
+
+    @property
+    def _n_down(self) -> int:
+        return max(-(-len(self.curves) // N_ACROSS), 1)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
         """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves of the columns that move rows farthest."""
+        if not hasattr(estimator, "curves"):
+            kind, remedy = type(estimator).__name__, "of a pipeline pass the last step, pipeline[-1]"
+            raise TypeError(f"estimator must be a fitted NCAClassifier or NCARegressor, got {kind}: {remedy}.")
         check_is_fitted(estimator, "feature_effects_")
-        known = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
+        check_integer(n_curves, "n_curves", 0)
+        known = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(len(estimator.feature_effects_))])
         learned = estimator.feature_effects_, [str(name) for name in known], estimator.curves()
         return cls.of(*learned, type(estimator).__name__, n_curves=n_curves).plot(ax=ax)
 
@@ -50,25 +61,23 @@ class ColumnsDisplay(Display):
         cls, effects: np.ndarray, names: list[str], curves: dict[str, Curve | Levels], name: str, *, n_curves: int = 6
     ) -> ColumnsDisplay:
         """Return the display of columns, with the curves of those that move rows farthest."""
-
-        def effect(curve: str) -> float:  # of its column; a date has become several numbers, called "date ..."
-            return max((effects[j] for j, name in enumerate(names) if curve.startswith(name)), default=0.0)
-
-        shown = {name: curves[name] for name in sorted(curves, key=effect, reverse=True)[:n_curves]}
-        return cls(effects, names, shown, name)
+        order = sorted(curves, key=lambda name: effects[curves[name].column], reverse=True)
+        return cls(effects, names, {name: curves[name] for name in order[:n_curves]}, name)
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
-        n_down = max(-(-len(self.curves) // N_ACROSS), 1)
-        grid = ax.get_subplotspec().subgridspec(n_down, N_ACROSS + 1, width_ratios=[1.3, *[1] * N_ACROSS])
+        place = ax.get_subplotspec()
+        if place is None:
+            raise ValueError("ax must be of a grid of axes: take one of plt.subplots().")
+        grid = place.subgridspec(self._n_down, N_ACROSS + 1, width_ratios=[1.3, *[1] * N_ACROSS])
         self._draw_effects(ax.figure.add_subplot(grid[:, 0]))
-        place = None
+        panel = None
         for at, (name, curve) in enumerate(self.curves.items()):
-            place = ax.figure.add_subplot(grid[at // N_ACROSS, 1 + at % N_ACROSS], sharey=place)
-            _draw(place, name, curve)
-            place.tick_params(labelleft=at % N_ACROSS == 0)
+            panel = ax.figure.add_subplot(grid[at // N_ACROSS, 1 + at % N_ACROSS], sharey=panel)
+            _draw(panel, name, curve)
+            panel.tick_params(labelleft=at % N_ACROSS == 0)
             if at % N_ACROSS == 0:
-                place.set_ylabel("place in the learned space")
+                panel.set_ylabel("place in the learned space")
 
     def _draw_effects(self, ax: Any) -> None:
         order = np.argsort(-self.effects, kind="stable")[:N_BARS][::-1]
@@ -105,9 +114,17 @@ def _draw_curve(ax: Any, curve: Curve) -> None:
         ax.plot(at, along[: len(at)], color=color, linewidth=width, marker=".", markersize=2 + 2 * width)
         if curve.missing is not None:
             ax.axhline(along[len(at)], color=color, linewidth=width, linestyle=":")
-    ticks = np.linspace(0, at[-1], min(N_TICKS, len(at))).astype(int)
-    written = [np.format_float_positional(edge, 3, fractional=False, trim="-") for edge in curve.edges[ticks]]
-    ax.set_xticks(ticks, written)
+    shown = np.linspace(0, at[-1], min(N_TICKS, len(at))).astype(int)
+    ax.set_xticks(shown, ticks(curve.edges[shown]))
+
+
+def ticks(numbers: np.ndarray) -> list[str]:
+    """Return ascending numbers as texts, rounded to a tenth of the least difference at most."""
+    gap, size = np.diff(numbers).min(initial=np.inf), np.abs(numbers).max()
+    if not 1e-3 < size < 1e7 or not np.isfinite(gap):
+        return [f"{number:.4g}" for number in numbers]
+    n_decimals = int(max(0, 1 - np.floor(np.log10(gap))))
+    return [np.format_float_positional(number, n_decimals, trim="-") for number in numbers]
 
 
 def _draw_levels(ax: Any, levels: Levels) -> None:

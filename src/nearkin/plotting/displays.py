@@ -34,7 +34,7 @@ MAX_LEGEND = 24
 MAX_BARS = 30
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SpectrumDisplay(Display):
     """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_` (DNE's figures 4 to 6)."""
 
@@ -65,7 +65,7 @@ class SpectrumDisplay(Display):
         self.cumulative_ax_ = twin
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class EmbeddingDisplay(Display):
     """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
 
@@ -172,7 +172,7 @@ class EmbeddingDisplay(Display):
                 text.set_parse_math(False)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RankingDisplay(Display):
     """The ranking of a comparison: mean score, every fold, and the raw features as the line to beat.
 
@@ -221,7 +221,7 @@ class RankingDisplay(Display):
         ax.errorbar(mean, position, xerr=half, capsize=3, **marker, **style)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class FeatureDisplay(Display):
     """What a learned linear map does to every feature: stretched, or ignored."""
 

@@ -12,14 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._validation import canonical, check_spread
+from .._validation import canonical, check_spread, check_squares
 from .columns import CategoryColumn
 from .piecewise import Curve, PiecewiseLinearEncoder
 from .table import TableEncoder
 
 SMALLEST = 1e-6  # deviation of a feature that varies
 FARTHEST = 4.0  # standard deviations at which a standardized number ends
-LEARNED = {"centre": "bent", "rate": "bent", "mean": "features", "scale": "features"}  # and of how many it is
 
 
 def is_table(X: Any) -> bool:
@@ -56,12 +55,15 @@ class Levels(NamedTuple):
 
     Attributes
     ----------
+    column : int
+        The column of the table, counted from 0.
     names : list of str
         The values, and "(missing)" where cells were missing.
     values : ndarray of shape (m, number of values)
         About their mean over the training rows.
     """
 
+    column: int
     names: list[str]
     values: np.ndarray
 
@@ -121,17 +123,27 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         features : sequence of p Feature, optional
             Which features are of one column, where X is an encoded table: `features_of` its encoder. Without them each
             is a number.
+
+        Raises
+        ------
+        ValueError
+            If X does not vary, or by so much or little that squares are lost, or `features` are not p.
         """
+        if features is not None and len(features) != X.shape[1]:
+            expected, remedy = f"the {X.shape[1]} columns of X", "take features_of(encoder)"
+            raise ValueError(f"features must describe {expected}, got {len(features)}: {remedy}.")
         self._read_features(features or [Feature(f"x{j}", j) for j in range(X.shape[1])])
         numbers = X[:, self._numbers]
         if numbers.shape[1]:
-            check_spread(numbers, self.number_names_ if features else ())
+            check_squares(numbers, self.number_names_ if features else ())
         self.piecewise_ = PiecewiseLinearEncoder(self.n_bins).fit(numbers) if numbers.shape[1] else None
         self._arrange()
         bent = numbers[:, self._bent].astype(np.float64)
         self._centre, spread = np.nanmean(bent, axis=0), np.nanstd(bent, axis=0)
         self._rate = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)  # 0: the square is lost
         self._standardize(X)
+        if not self._scale.any():
+            raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
         return self
 
     def _read_features(self, features: Sequence[Feature]) -> None:
@@ -193,11 +205,14 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         dict of str to Curve or Levels
-            By the names of numbers, a `Curve`, whose edges span those of `fit`. By those of categories, `Levels`.
+            By the names of numbers, a `Curve`, whose edges span those of `fit`. By those of categories, `Levels`. None
+            of a column without a value.
         """
         check_is_fitted(self)
         curves: dict[str, Curve | Levels] = {
-            name: self._curve(number, directions) for number, name in enumerate(self.number_names_)
+            name: self._curve(number, directions)
+            for number, name in enumerate(self.number_names_)
+            if len(self.piecewise_.edges_[number])  # type: ignore[union-attr]
         }
         categories = dict.fromkeys(feature.column for feature in self._features if feature.is_level)
         return curves | dict(self._levels_of(column, directions) for column in categories)
@@ -209,7 +224,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         indicators = np.equal.outer(at, np.intersect1d(at, self._levels))
         values = directions[:, own] @ ((indicators - self._mean[own]) * self._scale[own]).T
         names = [str(self._features[j].level) for j in at]
-        return self._features[at[0]].name[: -len(names[0]) - 1], Levels(names, values)
+        return self._features[at[0]].name[: -len(names[0]) - 1], Levels(column, names, values)
 
     def _curve(self, number: int, directions: np.ndarray) -> Curve:
         """Return the function of one number: it bends at the edges, and between where the standardized one ends."""
@@ -224,13 +239,15 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         raw = self._raw(X)[:, own]
         values = directions[:, own] @ ((raw - raw[0]) * self._scale[own]).T
         missing = self.piecewise_.has_missing_[number]  # type: ignore[union-attr]
-        return Curve(edges, values[:, :-1], values[:, -1] if missing else None)
+        column = int(self._columns[self._numbers[number]])
+        return Curve(column, edges, values[:, :-1], values[:, -1] if missing else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as lists of numbers and truth values, which JSON can hold."""
         check_is_fitted(self)
         bins = None if self.piecewise_ is None else self.piecewise_.to_dict()
-        return {"n_bins": self.n_bins, "bins": bins} | {name: getattr(self, f"_{name}").tolist() for name in LEARNED}
+        scales = {name: getattr(self, f"_{name}").tolist() for name in ("centre", "rate", "mean", "scale")}
+        return {"n_bins": self.n_bins, "bins": bins} | scales
 
     @classmethod
     def from_dict(cls, state: dict[str, Any], features: Sequence[Feature]) -> Self:
@@ -241,9 +258,9 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         encoder.piecewise_ = PiecewiseLinearEncoder.from_dict(state["bins"], n_numbers) if n_numbers else None
         encoder._arrange()
         n_bent, n_out = np.count_nonzero(encoder._bent), len(encoder.groups_)
-        for name, size in LEARNED.items():
+        for name, size in (("centre", n_bent), ("rate", n_bent), ("mean", n_out), ("scale", n_out)):
             values = np.array(state[name], dtype=np.float64)
-            if values.shape != ({"bent": n_bent, "features": n_out}[size],) or not np.isfinite(values).all():
+            if values.shape != (size,) or not np.isfinite(values).all():
                 raise ValueError(f"its {name}")
             setattr(encoder, f"_{name}", values)
         return encoder

@@ -116,6 +116,6 @@ def learn_cycles(days: np.ndarray, layout: str) -> tuple[str, ...]:
 
 
 def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return sine and cosine of the place on a circle."""
+    """Return sine and cosine of the place on a circle, rounded: equal days of different weeks have equal places."""
     angle = 2 * np.pi * days / CYCLES[cycle]
-    return np.sin(angle), np.cos(angle)
+    return np.sin(angle).round(9), np.cos(angle).round(9)

@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from .._validation import check_choice, check_integer, refuse_foreign
 
@@ -21,6 +27,8 @@ class Curve(NamedTuple):
 
     Attributes
     ----------
+    column : int
+        The column of the table, counted from 0.
     edges : ndarray of shape (T + 1,)
     values : ndarray of shape (m, T + 1)
         At the edges, 0 at the first.
@@ -28,6 +36,7 @@ class Curve(NamedTuple):
         For a missing value, where the column held some.
     """
 
+    column: int
     edges: np.ndarray
     values: np.ndarray
     missing: np.ndarray | None
@@ -123,6 +132,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             remedy = "give it, or take strategy='quantile'"
             raise ValueError(f"strategy='tree' requires y to be passed, but the target y is None: {remedy}.")
         y = None if self.strategy == "quantile" else column_or_1d(y)
+        check_consistent_length(X, y)
         self.has_missing_ = np.isnan(X).any(axis=0)
         self.edges_, self._medians = [], np.zeros(X.shape[1])
         for j, x in enumerate(X.T.astype(np.float64)):
@@ -193,12 +203,11 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         if directions.shape[1] != widths.sum():
             raise ValueError(f"directions must have the shape (m, {widths.sum()}), got {directions.shape}.")
         curves = []
-        for part, edges, own in zip(
-            np.split(directions, np.cumsum(widths)[:-1], axis=1), self.edges_, self.has_missing_, strict=True
-        ):
+        parts = np.split(directions, np.cumsum(widths)[:-1], axis=1)
+        for column, (part, edges, own) in enumerate(zip(parts, self.edges_, self.has_missing_, strict=True)):
             bins = part[:, : max(len(edges) - 1, 0)]
             values = np.hstack([np.zeros((len(part), min(len(edges), 1))), np.cumsum(bins, axis=1)])
-            curves.append(Curve(edges, values, part[:, -1] if own else None))
+            curves.append(Curve(column, edges, values, part[:, -1] if own else None))
         return curves
 
 
