@@ -46,7 +46,7 @@ class ColumnsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
-        """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves of the columns that move rows farthest."""
+        """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves whose values lie farthest apart."""
         if not hasattr(estimator, "curves"):
             kind, remedy = type(estimator).__name__, "of a pipeline pass the last step, pipeline[-1]"
             raise TypeError(f"estimator must be a fitted NCAClassifier or NCARegressor, got {kind}: {remedy}.")
@@ -60,8 +60,8 @@ class ColumnsDisplay(Display):
     def of(
         cls, effects: np.ndarray, names: list[str], curves: dict[str, Curve | Levels], name: str, *, n_curves: int = 6
     ) -> ColumnsDisplay:
-        """Return the display of columns, with the curves of those that move rows farthest."""
-        order = sorted(curves, key=lambda name: effects[curves[name].column], reverse=True)
+        """Return the display of columns, with the curves whose values lie farthest apart."""
+        order = sorted(curves, key=lambda name: _effect(curves[name]), reverse=True)
         return cls(effects, names, {name: curves[name] for name in order[:n_curves]}, name)
 
     def _draw(self, ax: Any) -> None:
@@ -88,10 +88,20 @@ class ColumnsDisplay(Display):
         ax.set_title(f"{self.name}: columns{shown}", parse_math=False)
 
 
+def _places(curve: Curve | Levels) -> np.ndarray:
+    """Return the places of a column's values, the missing one last, (m, n)."""
+    missing = [] if isinstance(curve, Levels) or curve.missing is None else [curve.missing]
+    return np.column_stack([curve.values, *missing])
+
+
+def _effect(curve: Curve | Levels) -> float:
+    """Return how far apart the values lie: bins hold about equally many rows."""
+    return float(np.linalg.norm(_places(curve).std(axis=1)))
+
+
 def _coordinates(curve: Curve | Levels) -> np.ndarray:
     """Return places along two directions in which a column's values differ most, the missing one last: (2, n)."""
-    missing = [] if isinstance(curve, Levels) or curve.missing is None else [curve.missing]
-    apart = np.column_stack([curve.values, *missing]) - curve.values.mean(axis=1, keepdims=True)
+    apart = _places(curve) - curve.values.mean(axis=1, keepdims=True)
     n = curve.values.shape[1]
     U, _, _ = svd(apart[:, :n], full_matrices=False)
     along = U[:, :2].T @ apart
@@ -114,7 +124,8 @@ def _draw_curve(ax: Any, curve: Curve) -> None:
         ax.plot(at, along[: len(at)], color=color, linewidth=width, marker=".", markersize=2 + 2 * width)
         if curve.missing is not None:
             ax.axhline(along[len(at)], color=color, linewidth=width, linestyle=":")
-    shown = np.linspace(0, at[-1], min(N_TICKS, len(at))).astype(int)
+    n_ticks = N_TICKS if max(map(len, ticks(curve.edges[[0, -1]]))) < N_TICKS else N_TICKS - 1  # long ones would touch
+    shown = np.linspace(0, at[-1], min(n_ticks, len(at))).astype(int)
     ax.set_xticks(shown, ticks(curve.edges[shown]))
 
 
