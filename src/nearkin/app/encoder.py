@@ -31,7 +31,7 @@ def learn_encoder(columns: Columns, reading: Reading) -> tuple[TableEncoder, Cel
     return encoder, cells, columns.text[named[0]].to_numpy(zero_copy_only=False) if named else range(cells.n_rows)
 
 
-def encode(encoder: TableEncoder, columns: Columns, gaps: str = "filled by the median") -> tuple[Any, list[str]]:
+def encode(encoder: TableEncoder, columns: Columns, gaps: str) -> tuple[Any, list[str]]:
     """Return X of shape (n, p), in the memory of the columns' numbers, which are used up, and remarks on it.
 
     `gaps` says what is done with missing cells.

@@ -149,7 +149,7 @@ def read_table(
         encoder, cells, row_names = learn_encoder(columns, file.reading)
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
         suspects = find_suspects(encoder, cells, y, task, hints)
-        X, gaps = encode(encoder, columns)
+        X, gaps = encode(encoder, columns, "filled by the median (kept by NCA tables)")
         found = [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         notes = [*columns.notes, *remarks, *more, *found]
         return Table(X, y, group, _name(file.path), notes, target, encoder, row_names, task, suspects)
