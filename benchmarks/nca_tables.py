@@ -87,7 +87,7 @@ def table(sizes: list[int]) -> str:
                 cost = f"{found['seconds']:.1f} | {found['seconds'] / ours['seconds']:.2f} | {found['prediction']:.1f}"
                 lines.append(f"| {n:,} | {task} | {name} | {cost} | {found['memory']:.1f} | {found['score']:.3f} |")
                 print(lines[-1], flush=True)
-    ended = f"{load:.0f} processes were running when it began, {os.getloadavg()[0]:.0f} when it ended"
+    ended = f"load {load:.0f} when it began, {os.getloadavg()[0]:.0f} when it ended"
     return "\n".join([*lines, "", f"({os.cpu_count()} cores; {ended}.)"])
 
 

@@ -189,7 +189,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
 
 def refuse_sparse_gaps(X: Any) -> None:
     """Raise a ValueError with the remedy where X is sparse and holds NaN."""
-    if issparse(X) and X.dtype.kind == "f" and np.isnan(X.data).any():
+    if issparse(X) and np.isnan(csr_array(X).data).any():
         raise ValueError("X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray().")
 
 
