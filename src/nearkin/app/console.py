@@ -97,7 +97,8 @@ def describe(model: Model, path: Path) -> None:
     size = human_bytes(path.stat().st_size)
     say(f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file has {size}")
     if "spectrum" in model.arrays:
-        say(f"Eigenvalues: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
+        what = "Variances along the axes" if model.soft_vote else "Eigenvalues"
+        say(f"{what}: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
     if model.graph:
         say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
         return
