@@ -138,7 +138,7 @@ def test_features_that_say_what_is_missing_have_names(folder, again, capsys):
     model = again(winner("NMMP", read_table(str(folder / "gaps table.csv"), "kind")))
     assert model.feature_names[-1] == "width (missing)"
     assert len(model.stretch) == len(model.feature_names)
-    assert model.feature_names[1:4] == ["price", "day (days)", "day (year, sin)"]
+    assert model.feature_names[1:4] == ["price", "day (days since 1970)", "day (year, sin)"]
     console.describe(model, folder / "gaps table.csv")
     assert "width (missing)" in capsys.readouterr().out
 

@@ -235,7 +235,7 @@ def test_text_is_one_hot_encoded_and_said(csv):
 
 def test_dates_are_days_and_huge_integers_numbers(csv):
     table = csv(f"day,number,kind\n2001-01-01,{10**30},a\n2001-01-02,1,b\n2001-01-01,1,a\n2001-01-02,1,b\n")
-    assert table.feature_names == ["number", "day (days)"]
+    assert table.feature_names == ["number", "day (days since 1970)"]
     np.testing.assert_array_equal(table.X, [[1e30, 11323], [1, 11324], [1, 11323], [1, 11324]])
 
 

@@ -98,7 +98,7 @@ def test_what_mixed_columns_become(frame, fitted):
     assert X["mood=(missing)"].tolist() == frame["mood"].isna().tolist()
     assert set(np.hypot(X["day (year, sin)"], X["day (year, cos)"]).round(8)) == {1.0}
     np.testing.assert_allclose(
-        X["when (days)"],
+        X["when (days since 1970)"],
         frame["when"].dt.tz_convert("UTC").dt.tz_localize(None).astype("int64") / 86_400_000_000
         if str(frame["when"].dtype).startswith("datetime64[us")
         else frame["when"].map(pd.Timestamp.timestamp) / 86400,
@@ -217,7 +217,7 @@ def stamp(*parts):
 )
 def test_layouts_of_dates(first, second, days, how):
     encoder, features = kept([first, second, first] * 7)
-    assert features["x (days)"][0] == pytest.approx(days, abs=1e-9)
+    assert features["x (days since 1970)"][0] == pytest.approx(days, abs=1e-9)
     assert encoder.remarks_ == [f"read as dates: x ('{first}'{f', {how}' * bool(how)})"]
     assert encoder.transform(column(["2024-03-12"]))[0, 1] == stamp(2024, 3, 12)  # never ambiguous
 
@@ -244,12 +244,12 @@ def test_circles_where_they_tell_dates_apart():
 
     days = pd.date_range("2024-01-01", periods=N).strftime("%Y-%m-%d")
     week = ["week, sin)", "week, cos)"]
-    assert parts(days[:4].repeat(5)) == ["days)"]
-    assert parts(days) == ["days)", *week]
-    assert parts(days + " 12:00") == ["days)", *week]
-    assert parts(days + [f" {i % 3}:00" for i in ROWS]) == ["days)", *week, "day, sin)", "day, cos)"]
+    assert parts(days[:4].repeat(5)) == ["days since 1970)"]
+    assert parts(days) == ["days since 1970)", *week]
+    assert parts(days + " 12:00") == ["days since 1970)", *week]
+    assert parts(days + [f" {i % 3}:00" for i in ROWS]) == ["days since 1970)", *week, "day, sin)", "day, cos)"]
     assert parts(pd.date_range("2024-01-01", periods=N, freq="MS").strftime("%Y-%m")) == [
-        *("days)", "year, sin)", "year, cos)")
+        *("days since 1970)", "year, sin)", "year, cos)")
     ]
     _, features = kept(pd.date_range("2024-01-01", periods=N))
     assert len(set(features["x (week, sin)"])) == 7
@@ -262,7 +262,7 @@ def test_circles_where_they_tell_dates_apart():
 def test_missing_dates_are_nan_in_days_and_at_the_centre_of_circles():
     days = ["2024-03-25", "", "2024-06-01", "NaT"] * 5
     _, features = kept([None if day == "NaT" else day for day in days])
-    assert np.isnan(features["x (days)"]).tolist() == [False, True] * 10
+    assert np.isnan(features["x (days since 1970)"]).tolist() == [False, True] * 10
     assert features["x (year, sin)"][1] == features["x (year, cos)"][1] == 0
 
 
@@ -336,7 +336,9 @@ def test_columns_of_objects():
     assert numbers([1, 2.5, decimal.Decimal("0.25"), True] * 5)[:4] == [1, 2.5, 0.25, 1]
     assert numbers([10**40, 2**63, -1] * 7)[:3] == [1e40, 2.0**63, -1]
     assert categories([1, "two", 3.0, 3] * 5) == ["1", "3", "two"]
-    assert kept([datetime.date(2024, 3, 25), datetime.date(2024, 3, 26), None] * 7)[1]["x (days)"][0] == 19807
+    assert (
+        kept([datetime.date(2024, 3, 25), datetime.date(2024, 3, 26), None] * 7)[1]["x (days since 1970)"][0] == 19807
+    )
     with pytest.raises(TypeError, match=r"column 'x' holds \[1\] \(list\): an argument must be a string"):
         TableEncoder().fit(column([[1], [2]]))
 

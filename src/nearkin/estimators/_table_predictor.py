@@ -249,11 +249,11 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         -------
         dict of str to Curve or Levels
             By the names of the columns ("x0", "x1", ... of an array); a date becomes several numbers, such as
-            "day (days)" and "day (week, sin)", and a category of many values one, "town (frequency)". All know their
-            `column`. Of a number: `edges` (T + 1,), `values` (m, T + 1), 0 at the first edge, and `missing` (m,), the
-            place of a missing value, where the column held some; the edges span the numbers of `fit`. Of a category:
-            `names` of its L values, among them "(missing)" where some were, and `values` (m, L), about their mean over
-            the training rows. None of sparse X.
+            "day (days since 1970)" and "day (week, sin)", and a category of many values one, "town (frequency)". All
+            know their `column`. Of a number: `edges` (T + 1,), `values` (m, T + 1), 0 at the first edge, and `missing`
+            (m,), the place of a missing value, where the column held some; the edges span the numbers of `fit`. Of a
+            category: `names` of its L values, among them "(missing)" where some were, and `values` (m, L), about their
+            mean over the training rows. None of sparse X.
         """
         check_is_fitted(self, "components_")
         return self.encoder_.curves(self.components_)

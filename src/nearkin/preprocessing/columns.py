@@ -158,8 +158,8 @@ class DateColumn(Column):
 
     @property
     def names(self) -> list[str]:
-        """Return e.g. "visit (days)", "visit (year, sin)", "visit (year, cos)"."""
-        elapsed = ["days"] if self.may_miss else []
+        """Return e.g. "visit (days since 1970)", "visit (year, sin)", "visit (year, cos)"."""
+        elapsed = ["days since 1970"] if self.may_miss else []
         parts = [*elapsed, *(f"{cycle}, {part}" for cycle in self.cycles for part in ("sin", "cos"))]
         return [f"{self.name} ({part})" for part in parts]
 

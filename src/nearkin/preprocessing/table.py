@@ -106,7 +106,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ... })
     >>> encoder = TableEncoder().fit(visits)
     >>> encoder.get_feature_names_out().tolist()
-    ['price', 'day (days)', 'colour=blue', 'colour=red', 'price (missing)']
+    ['price', 'day (days since 1970)', 'colour=blue', 'colour=red', 'price (missing)']
     >>> encoder.transform(visits)[:3]
     array([[1.2005e+03, 1.9794e+04, 0.0000e+00, 1.0000e+00, 0.0000e+00],
            [8.0000e+01, 1.9837e+04, 1.0000e+00, 0.0000e+00, 0.0000e+00],
