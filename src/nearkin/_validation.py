@@ -19,6 +19,7 @@ _REMEDIES = {
     "torch": "pass X.numpy(force=True)",
 }
 
+CONSTANT = "X does not vary: all its rows are equal, so there is no direction to learn."
 _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
@@ -248,7 +249,7 @@ def canonical(X: Any) -> Any:
 def check_spread(X: Any, names: Sequence[str] = ()) -> None:
     """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow; name where."""
     if check_squares(X, names) == 0:
-        raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
+        raise ValueError(CONSTANT)
 
 
 def check_squares(X: Any, names: Sequence[str] = ()) -> float:

@@ -33,27 +33,28 @@ def learned_columns(comparison: Comparison, table: Table) -> dict[str, Any] | No
         "axes": digits(shares[:n_axes]),
         "n_columns": len(order),
         "effects": [{"column": short_text(names[j]), "effect": digits(effects[j])} for j in order[:MAX_COLUMNS]],
-        "curves": _curves(predictor.curves(), comparison, names, order[:MAX_CURVED], n_axes),
+        "curves": _curves(predictor.curves(), comparison, order[:MAX_CURVED], n_axes),
     }
 
 
-def _curves(curves: dict[str, Any], comparison: Comparison, names: Any, columns: Any, m: int) -> list[dict[str, Any]]:
+def _curves(curves: dict[str, Any], comparison: Comparison, columns: Any, m: int) -> list[dict[str, Any]]:
     """Return where the values of some columns lie along m axes, the most important column first.
 
     Parts of a column that hardly move a row, such as the day of the week of a date, are left out.
     """
-    found, features = dict[str, dict[str, Any]](), comparison.protocol.features or []
-    for column in columns.tolist():
-        for at, feature in enumerate(features):
-            key = names[column] if feature.is_level else feature.name
-            if feature.column == column and key in curves and key not in found:
-                found[key] = _places(curves[key], comparison.protocol.X[:, at], m)
+    X, place = comparison.protocol.X, {f.name: at for at, f in enumerate(comparison.protocol.features or [])}
+    found = {
+        name: _places(curve, X[:, place[name]] if isinstance(curve, Curve) else None, m)
+        for column in columns
+        for name, curve in curves.items()
+        if curve.column == column
+    }
     reach = {key: max(np.ptp(curve["places"], axis=1), default=0.0) for key, curve in found.items()}
     kept = [key for key in found if reach[key] >= LEAST_REACH * max(reach.values())]
     return [{"name": short_text(key)} | found[key] for key in kept[:MAX_PANELS]]
 
 
-def _places(curve: Curve | Levels, x: np.ndarray, m: int) -> dict[str, Any]:
+def _places(curve: Curve | Levels, x: Any, m: int) -> dict[str, Any]:
     """Return values of a column, numbers or texts, with their places about the mean, and that of a missing number."""
     if isinstance(curve, Levels):
         values = curve.values[:m]

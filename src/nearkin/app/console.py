@@ -102,11 +102,11 @@ def describe(model: Model, path: Path) -> None:
     if model.graph:
         say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
         return
-    step = "a standard deviation" if "scale" in model.arrays else "a unit"
-    step += ", or a missing cell," * ("indicated" in model.arrays)
     if model.soft_vote:
         say("\nHow far each column moves the rows, relative to the root mean square of all (near 0: ignored)")
     else:
+        step = "a standard deviation" if "scale" in model.arrays else "a unit"
+        step += ", or a missing cell," * ("indicated" in model.arrays)
         say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     names = model.stretched
     grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)

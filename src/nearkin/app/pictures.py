@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..plotting import ColumnsDisplay, FeatureDisplay, SpectrumDisplay
-from ..preprocessing import features_of
 from .model import Model
 
 
@@ -31,8 +30,8 @@ def draw_model(model: Model, path: Path) -> None:
     figure, *axes = new_figure(title, n_axes)
     if model.bins:
         curves, encoder = model.binned.curves(model.arrays["components"]), model.encoder
-        effects = np.zeros(encoder.n_features_in_)
-        effects[list(dict.fromkeys(feature.column for feature in features_of(encoder)))] = model.arrays["effects"]
+        learned = dict(zip(model.stretched, model.arrays["effects"], strict=True))
+        effects = np.array([learned.get(name, 0.0) for name in encoder.feature_names_in_])  # 0: left out
         ColumnsDisplay.of(effects, list(encoder.feature_names_in_), curves, model.method).plot(ax=axes[0])
     elif not model.graph:
         FeatureDisplay(model.stretch, model.stretched, model.method).plot(ax=axes[0])

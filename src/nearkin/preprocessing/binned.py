@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._validation import canonical, check_spread, check_squares
+from .._validation import CONSTANT, canonical, check_spread, check_squares
 from .columns import CategoryColumn
 from .piecewise import Curve, PiecewiseLinearEncoder
 from .table import TableEncoder
@@ -143,7 +143,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         self._rate = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)  # 0: the square is lost
         self._standardize(X)
         if not self._scale.any():
-            raise ValueError("X does not vary: all its rows are equal, so there is no direction to learn.")
+            raise ValueError(CONSTANT)
         return self
 
     def _read_features(self, features: Sequence[Feature]) -> None:
