@@ -96,7 +96,8 @@ class InvertedLists:
         The lists are those of groups in the relation. Nearer lists come first, several at a time, a large one in parts.
         """
         near = self.quantizer.candidates(number, relation)
-        away = self._squares - 2 * self.quantizer.centres @ self.quantizer.centres[number]
+        with np.errstate(invalid="ignore"):  # OpenBLAS raises the flag for float32 lanes that it does not use
+            away = self._squares - 2 * self.quantizer.centres @ self.quantizer.centres[number]
         near = near[np.argsort(away[near])]
         n_held = np.cumsum(self.sizes[near])
         near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
