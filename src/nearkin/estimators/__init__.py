@@ -9,6 +9,7 @@ from .discriminative_predictors import DiscriminativeProjectionsRegressor as Dis
 from .discriminative_projections import DiscriminativeProjections as DiscriminativeProjections
 from .dmlmj import DMLMJ as DMLMJ
 from .dne import DNE as DNE
+from .embedding_adapter import EmbeddingAdapter as EmbeddingAdapter
 from .gmml import GMML as GMML
 from .lap_rls import LapRLSClassifier as LapRLSClassifier
 from .lap_rls import LapRLSRegressor as LapRLSRegressor
@@ -25,6 +26,7 @@ from .nca_predictors import NCARegressor as NCARegressor
 from .neural_nca import NeuralNCA as NeuralNCA
 from .nmmp import NMMP as NMMP
 from .pair_nca import PairNCA as PairNCA
+from .procrustes import Procrustes as Procrustes
 from .rca import RCA as RCA
 from .sda import SDA as SDA
 from .soft_neighbors import SoftNeighborsClassifier as SoftNeighborsClassifier
@@ -36,7 +38,7 @@ from .tdl_classifier import TDLClassifier as TDLClassifier
 __all__ = [  # noqa: RUF022
     "RCA", "GMML", "LPP", "LFDA", "LDE", "MFA", "DMLMJ", "DNE", "NMMP", "NCA", "LMNN", "MLKR",
     "DiscriminativeProjections", "SDA", "TDL", "DiscriminativeProjectionsClassifier",
-    "DiscriminativeProjectionsRegressor", "LapRLSClassifier", "LapRLSRegressor", "LaplacianEigenmaps",
-    "NCAClassifier", "NCARegressor", "NeuralNCA", "PairNCA", "SoftNeighborsClassifier", "SoftNeighborsRegressor",
-    "TDLClassifier",
+    "DiscriminativeProjectionsRegressor", "EmbeddingAdapter", "LapRLSClassifier", "LapRLSRegressor",
+    "LaplacianEigenmaps", "NCAClassifier", "NCARegressor", "NeuralNCA", "PairNCA", "Procrustes",
+    "SoftNeighborsClassifier", "SoftNeighborsRegressor", "TDLClassifier",
 ]  # fmt: skip

@@ -1,0 +1,59 @@
+"""Where an embedding adapter begins, and how it descends from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..descent import DescentResult, OnIteration, Value, adam
+from ..objectives.cosine import nested_loss
+from ..scatter import total_scatter
+from ..spectral import ratio_trace
+from ._supervision import Supervision
+
+BATCH = 512  # rows, pairs, triplets or queries a step
+FEWEST_STEPS = 5  # an iteration
+FIRST_STEP = 0.1  # of the norm of the map
+UNSEEN = 0.5  # share of the within-class covariance that stands for differences between classes that are not known
+
+
+def plda(rows: np.ndarray, kind: Supervision, m: int) -> np.ndarray:
+    """Return the start A_0 of `EmbeddingAdapter`, (m, p), of norm sqrt(m): probabilistic LDA."""
+    S_t, S_w = total_scatter(rows) / len(rows), kind.within_covariance()
+    variance = np.trace(S_w) or np.trace(S_t)
+    if variance == 0:
+        raise ValueError(
+            f"X does not vary in direction (n_features = {len(S_t)}): its rows are multiples of one, and cosines tell "
+            "nothing."
+        )
+    found = ratio_trace(UNSEEN * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
+    psi = np.maximum(-found.values, 0)
+    A = (found.vectors * np.sqrt(psi / (1 + 2 * psi))).T
+    return A * (m / np.sum(A**2)) ** 0.5
+
+
+def descend(
+    estimator: Any, kind: Supervision, start: np.ndarray, sizes: list[int], on_iteration: OnIteration
+) -> DescentResult:
+    """Minimize the loss plus the penalty by Adam, in steps that shorten to 0; `sizes` are those of `nested_loss`."""
+    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
+    n_batches = -(-len(kind) // BATCH)
+    n_steps = max(n_batches, FEWEST_STEPS)
+    weight, longest = estimator.alpha / len(kind) ** 0.5, FIRST_STEP * float(np.linalg.norm(start))
+    batches: list[np.ndarray] = []
+
+    def estimate(A: np.ndarray, t: int) -> Value:
+        if t % n_batches == 0:
+            batches[:] = np.array_split(kind.order(rng), n_batches)
+        comparison = kind.comparison(batches[t % n_batches], rng)
+        value, gradient = nested_loss(A, comparison, estimator.temperature, estimator.loss_, sizes)
+        return value + weight * float(np.sum((A - start) ** 2)), gradient + 2 * weight * (A - start)
+
+    def step(t: int) -> float:
+        return longest * (1 - t / (estimator.max_iter * n_steps))
+
+    return adam(
+        estimate, start, n_batches=n_steps, max_iter=estimator.max_iter, tol=0, step=step, on_iteration=on_iteration
+    )

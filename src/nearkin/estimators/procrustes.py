@@ -1,0 +1,90 @@
+"""Embeddings of a new model in the space of an old one, so that an index of the old one need not be made again."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from .._validation import refuse_foreign, widened
+from ..objectives.cosine import unit_rows
+from ._unit_embedding import UnitEmbedding
+from .quantization import orthogonal_procrustes
+
+
+class Procrustes(UnitEmbedding):
+    """The rotation of one model's embeddings that comes nearest to another's, from a sample that both have embedded.
+
+    With rows X of the new model and Y of the old one, scaled to unit length, about their means x and y,
+
+        minimize ||Y - y - (X - x) R'|| for orthonormal rows or columns of R:
+        R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),
+
+    and new rows become y + R (x_i - x), scaled to unit length. Where both spaces have the same dimension R keeps all
+    distances; where the old one has fewer, R projects.
+
+    Parameters
+    ----------
+    none
+
+    Attributes
+    ----------
+    components_ : array of shape (m, p)
+        R.
+    bias_ : array of shape (m,)
+        y - R x.
+
+    Notes
+    -----
+    A rotation needs few rows: some hundred already determine the directions in which they vary. Text that only the new
+    model understands is placed, not understood: measure the neighbours of held-out rows.
+
+    Cost: O(n p m + p m min(p, m)).
+
+    References
+    ----------
+    P. H. Schoenemann. A generalized solution of the orthogonal Procrustes problem. Psychometrika 31, 1966.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearkin import Procrustes
+    >>> rng = np.random.default_rng(0)
+    >>> old = rng.normal(size=(200, 8))
+    >>> new = old @ np.linalg.qr(rng.normal(size=(8, 8)))[0]  # another model, that turned the space
+    >>> Z = Procrustes().fit(new[:50], old[:50]).transform(new[50:])
+    >>> np.allclose(Z, old[50:] / np.linalg.norm(old[50:], axis=1, keepdims=True))
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.two_d_labels, tags.target_tags.single_output, tags.target_tags.multi_output = True, False, True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the rotation.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+            Embeddings by the new model; n >= 2.
+        y : array of shape (n, m)
+            Embeddings of the same texts or images by the old one.
+
+        Returns
+        -------
+        self
+        """
+        refuse_foreign(y, "y")
+        X = self._unit_rows(X, fitting=True)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: give the old embeddings.")
+        Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
+        Y = unit_rows(Y.reshape(len(Y), -1))
+        check_consistent_length(X, Y)
+        x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
+        R = orthogonal_procrustes(X - x, Y - y)
+        self.components_, self.bias_ = R.astype(X.dtype), (y - R @ x).astype(X.dtype)
+        return self

@@ -1,0 +1,131 @@
+"""Losses of a linear map whose rows are compared by cosines: a softmax over candidates, and those that are relevant.
+
+Query i and candidate j, mapped and scaled to unit length, are alike by `s_ij = z_i . z_j / T`. Query i draws candidate
+j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`, and w_ij >= 0 says how relevant j is to i. With the mean over
+the n queries that have a relevant candidate, the losses are
+
+    nca           - 1/n sum_i log sum_j w_ij p_ij                 (Goldberger et al. 2004: g, eq. 6, on cosines)
+    contrastive   - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    (Khosla et al. 2020: eq. 2)
+
+The first wants some relevant candidates near, the second all of them. Their derivatives by s_ij are
+`(p_ij - r_ij) / n`, where only r differs: `w_ij p_ij / sum_k w_ik p_ik`, or `w_ij / sum_k w_ik`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._blocks import row_blocks
+
+LOSSES = ("nca", "contrastive")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Queries, candidates, and who is relevant to whom.
+
+    Attributes
+    ----------
+    queries : array of shape (b, p)
+    candidates : array of shape (c, p) or None
+        None: the queries are candidates of each other, and none of itself.
+    relevance : array of shape (b, c)
+        w, at least 0.
+    offered : bool array of shape (b, c) or None
+        Which candidates a query has; None: all.
+    fixed : bool
+        Whether the candidates stay as they are, of unit length, while the queries are mapped.
+    """
+
+    queries: np.ndarray
+    candidates: np.ndarray | None
+    relevance: np.ndarray
+    offered: np.ndarray | None = None
+    fixed: bool = False
+
+
+class _Mapped:
+    """Rows X, mapped to U = X A' and scaled to unit length, Z."""
+
+    def __init__(self, A: np.ndarray, X: np.ndarray) -> None:
+        U = X @ A.astype(X.dtype, copy=False).T
+        self.X, self.lengths = X, row_lengths(U)
+        self.Z = U / self.lengths
+
+    def chain_rule(self, G: np.ndarray) -> np.ndarray:
+        """Return the gradient by A, (m, p), from the gradient G by Z: what lies along z_i changes its length alone."""
+        along = np.einsum("ij,ij->i", G, self.Z)[:, None]
+        return ((G - along * self.Z) / self.lengths).T @ self.X
+
+
+def row_lengths(U: np.ndarray) -> np.ndarray:
+    """Return the lengths of rows as a column; of a row of zeros, which has no direction, 1."""
+    lengths = np.linalg.norm(U, axis=1, keepdims=True)
+    return np.where(lengths > 0, lengths, 1).astype(U.dtype, copy=False)
+
+
+def unit_rows(U: np.ndarray) -> np.ndarray:
+    """Return rows scaled to unit length; a row of zeros stays."""
+    return U / row_lengths(U)
+
+
+def affine_unit_rows(X: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A x_i / ||x_i|| + b, scaled to unit length, of rows (n, p), in their precision; by blocks of rows."""
+    Z = np.empty((len(X), len(A)), X.dtype)
+    A, b = A.astype(X.dtype, copy=False), b.astype(X.dtype, copy=False)
+    for rows in row_blocks(*X.shape):
+        Z[rows] = unit_rows(unit_rows(X[rows]) @ A.T + b)
+    return Z
+
+
+def nested_loss(
+    A: np.ndarray, comparison: Comparison, temperature: float, loss: str, sizes: Sequence[int]
+) -> tuple[float, np.ndarray]:
+    """Return the mean of `softmax_loss` over maps to the leading dimensions of A, so many each, and its gradient."""
+    value, gradient = 0.0, np.zeros(A.shape)
+    for m in sizes:
+        one, slope = softmax_loss(A[:m], comparison, temperature, loss)
+        value += one / len(sizes)
+        gradient[:m] += slope / len(sizes)
+    return value, gradient
+
+
+def softmax_loss(A: np.ndarray, comparison: Comparison, temperature: float, loss: str) -> tuple[float, np.ndarray]:
+    """Return the loss of a map A of shape (m, p), and its gradient; O((b + c) p m + b c m)."""
+    queries, is_mutual = _Mapped(A, comparison.queries), comparison.candidates is None
+    X = comparison.queries if comparison.candidates is None else comparison.candidates
+    candidates = queries if is_mutual else None if comparison.fixed else _Mapped(A, X)
+    Z = X if candidates is None else candidates.Z
+    S = queries.Z @ Z.T / queries.Z.dtype.type(temperature)
+    if is_mutual:
+        np.fill_diagonal(S, -np.inf)
+    if comparison.offered is not None:
+        S[~comparison.offered] = -np.inf
+    value, G = _loss_of_similarities(S, comparison.relevance, loss)
+    G /= G.dtype.type(temperature)
+    gradient = queries.chain_rule(G @ Z)
+    if candidates is not None:
+        gradient = gradient + candidates.chain_rule(G.T @ queries.Z)
+    return value, gradient
+
+
+def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[float, np.ndarray]:
+    """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its gradient."""
+    S = S - S.max(axis=1, keepdims=True)
+    P = np.exp(S)
+    totals = P.sum(axis=1, keepdims=True)
+    P /= totals
+    R = W * P if loss == "nca" else W
+    relevant = R.sum(axis=1, keepdims=True, dtype=np.float64)
+    has = relevant > 0
+    n = max(int(has.sum()), 1)
+    R = R / np.where(has, relevant, 1).astype(P.dtype)
+    if loss == "nca":
+        losses = -np.log(relevant[has])
+    else:
+        log_p = np.where(R > 0, S, 0) - np.log(totals)
+        losses = -np.sum(R * log_p, axis=1, dtype=np.float64)
+    return float(np.sum(losses)) / n, np.where(has, P - R, 0) / P.dtype.type(n)
