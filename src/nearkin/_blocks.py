@@ -51,3 +51,23 @@ def row_blocks(n_rows: int, entries_per_row: int, entries: int = 2**21) -> list[
     """Cut `n_rows` rows into slices of about `entries` numbers each (16 MB of float64)."""
     step = max(1, entries // max(1, entries_per_row))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def row_lengths(U: np.ndarray) -> np.ndarray:
+    """Return the lengths of rows as a column; of a row of zeros, which has no direction, 1."""
+    lengths = np.linalg.norm(U, axis=1, keepdims=True)
+    return np.where(lengths > 0, lengths, 1).astype(U.dtype, copy=False)
+
+
+def unit_rows(U: np.ndarray) -> np.ndarray:
+    """Return rows scaled to unit length; a row of zeros stays."""
+    return U / row_lengths(U)
+
+
+def affine_unit_rows(X: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return A x_i / ||x_i|| + b, scaled to unit length, of rows (n, p), in their precision; by blocks of rows."""
+    Z = np.empty((len(X), len(A)), X.dtype)
+    A, b = A.astype(X.dtype, copy=False), b.astype(X.dtype, copy=False)
+    for rows in row_blocks(*X.shape):
+        Z[rows] = unit_rows(unit_rows(X[rows]) @ A.T + b)
+    return Z

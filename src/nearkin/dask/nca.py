@@ -20,7 +20,6 @@ from ..objectives.candidates import Candidates, among_candidates, with_same_clas
 from ..objectives.pair_weights import SameClass
 from ..objectives.stochastic import TERMS, Terms, Value, among_all
 from ..span import RowSpace
-from ..spectral import ratio_trace
 from ._approximate import block_searcher, nearest, searchable
 from ._base import DaskTransformer
 from ._scatter import between_scatter, class_means, first_moments, total_scatter, within_scatter
@@ -192,7 +191,7 @@ class NCAClusterRows(Scale):
             return initialization.directions(name, table, m, rng)
         means = class_means(work, table)
         S_b = between_scatter(means, table.class_sizes)
-        return ratio_trace(-S_b, within_scatter(work, table)).vectors[:, : min(m, len(means) - 1)].T
+        return initialization.discriminant_directions(S_b, within_scatter(work, table), min(m, len(means) - 1))
 
 
 def nearest_squares(work: Work, table: Table) -> np.ndarray:

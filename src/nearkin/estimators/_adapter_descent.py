@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._validation import check_integer
 from ..descent import DescentResult, OnIteration, Value, adam
 from ..objectives.cosine import nested_loss
 from ..scatter import total_scatter
@@ -16,22 +18,29 @@ from ._supervision import Supervision
 BATCH = 512  # rows, pairs, triplets or queries a step
 FEWEST_STEPS = 5  # an iteration
 FIRST_STEP = 0.1  # of the norm of the map
+ROUNDING = 1e-10  # of psi
 UNSEEN = 0.5  # share of the within-class covariance that stands for differences between classes that are not known
 
 
 def plda(rows: np.ndarray, kind: Supervision, m: int) -> np.ndarray:
-    """Return the start A_0 of `EmbeddingAdapter`, (m, p), of norm sqrt(m): probabilistic LDA."""
+    """Return the start A_0 of `EmbeddingAdapter`, (m, p), of norm sqrt(m): probabilistic LDA.
+
+    Where B is nowhere positive, rows that belong together are no nearer than others, and all directions weigh alike.
+    """
     S_t, S_w = total_scatter(rows) / len(rows), kind.within_covariance()
     variance = np.trace(S_w) or np.trace(S_t)
-    if variance == 0:
-        raise ValueError(
-            f"X does not vary in direction (n_features = {len(S_t)}): its rows are multiples of one, and cosines tell "
-            "nothing."
-        )
     found = ratio_trace(UNSEEN * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
-    psi = np.maximum(-found.values, 0)
-    A = (found.vectors * np.sqrt(psi / (1 + 2 * psi))).T
+    psi = np.where(-found.values > ROUNDING, -found.values, 0)
+    A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
     return A * (m / np.sum(A**2)) ** 0.5
+
+
+def nested_sizes(nested: Sequence[int] | None, m: int) -> list[int]:
+    """Return the sizes of a nested embedding in ascending order, m the last."""
+    nested = [] if nested is None else nested
+    if not np.iterable(nested):
+        raise TypeError(f"nested must be a sequence of integers, got {nested!r} ({type(nested).__name__}).")
+    return sorted({m, *(check_integer(size, "a size of nested", 1, m) for size in nested)})
 
 
 def descend(

@@ -9,7 +9,9 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
 from .._labels import encode_partial_labels, require_two_classes
-from .._validation import check_pairs, refuse_foreign
+from .._validation import refuse_foreign
+
+SEVERAL = "0 and 1 for every label, as scikit-learn's MultiLabelBinarizer makes of lists of labels."
 
 
 def label_matrix(y: Any) -> csr_array:
@@ -23,12 +25,20 @@ def label_matrix(y: Any) -> csr_array:
     refuse_foreign(y, "y")
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: give labels.")
-    y = y if issparse(y) else np.asarray(y)
+    try:
+        y = y if issparse(y) else np.asarray(y)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"y must be a label for every row, or {SEVERAL}") from error
     if y.ndim == 2 and y.shape[1] > 1:
-        Y = csr_array(check_array(y, accept_sparse="csr", input_name="y"))
+        if y.dtype.kind in "US":
+            raise ValueError(f"y of several columns holds text; it must hold {SEVERAL}")
+        Y = csr_array(check_array(y, accept_sparse="csr", input_name="y"), dtype=np.float64, copy=True)
+        Y.sum_duplicates()
         Y.eliminate_zeros()
         if not (Y.data == 1).all():
-            raise ValueError("y of several columns must hold 0 and 1: see scikit-learn's MultiLabelBinarizer.")
+            value = Y.data[Y.data != 1][0]
+            raise ValueError(f"y of several columns holds {value:g}; it must hold {SEVERAL}")
+        Y = csr_array(Y[:, Y.sum(axis=0) > 0])
     else:
         classes, codes = encode_partial_labels(y)
         require_two_classes(classes)
@@ -45,19 +55,23 @@ def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
 
     They come as one, or as rows (query, document) or (query, document, grade).
     """
+    refuse_foreign(relevance, "relevance")
     if issparse(relevance):
-        R = csr_array(relevance, dtype=np.float64)
+        R = csr_array(check_array(relevance, accept_sparse="csr", dtype=np.float64, input_name="relevance"))
         if R.shape != shape:
             raise ValueError(f"relevance must be of shape {shape}, queries and documents; got {R.shape}.")
     else:
-        judged = check_array(relevance, dtype=np.float64, input_name="relevance")
-        if judged.shape[1] not in (2, 3):
+        judged = check_array(relevance, dtype=np.float64, ensure_2d=False, input_name="relevance")
+        if judged.ndim != 2 or judged.shape[1] not in (2, 3):
             raise ValueError(f"relevance must have 2 or 3 columns, query, document and grade; got {judged.shape}.")
         at = judged[:, :2].astype(np.int64)
         if (at != judged[:, :2]).any() or at.min() < 0 or (at.max(axis=0) >= shape).any():
             most = f"{shape[0] - 1} and {shape[1] - 1}"
-            found = f"{judged[:, :2].min():g} to {judged[:, :2].max(axis=0)}"
-            raise ValueError(f"relevance must hold numbers of queries and documents, 0 to {most}; got {found}.")
+            wrong = ((at != judged[:, :2]) | (at < 0) | (at >= shape)).any(axis=1).argmax()
+            found = "{:g}, {:g}".format(*judged[wrong, :2])
+            raise ValueError(
+                f"relevance must hold numbers of a query and a document, 0 to {most}; row {wrong} holds {found}."
+            )
         grades = judged[:, 2] if judged.shape[1] == 3 else np.ones(len(judged))
         R = csr_array((grades, at.T), shape=shape)
     R = csr_array(R.maximum(0))
@@ -79,12 +93,22 @@ def check_grades(y: Any, n_pairs: int) -> np.ndarray:
     return grades
 
 
-def check_triplets(triplets: Any, n: int) -> np.ndarray:
-    """Return triplets (n_triplets, 3) of the numbers of n rows."""
-    triplets = np.asarray(triplets)
-    if triplets.ndim != 2 or triplets.shape[1] != 3 or not len(triplets) or triplets.dtype.kind not in "iu":
-        found = f"{triplets.dtype} of {triplets.shape}"
-        raise ValueError(f"triplets must be integers of shape (n_triplets, 3), got {found}.")
-    for others in (triplets[:, :2], triplets[:, ::2]):
-        check_pairs(others, n)
-    return triplets
+def check_numbers_of_rows(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
+    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one all different."""
+    refuse_foreign(numbers, name)
+    numbers = np.asarray(numbers)
+    if numbers.ndim != 2 or numbers.shape[1] != width or not len(numbers) or numbers.dtype.kind not in "iu":
+        stacked = numbers.ndim == 3 and numbers.shape[1] == width
+        remedy = f"; of stacked rows X is {name}.reshape(-1, p), and these are 0, 1, ..." if stacked else ""
+        found = f"{numbers.dtype} of {numbers.shape}{remedy}"
+        raise ValueError(f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), got {found}.")
+    if numbers.min() < 0 or numbers.max() >= n:
+        found = f"{numbers.min()} to {numbers.max()}"
+        raise ValueError(f"{name} must hold numbers of rows, 0 to {n - 1}, got {found}.")
+    ordered = np.sort(numbers, axis=1)
+    twice = ordered[:, 1:] == ordered[:, :-1]
+    if twice.any():
+        at = int(twice.any(axis=1).argmax())
+        row = ordered[at, 1:][twice[at]][0]
+        raise ValueError(f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice.")
+    return numbers

@@ -116,7 +116,7 @@ class Paired(Supervision):
     def _graded(self) -> csr_array:
         n, (left, right) = len(self.X), self.pairs.T
         G = csr_array((self.grades, (left, right)), shape=(n, n))
-        return csr_array(G.maximum(G.T))
+        return csr_array(G + G.T)
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         rows = np.unique(self.pairs[items])

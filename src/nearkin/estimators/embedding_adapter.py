@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from .._blocks import unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._parallel import blas_in_one_thread
-from .._validation import check_choice, check_integer, check_number, check_pairs, check_positive
+from .._validation import check_choice, check_integer, check_number, check_positive
 from ..descent import Status
-from ..objectives.cosine import LOSSES, unit_rows
-from ._adapter_descent import descend, plda
-from ._relevance import check_grades, check_triplets, label_matrix, relevance_matrix
+from ..objectives.cosine import LOSSES
+from ._adapter_descent import descend, nested_sizes, plda
+from ._relevance import check_grades, check_numbers_of_rows, label_matrix, relevance_matrix
 from ._supervision import Judged, Labelled, Paired, Supervision, Triples
 from ._unit_embedding import UnitEmbedding
 from .quantization import QUANTIZERS, Quantizer
@@ -106,6 +108,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     (1797, 16)
     """
 
+    quantizer_: Quantizer | None
+
     def __init__(
         self,
         n_components: int | None = 64,
@@ -174,7 +178,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         self._check_parameters()
         X = self._unit_rows(X, fitting=True)
-        pairs = check_pairs(pairs, len(X))
+        pairs = check_numbers_of_rows(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
         rows, mean, fixed = self._sides(X)
         return self._learn(Paired(rows, pairs, grades, fixed), rows, mean, "contrastive")
@@ -194,7 +198,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         """
         self._check_parameters()
         X = self._unit_rows(X, fitting=True)
-        triplets = check_triplets(triplets, len(X))
+        triplets = check_numbers_of_rows(triplets, "triplets", 3, len(X))
         rows, mean, fixed = self._sides(X)
         return self._learn(Triples(rows, triplets, fixed), rows, mean, "contrastive")
 
@@ -238,6 +242,25 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         Z = self.embed(X)
         return Z if self.quantizer_ is None else self.quantizer_.encode(Z)
 
+    def quantized(self, quantize: str, X: Any) -> Self:
+        """Return a copy of a fitted adapter whose codes are fitted to other rows; for "binary" it is rotated.
+
+        Parameters
+        ----------
+        quantize : {"int8", "binary"}
+        X : array of shape (n, p)
+        """
+        check_choice(quantize, "quantize", QUANTIZERS)
+        adapter = copy(self)
+        adapter.quantize = quantize
+        adapter._quantize(self.embed(X), nested_sizes(self.nested, self.n_components_))
+        return adapter
+
+    def _quantize(self, Z: np.ndarray, sizes: Sequence[int]) -> None:
+        """Fit codes to mapped rows, and rotate the map where these need it."""
+        self.quantizer_, rotation = QUANTIZERS[str(self.quantize)].fitted(Z, sizes)
+        self.components_, self.bias_ = rotation @ self.components_, rotation @ self.bias_
+
     @property
     def _n_features_out(self) -> int:
         return -(-self.n_components_ // 8) if self.quantize == "binary" else self.n_components_
@@ -255,11 +278,12 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         check_choice(self.loss, "loss", ("auto", *LOSSES))
         check_choice(self.side, "side", ("both", "query"))
         if self.quantize is not None:
-            check_choice(self.quantize, "quantize", QUANTIZERS)
+            check_choice(self.quantize, "quantize", tuple(QUANTIZERS))
         check_positive(self.temperature, "temperature")
         check_number(self.alpha, "alpha", 0)
-        if self.nested is not None and self.side == "query":
-            raise ValueError('nested sizes need side="both": documents that are not mapped keep their length.')
+        if self.side == "query" and (self.nested is not None or self.quantize == "binary"):
+            what = "nested sizes need" if self.nested is not None else 'quantize="binary" needs'
+            raise ValueError(f'{what} side="both": documents that stay as they are can be neither cut nor rotated.')
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", 1)
         return check_integer(self.max_iter, "max_iter", 1)
@@ -272,25 +296,22 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         start = np.eye(p) if self.side == "query" else plda(rows, kind, min(self.n_components or p, p))
         self.loss_ = loss if self.loss == "auto" else self.loss
         m = len(start)
-        sizes = sorted({m, *(check_integer(size, "a size of nested", 1, m) for size in self.nested or ())})
+        sizes = nested_sizes(self.nested, m)
 
-        def components(A: np.ndarray) -> dict[str, Any]:
-            return {"components_": A.astype(rows.dtype), "bias_": (-A @ mean).astype(rows.dtype)}
+        def learned(A: np.ndarray) -> dict[str, Any]:
+            A, b = A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
+            return {"components_": A, "bias_": b, "n_components_": m, "quantizer_": None}
 
         def on_iteration(A: np.ndarray) -> bool:
-            return task is not None and task.iteration(lambda: components(A))
+            return task is not None and task.iteration(lambda: learned(A))
 
         with blas_in_one_thread():  # batches are small: a second thread would wait more than it works
             found = descend(self, kind, start, sizes, on_iteration)
-        A = found.x
-        self.quantizer_: Quantizer | None = None
-        if self.quantize is not None:
-            Z = unit_rows(rows @ A.T.astype(rows.dtype))
-            self.quantizer_, rotation = QUANTIZERS[self.quantize].fitted(Z, sizes)
-            A = rotation @ A
-        for name, value in components(A).items():
+        for name, value in learned(found.x).items():
             setattr(self, name, value)
-        self.n_components_, self.n_iter_, self.loss_curve_ = len(A), found.n_iter, np.array(found.curve)
+        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
+        if self.quantize is not None:
+            self._quantize(unit_rows(rows @ self.components_.T), sizes)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if task is not None:

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import row_norms
 
 from ..linalg import LinAlgError, eigh
 from ..scatter import total_scatter
+from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
 
 PERPLEXITY = 10.0
 PERPLEXITY_ROWS = 1000  # it is the mean over so many rows
@@ -99,3 +100,13 @@ def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
     except LinAlgError:
         p = X.shape[1]
         return eigh(total_scatter(X), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
+
+
+def discriminant_directions(S_b: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
+    """Return the m first directions (m, p) of Fisher's discriminant, S_w shrunk by half as `RCA` does by default.
+
+    Unshrunk, a feature that hardly varies, such as a pixel of the margin, has so long a direction that nothing is left
+    of the others in a map whose penalty is limited.
+    """
+    S_w = shrunk(S_w, range_basis(S_w + S_b), 0.5)
+    return unit_within_scatter(generalized_eigh(S_b, S_w)).vectors[:, :m].T

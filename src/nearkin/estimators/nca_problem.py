@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from .._validation import check_choice, check_integer, check_number
 from ..descent import DescentResult, OnIteration, lbfgs, lbfgs_rounds
-from ..linalg import LinAlgError
 from ..neighbors import Searcher
 from ..objectives.candidates import Candidates
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import TERMS, Value
-from ..scatter import total_scatter, within_scatter
-from ..spectral import ratio_trace
+from ..scatter import between_scatter, within_scatter
+from ..span import row_space
 from ._candidates import N_FAR, N_NEAR, near_rows
 from .descent_embedding import Scale, UnitRows, cap_penalty, penalized
-from .initialization import INITS, directions, evenly_by, perplexity, perplexity_bandwidth
+from .initialization import INITS, directions, discriminant_directions, evenly_by, perplexity, perplexity_bandwidth
 
 ALL_PAIRS_ROWS = 8000  # up to here all pairs are also quicker than candidates
 MAX_ITER = 200
@@ -145,13 +142,9 @@ class NCARows(UnitRows):
             return directions(name, self.X, m, rng)
         if not self.n_classes:
             raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Variables are collinear")
-            try:
-                return LinearDiscriminantAnalysis().fit(self.X, self.pair_weights.codes).scalings_.T[:m]
-            except LinAlgError:  # its SVD gives up: the same directions from the scatters
-                S_w = within_scatter(self.X, self.pair_weights.codes)
-                return ratio_trace(S_w - total_scatter(self.X), S_w).vectors.T[: min(m, self.n_classes - 1)]
+        space, codes = row_space(self.X), np.unique(self.pair_weights.codes, return_inverse=True)[1]
+        S_b, S_w = (S(space.coordinates, codes) for S in (between_scatter, within_scatter))
+        return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
 
 
 def fitted_attributes(nca: Any, rows: Any, best: DescentResult, n_counted: int) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from .._blocks import unit_rows
 from .._validation import refuse_foreign, widened
-from ..objectives.cosine import unit_rows
-from ._unit_embedding import UnitEmbedding
+from ._unit_embedding import UnitEmbedding, check_directions
 from .quantization import orthogonal_procrustes
 
 
@@ -18,11 +18,12 @@ class Procrustes(UnitEmbedding):
 
     With rows X of the new model and Y of the old one, scaled to unit length, about their means x and y,
 
-        minimize ||Y - y - (X - x) R'|| for orthonormal rows or columns of R:
+        minimize ||Y - y - (X - x) R'|| for orthonormal columns of R:
         R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),
 
-    and new rows become y + R (x_i - x), scaled to unit length. Where both spaces have the same dimension R keeps all
-    distances; where the old one has fewer, R projects.
+    and new rows become y + R (x_i - x), scaled to unit length. Where the old space has at least as many dimensions R
+    keeps all distances. Where it has fewer, R projects: its rows are orthonormal, the first of the rotation that comes
+    nearest to Y - y filled up with columns of 0.
 
     Parameters
     ----------
@@ -84,6 +85,7 @@ class Procrustes(UnitEmbedding):
         Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
         Y = unit_rows(Y.reshape(len(Y), -1))
         check_consistent_length(X, Y)
+        check_directions(Y, "y")
         x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
         R = orthogonal_procrustes(X - x, Y - y)
         self.components_, self.bias_ = R.astype(X.dtype), (y - R @ x).astype(X.dtype)

@@ -84,9 +84,10 @@ QUANTIZERS: dict[str, type[Quantizer]] = {"int8": Int8Quantizer, "binary": Binar
 
 
 def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the R, (m, p), of orthonormal rows or columns that minimizes ||Y - X R'|| for X (n, p) and Y (n, m).
+    """Return the R, (m, p), of orthonormal rows or columns that maximizes tr(Y'X R') for X (n, p) and Y (n, m).
 
-    R = UV' for the singular value decomposition Y'X = U S V' (Schoenemann 1966).
+    R = UV' for the singular value decomposition Y'X = U S V' (Schoenemann 1966). For m >= p, R keeps lengths, and so
+    minimizes ||Y - X R'||; for m < p its rows are the first of the rotation that does so for Y filled up with 0.
     """
     U, _, Vt = svd((Y.T @ X).astype(np.float64), full_matrices=False)
     return U @ Vt

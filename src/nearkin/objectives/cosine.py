@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._blocks import row_blocks
+from .._blocks import row_lengths
 
 LOSSES = ("nca", "contrastive")
 
@@ -61,26 +61,6 @@ class _Mapped:
         return ((G - along * self.Z) / self.lengths).T @ self.X
 
 
-def row_lengths(U: np.ndarray) -> np.ndarray:
-    """Return the lengths of rows as a column; of a row of zeros, which has no direction, 1."""
-    lengths = np.linalg.norm(U, axis=1, keepdims=True)
-    return np.where(lengths > 0, lengths, 1).astype(U.dtype, copy=False)
-
-
-def unit_rows(U: np.ndarray) -> np.ndarray:
-    """Return rows scaled to unit length; a row of zeros stays."""
-    return U / row_lengths(U)
-
-
-def affine_unit_rows(X: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return A x_i / ||x_i|| + b, scaled to unit length, of rows (n, p), in their precision; by blocks of rows."""
-    Z = np.empty((len(X), len(A)), X.dtype)
-    A, b = A.astype(X.dtype, copy=False), b.astype(X.dtype, copy=False)
-    for rows in row_blocks(*X.shape):
-        Z[rows] = unit_rows(unit_rows(X[rows]) @ A.T + b)
-    return Z
-
-
 def nested_loss(
     A: np.ndarray, comparison: Comparison, temperature: float, loss: str, sizes: Sequence[int]
 ) -> tuple[float, np.ndarray]:
@@ -114,18 +94,29 @@ def softmax_loss(A: np.ndarray, comparison: Comparison, temperature: float, loss
 
 def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[float, np.ndarray]:
     """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its gradient."""
-    S = S - S.max(axis=1, keepdims=True)
-    P = np.exp(S)
-    totals = P.sum(axis=1, keepdims=True)
-    P /= totals
-    R = W * P if loss == "nca" else W
-    relevant = R.sum(axis=1, keepdims=True, dtype=np.float64)
-    has = relevant > 0
+    W = W.astype(S.dtype, copy=False)
+    has = (W > 0).any(axis=1, keepdims=True)
     n = max(int(has.sum()), 1)
-    R = R / np.where(has, relevant, 1).astype(P.dtype)
+    P, log_totals = _softmax(S)
     if loss == "nca":
-        losses = -np.log(relevant[has])
+        with np.errstate(divide="ignore"):
+            R, log_relevant = _softmax(S + np.log(W))
+        losses = log_totals - log_relevant
     else:
-        log_p = np.where(R > 0, S, 0) - np.log(totals)
-        losses = -np.sum(R * log_p, axis=1, dtype=np.float64)
-    return float(np.sum(losses)) / n, np.where(has, P - R, 0) / P.dtype.type(n)
+        R = W / np.where(has, W.sum(axis=1, keepdims=True), 1)
+        losses = np.sum(R * (log_totals - np.where(W > 0, S, 0)), axis=1, keepdims=True, dtype=np.float64)
+    return float(np.sum(losses[has], dtype=np.float64)) / n, np.where(has, P - R, 0) / P.dtype.type(n)
+
+
+def _softmax(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return exp(s_ij) over its sum in row i, and the logarithms of the sums, a column; 0 in rows of -inf alone.
+
+    The largest of a row is subtracted first: no row loses all its terms, however small the temperature.
+    """
+    top = S.max(axis=1, keepdims=True)
+    top = np.where(top > -np.inf, top, 0)
+    P = np.exp(S - top)
+    totals = P.sum(axis=1, keepdims=True)
+    totals = np.where(totals > 0, totals, 1)
+    P /= totals
+    return P, top + np.log(totals)

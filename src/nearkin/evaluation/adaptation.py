@@ -1,0 +1,332 @@
+"""Which vectors retrieve better: raw, truncated, by PCA, or adapted, in full precision or as codes.
+
+Every way is judged by the same held-out queries. The settings of the adapters are chosen inside the training rows.
+Differences to the raw vectors are paired by query; see `paired_test`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from .._blocks import unit_rows
+from .._parallel import parallel_map
+from ..estimators import EmbeddingAdapter
+from .judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
+from .retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
+from .statistics import PairedTest, paired_test, status_of
+
+RAW = "raw"
+SETTINGS: list[dict[str, Any]] = [
+    *({"alpha": alpha, "temperature": 0.1} for alpha in (0.25, 0.05, 1.0)),
+    {"alpha": 0.25, "temperature": 0.2},
+]
+CHOICE_SIZE = 64  # dimensions with which the settings are chosen
+
+
+@dataclass(frozen=True)
+class Way:
+    """How vectors are made, or coded.
+
+    Attributes
+    ----------
+    name : str
+        Such as "adapter 64 int8".
+    size : int
+        Dimensions.
+    bytes : int
+        Of a document's vector; where the candidates are ranked again, those of both.
+    quantize : str or None
+    rescored : bool
+        Whether the candidates that the codes find are ranked again by vectors in int8.
+    side : str
+        What is adapted: "both", or "query".
+    """
+
+    name: str
+    size: int
+    bytes: int
+    quantize: str | None = None
+    rescored: bool = False
+    side: str = "both"
+
+    @property
+    def is_adapted(self) -> bool:
+        """Return whether the vectors are learned from labels or judgements."""
+        return "adapter" in self.name
+
+
+@dataclass(frozen=True)
+class WayResult:
+    """Scores of a way on held-out queries.
+
+    Attributes
+    ----------
+    way : Way
+    scores : dict of str to dict of str to float
+        By part of the queries, then by the name of the score.
+    tests : dict of str to PairedTest
+        By part: the difference to the raw vectors in the score that decides.
+    p_value : float
+        In the part that decides, corrected by `in_sequence`.
+    status : str
+        "better", "worse", "unclear"; "baseline" for the raw vectors, "reference" for ways without labels.
+    seconds : float
+        Of a fit, in the mean.
+    """
+
+    way: Way
+    scores: dict[str, dict[str, float]]
+    tests: dict[str, PairedTest]
+    p_value: float
+    status: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """What a comparison of vectors found.
+
+    Attributes
+    ----------
+    results : list of WayResult
+        The raw vectors first.
+    score, part : str
+        What decides: the name of the score, and of the part of the queries.
+    n_queries : dict of str to int
+        Queries of every part.
+    settings : dict
+        Of the adapters, chosen on all rows.
+    side : str
+    """
+
+    results: list[WayResult]
+    score: str
+    part: str
+    n_queries: dict[str, int]
+    settings: dict[str, Any]
+    side: str
+
+    @property
+    def raw(self) -> WayResult:
+        """Return the result of the raw vectors."""
+        return self.results[0]
+
+    @property
+    def chosen(self) -> WayResult:
+        """Return the best way that is shown to be better than the raw vectors, or these.
+
+        Of ways within a standard error of the best difference the one of fewest bytes is taken. A way that is shown to
+        be worse on unseen classes is not.
+        """
+        better = [one for one in self.results if one.status == "better" and not self._harms(one)]
+        if not better:
+            return self.raw
+        best = max(better, key=lambda one: one.tests[self.part].difference)
+        test = best.tests[self.part]
+        close = [one for one in better if one.tests[self.part].difference >= test.difference - test.standard_error]
+        return min(close, key=lambda one: (one.way.bytes, -one.tests[self.part].difference))
+
+    def _harms(self, result: WayResult) -> bool:
+        test = result.tests.get(UNSEEN)
+        return test is not None and test.interval()[1] < 0
+
+    @property
+    def harmful(self) -> list[str]:
+        """Return the names of ways that are better where it decides, and worse on unseen classes."""
+        return [one.way.name for one in self.results if one.status == "better" and self._harms(one)]
+
+
+def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
+    """Return the ways to compare p-dimensional vectors, the raw ones first."""
+    raw = Way(RAW, p, 4 * p)
+    if side == "query":
+        return [raw, Way(f"query adapter {p}", p, 4 * p, side=side)]
+    shorter = [size for size in sorted(sizes) if size < p]
+    ways = [raw, *(Way(f"{kind} {m}", m, 4 * m) for kind in ("truncated", "PCA") for m in shorter)]
+    ways += [Way(f"adapter {m}", m, 4 * m) for m in [*shorter, p]]
+    ways += [Way(f"adapter {m} int8", m, m, "int8") for m in shorter]
+    if shorter:
+        m = shorter[-1]
+        ways += [Way(f"adapter {m} binary", m, -(-m // 8), "binary")]
+        ways += [Way(f"adapter {m} binary, rescored", m, -(-m // 8) + m, "binary", rescored=True)]
+    return ways
+
+
+def adapt(
+    judgements: Judgements,
+    *,
+    sizes: Sequence[int] = (32, 64, 128, 256),
+    side: str = "both",
+    score: str | None = None,
+    unseen: bool = False,
+    random_state: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Adaptation:
+    """Compare vectors, as they are and adapted, by held-out queries.
+
+    Parameters
+    ----------
+    judgements : Labels or Relevance
+    sizes : sequence of int
+        Dimensions of shorter vectors.
+    side : {"both", "query"}
+        What is adapted, see `EmbeddingAdapter`.
+    score : str, optional
+        What decides, one of `RETRIEVAL_SCORES`; by default "precision@10" for labels, "nDCG@10" for documents.
+    unseen : bool
+        Whether classes that no training row has decide.
+    random_state : int
+    progress : callable
+        Called as `progress(done, total)` after every fit.
+
+    Returns
+    -------
+    Adaptation
+    """
+    is_labels = isinstance(judgements, Labels)
+    score = score or ("precision@10" if is_labels else "nDCG@10")
+    part = ALL if not is_labels else UNSEEN if unseen else SEEN
+    ways = ways_of(judgements.vectors()[0].shape[1], sizes, side)
+    splits = list(judgements.splits(np.random.default_rng(random_state)))
+    if part not in splits[0].parts:
+        raise ValueError(f"unseen classes need at least {FEWEST_CLASSES} classes in y: leave unseen out.")
+    rounds, total, done = [_Round(judgements, split, ways, side, random_state) for split in splits], 0, 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        progress(done, total)
+
+    total = sum(one.n_fits for one in rounds)
+    parallel_map(lambda one: one.run(score, unseen, step), rounds, 2**30)
+    settings = SETTINGS[int(np.argmax(np.mean([one.setting_scores for one in rounds], axis=0)))]
+    n_queries = {name: int(sum(split.parts[name].sum() for split in splits)) for name in splits[0].parts}
+    return Adaptation(_results(judgements, rounds, ways, score, part), score, part, n_queries, settings, side)
+
+
+class _Round:
+    """One split: settings are chosen inside its training rows, then all ways are scored by its held-out queries."""
+
+    def __init__(self, judgements: Judgements, split: Split, ways: Sequence[Way], side: str, seed: int) -> None:
+        self.judgements, self.split, self.ways, self.side, self.seed = judgements, split, ways, side, seed
+        self.sizes = sorted({way.size for way in ways if way.is_adapted})
+        self.n_fits = len(SETTINGS) + len(self.sizes)
+        self.setting_scores: list[float] = []
+        self.scores: dict[str, dict[str, np.ndarray]] = {}  # of every query, by way and score
+        self.seconds = dict.fromkeys((way.name for way in ways), 0.0)
+
+    def run(self, score: str, unseen: bool, step: Callable[[], None]) -> None:
+        """Set the scores."""
+        settings = self._chosen_settings(score, unseen, step)
+        adapters = {}
+        for size in self.sizes:
+            started = perf_counter()
+            adapters[size] = self.split.train.fit(EmbeddingAdapter(size, side=self.side, **settings))
+            for way in self.ways:
+                if way.is_adapted and way.size == size:
+                    self.seconds[way.name] = perf_counter() - started
+            step()
+        for way in self.ways:
+            vectors = vectors_of(way, self.split, self.judgements, adapters.get(way.size))
+            self.scores[way.name] = scores_of(vectors, self.split, self.judgements)
+
+    def _chosen_settings(self, score: str, unseen: bool, step: Callable[[], None]) -> dict[str, Any]:
+        """Return the settings that are best on one split of the training rows."""
+        train = self.split.train
+        split = next(train.splits(np.random.default_rng(self.seed)))
+        part = UNSEEN if unseen and UNSEEN in split.parts else next(iter(split.parts))
+        way = Way("adapter", min(CHOICE_SIZE, train.vectors()[0].shape[1]), 0, side=self.side)
+        for settings in SETTINGS:
+            adapter = split.train.fit(EmbeddingAdapter(way.size, side=self.side, **settings))
+            found = scores_of(vectors_of(way, split, train, adapter), split, train)
+            self.setting_scores.append(float(found[score][split.parts[part]].mean()))
+            step()
+        return SETTINGS[int(np.argmax(self.setting_scores))]
+
+
+def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
+    """Return the held-out queries and candidates of a split as a way makes them, learned from the training rows."""
+    queries, documents = judgements.vectors()
+    Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
+    learned_from = split.train.vectors()[1]
+    if not way.is_adapted:
+        if way.name == RAW:
+            return Vectors(Q, C)
+        if way.name.startswith("truncated"):
+            return Vectors(Q[:, : way.size], C[:, : way.size])
+        pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
+        return Vectors(pca.transform(Q), pca.transform(C))
+    mapped = Vectors(adapter.embed(Q), C if way.side == "query" else adapter.embed(C))
+    if way.quantize is None:
+        return mapped
+    coded = _decoded(adapter.quantized(way.quantize, learned_from), Q, C)
+    if way.rescored:
+        again = _decoded(adapter.quantized("int8", learned_from), Q, C)
+        return Vectors(mapped.queries, again[1], codes=coded)
+    return Vectors(*coded)
+
+
+def _decoded(adapter: EmbeddingAdapter, *rows: np.ndarray) -> Any:
+    """Return what the codes of rows stand for."""
+    assert adapter.quantizer_ is not None
+    return tuple(adapter.quantizer_.decode(adapter.transform(X)) for X in rows)
+
+
+def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
+    """Return the scores of the held-out queries of a split; a query that is itself a candidate is not found."""
+    ranked = split.candidates[vectors.ranked(DEPTH + judgements.own_rows)]
+    if judgements.own_rows:
+        others = np.argsort(ranked == split.queries[:, None], axis=1, kind="stable")[:, :DEPTH]
+        ranked = np.take_along_axis(ranked, others, axis=1)
+    ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
+    return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
+
+
+def _results(
+    judgements: Judgements, rounds: Sequence[_Round], ways: Sequence[Way], score: str, part: str
+) -> list[WayResult]:
+    splits = [one.split for one in rounds]
+    n_train = float(np.mean([len(split.train) for split in splits]))
+    parts = list(splits[0].parts)
+
+    def of(way: Way, name: str, part: str) -> list[np.ndarray]:
+        return [one.scores[way.name][name][one.split.parts[part]] for one in rounds]
+
+    def test(way: Way, part: str) -> PairedTest:
+        rows = [split.queries[split.parts[part]] for split in splits]
+        return paired_test(of(way, score, part), of(ways[0], score, part), rows, n_train, judgements.units(part))
+
+    def result(way: Way, tests: dict[str, PairedTest], p_value: float) -> WayResult:
+        scores = {name: {s: float(np.concatenate(of(way, s, name)).mean()) for s in RETRIEVAL_SCORES} for name in parts}
+        status = "baseline" if way.name == RAW else "reference"
+        if way.is_adapted:
+            status = status_of(tests[part].difference, p_value)
+        return WayResult(way, scores, tests, p_value, status, float(np.mean([one.seconds[way.name] for one in rounds])))
+
+    tests = {way: {name: test(way, name) for name in parts} for way in ways}
+    p_values = in_sequence({way: tests[way][part] for way in sorted(ways, key=_place) if way.is_adapted})
+    return [result(way, tests[way], p_values.get(way, 1.0)) for way in ways]
+
+
+def in_sequence(tests: dict[Way, PairedTest]) -> dict[Way, float]:
+    """Return p-values that hold together for tests in an order that was fixed before.
+
+    A way is shown to be better only where all before it are: its p-value is the largest so far, 1 from the first that
+    is no better (Maurer, Hothorn and Lehmacher 1995). So ways that differ little need no stricter level, as by Holm.
+    """
+    p_values, largest = {}, 0.0
+    for way, test in tests.items():
+        largest = max(largest, test.p_value if test.difference > 0 else 1.0)
+        p_values[way] = largest if test.difference > 0 else test.p_value
+    return p_values
+
+
+def _place(way: Way) -> tuple[Any, ...]:
+    """Return where a way stands in the sequence: full precision or int8 before bits, long vectors before short ones."""
+    return way.quantize == "binary", not way.rescored, -way.size, way.quantize == "int8"
