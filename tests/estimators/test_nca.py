@@ -18,6 +18,7 @@ from nearkin import NCA, SoftNeighborsClassifier, SoftNeighborsRegressor
 from nearkin.estimators import _alpha_path, descent_embedding, initialization
 from nearkin.estimators._folds import inner_folds
 from nearkin.estimators.nca_problem import NCARows
+from nearkin.neighbors import EXACT
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
 from nearkin.objectives.pair_weights import SameClass, target_bandwidth
@@ -176,6 +177,32 @@ class TestInits:
         X, y = wine()
         first = {init: NCA(2, init=init).fit(X, y).loss_curve_[0] for init in ("auto", "pca", "lda")}
         assert first["auto"] == min(first["pca"], first["lda"])
+
+    @pytest.mark.parametrize(("spread", "tolerance"), [(0.0, 1e-6), (1e-9, 0.02)], ids=["constant", "nearly constant"])
+    def test_lda_is_not_led_by_a_feature_that_hardly_varies(self, spread, tolerance):
+        X, y = wine()
+        noise = 1 + spread * np.random.default_rng(0).normal(size=(len(X), 1))
+        expected, nca = NCA(2, init="lda").fit(X, y), NCA(2, init="lda").fit(np.hstack([X, noise]), y)
+        np.testing.assert_allclose(nca.loss_curve_[[0, -1]], expected.loss_curve_[[0, -1]], atol=tolerance)
+        assert nca.loss_curve_[0] < -0.7  # far from the 0 of a flat map
+
+    @pytest.mark.parametrize("spread", [0.0, 1e-9, 1.0])
+    def test_lda_of_few_rows_of_many_classes(self, spread):
+        """Rows of a class may be equal, or alone; and the unit of the features does not matter."""
+        rng = np.random.default_rng(0)
+        y = np.array([0, 0, 0, 1, 1, 1, 2, 2, 3, 4])
+        X = rng.normal(size=(5, 6))[y] + spread * rng.normal(size=(10, 6))
+        A, B = (NCA(3, init="lda").fit(scale * X, y).components_ * scale for scale in (1, 1e6))
+        assert np.linalg.matrix_rank(A) == 3
+        np.testing.assert_allclose(np.abs(A), np.abs(B), rtol=1e-3, atol=1e-3 * np.abs(A).max())
+
+    def test_lda_needs_no_p_by_p_matrix_nor_all_classes(self):
+        rng = np.random.default_rng(0)
+        y = np.arange(30) % 3
+        X = rng.normal(size=(3, 20_000))[y] + rng.normal(size=(30, 20_000))
+        A = NCA(2, init="lda", solver="sgd", random_state=0).partial_fit(X, y).components_
+        B = NCARows.of(X, within_span=False, pair_weights=SameClass(2 * y), search=EXACT).directions("lda", 4, rng)
+        assert (A.shape, B.shape) == ((2, 20_000), (2, 20_000))
 
     def test_an_array_is_taken_as_it_is(self):
         X, y = wine()

@@ -14,8 +14,12 @@ from scipy.sparse import issparse
 from ..evaluation import CLASSIFICATION
 from ..preprocessing.columns import NumberColumn
 from . import console, pictures
+from .adapt import adapt as adapt
+from .adapted import transform_vectors
+from .adapter_file import is_adapter
 from .document import write_json
 from .encoder import needed_columns
+from .export import export as export
 from .model import MAX_NEIGHBORS, NAMED_VOTERS, Model, embed, far_features
 from .model import predict as predict_rows
 from .model_file import SUFFIX, load_model, save_model
@@ -101,7 +105,9 @@ def predict(options: argparse.Namespace) -> int:
 
 
 def transform(options: argparse.Namespace) -> int:
-    """Map new rows into the learned space."""
+    """Map new rows into the learned space, or vectors by an adapter."""
+    if is_adapter(Path(options.model)):
+        return transform_vectors(options)
     if options.dask is None:
         return _apply(options, _transformed)
     return _transform_folder(options)

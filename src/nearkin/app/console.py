@@ -75,6 +75,18 @@ def report(summary: Summary) -> None:
         say(line)
 
 
+def print_grid(lines: Sequence[dict[str, str]]) -> None:
+    """Print a table of text whose first column is a name; what is better is green, worse red."""
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    for name in lines[0]:
+        grid.add_column(name, justify="left" if name in ("vectors", "verdict") else "right", no_wrap=True)
+    for line in lines:
+        grid.add_row(*line.values(), style=STYLES[line["verdict"] or "unclear"])
+    console = _console()
+    console.width = max(console.width, 140 * (not console.is_terminal))
+    console.print(grid, "")
+
+
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
     names, held_out, values = model.feature_names, model.held_out, model.arrays["answers"]

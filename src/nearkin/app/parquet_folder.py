@@ -186,6 +186,12 @@ def labels_of(block: Block, target: str, classes: np.ndarray, *, rows: Any = (),
     return y[chosen(block, rows, but)]
 
 
+def values_of(block: Block, name: str) -> np.ndarray:
+    """Return a column of a block as it is."""
+    batches = (batch[name] for part in block.parts for _, batch in _batches(part, [name]))
+    return np.concatenate([column.to_numpy(zero_copy_only=False) for column in batches])
+
+
 def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
     """Return which rows of a block are among the given ones, or not."""
     return np.isin(np.arange(block.start, block.start + len(block)), rows, invert=but)

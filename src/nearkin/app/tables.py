@@ -138,7 +138,7 @@ def read_table(
     if is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
-    with _opened(source, progress, reading) as file:
+    with opened(source, progress, reading) as file:
         target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
         if target == groups:
@@ -152,7 +152,7 @@ def read_table(
         X, gaps = encode(encoder, columns, "filled by the median (kept by NCA tables)")
         found = [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         notes = [*columns.notes, *remarks, *more, *found]
-        return Table(X, y, group, _name(file.path), notes, target, encoder, row_names, task, suspects)
+        return Table(X, y, group, table_name(file.path), notes, target, encoder, row_names, task, suspects)
 
 
 def read_rows(
@@ -184,7 +184,7 @@ def read_named_rows(
     `gaps` says what is done with missing cells.
     """
     known = replace(reading or Reading(), missing=encoder.missing_values, usual_decimal=encoder.decimal)
-    with _opened(source, progress, known) as file:
+    with opened(source, progress, known) as file:
         needed, numbers = (
             needed_columns(encoder),
             [column.name for column in encoder.columns_ if column.kind == "number"],
@@ -226,7 +226,7 @@ class BundledSet:
 
 
 @contextmanager
-def _opened(source: str, progress: Progress, reading: Reading | None) -> Iterator[Any]:
+def opened(source: str, progress: Progress, reading: Reading | None) -> Iterator[Any]:
     """Yield a file of a known format; what goes wrong is reported in one line."""
     place = "standard input" if source == STANDARD_INPUT else source
     try:
@@ -256,7 +256,7 @@ def _format(path: Path) -> Callable[..., Any]:
     return FORMATS[suffix]
 
 
-def _name(path: Path) -> str:
+def table_name(path: Path) -> str:
     """Return the name of a table: that of its file, without the suffixes."""
     return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 

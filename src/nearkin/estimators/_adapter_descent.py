@@ -1,4 +1,4 @@
-"""Where an embedding adapter begins, and how it descends from there."""
+"""What an embedding adapter accepts, where it begins, and how it descends from there."""
 
 from __future__ import annotations
 
@@ -8,18 +8,35 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._validation import check_integer
+from .._validation import check_choice, check_integer, check_number, check_positive
 from ..descent import DescentResult, OnIteration, Value, adam
-from ..objectives.cosine import nested_loss
+from ..objectives.cosine import LOSSES, nested_loss
 from ..scatter import total_scatter
 from ..spectral import ratio_trace
 from ._supervision import Supervision
+from .quantization import QUANTIZERS
 
 BATCH = 512  # rows, pairs, triplets or queries a step
 FEWEST_STEPS = 5  # an iteration
 FIRST_STEP = 0.1  # of the norm of the map
 ROUNDING = 1e-10  # of psi
 UNSEEN = 0.5  # share of the within-class covariance that stands for differences between classes that are not known
+
+
+def check_parameters(adapter: Any) -> int:
+    """Raise an error that names what is wrong; return max_iter."""
+    check_choice(adapter.loss, "loss", ("auto", *LOSSES))
+    check_choice(adapter.side, "side", ("both", "query"))
+    if adapter.quantize is not None:
+        check_choice(adapter.quantize, "quantize", tuple(QUANTIZERS))
+    check_positive(adapter.temperature, "temperature")
+    check_number(adapter.alpha, "alpha", 0)
+    if adapter.side == "query" and (adapter.nested is not None or adapter.quantize == "binary"):
+        what = "nested sizes need" if adapter.nested is not None else 'quantize="binary" needs'
+        raise ValueError(f'{what} side="both": documents that stay as they are can be neither cut nor rotated.')
+    if adapter.n_components is not None:
+        check_integer(adapter.n_components, "n_components", 1)
+    return check_integer(adapter.max_iter, "max_iter", 1)
 
 
 def plda(rows: np.ndarray, kind: Supervision, m: int) -> np.ndarray:

@@ -12,14 +12,12 @@ from sklearn.utils.validation import check_consistent_length
 from .._blocks import unit_rows
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._parallel import blas_in_one_thread
-from .._validation import check_choice, check_integer, check_number, check_positive
 from ..descent import Status
-from ..objectives.cosine import LOSSES
-from ._adapter_descent import descend, nested_sizes, plda
+from ._adapter_descent import check_parameters, descend, nested_sizes, plda
 from ._relevance import check_grades, check_numbers_of_rows, label_matrix, relevance_matrix
 from ._supervision import Judged, Labelled, Paired, Supervision, Triples
 from ._unit_embedding import UnitEmbedding
-from .quantization import QUANTIZERS, Quantizer
+from .quantization import QUANTIZERS, BinaryQuantizer, Quantizer
 
 
 class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
@@ -150,15 +148,15 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations=self._check_parameters())
+        task = FitTask(self, X, y, n_iterations=check_parameters(self))
         X = self._unit_rows(X, fitting=True)
         Y = label_matrix(y)
         check_consistent_length(X, Y)
         has_label = np.diff(Y.indptr) > 0
         known = slice(None) if has_label.all() else np.flatnonzero(has_label)  # a slice copies nothing
         rows, mean, fixed = self._sides(X)
-        fixed = None if fixed is None else fixed[known]
-        return self._learn(Labelled(rows[known], Y[known], fixed), rows, mean, "nca", task)
+        kind = Labelled(rows[known], Y[known], fixed if fixed is None else fixed[known])
+        return self._learn(kind, rows, mean, "nca", task)
 
     def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
         """Learn the map from pairs of rows that belong together, and pairs that do not.
@@ -176,7 +174,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         X = self._unit_rows(X, fitting=True)
         pairs = check_numbers_of_rows(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
@@ -196,7 +194,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         X = self._unit_rows(X, fitting=True)
         triplets = check_numbers_of_rows(triplets, "triplets", 3, len(X))
         rows, mean, fixed = self._sides(X)
@@ -217,10 +215,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        self._check_parameters()
+        check_parameters(self)
         documents, queries = self._unit_rows(documents, fitting=True), self._unit_rows(queries, fitting=False)
-        n = len(documents)
-        R = relevance_matrix(relevance, (len(queries), n))
+        R = relevance_matrix(relevance, (len(queries), n := len(documents)))
         judged = np.flatnonzero(np.diff(R.indptr))
         rows, mean, fixed = self._sides(np.concatenate([documents, queries.astype(documents.dtype)]))
         kind = Judged(rows[n:][judged], rows[:n], R[judged], fixed is not None)
@@ -250,9 +247,9 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         quantize : {"int8", "binary"}
         X : array of shape (n, p)
         """
-        check_choice(quantize, "quantize", QUANTIZERS)
         adapter = copy(self)
-        adapter.quantize = quantize
+        adapter.quantize = str(quantize)
+        check_parameters(adapter)
         adapter._quantize(self.embed(X), nested_sizes(self.nested, self.n_components_))
         return adapter
 
@@ -263,7 +260,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     @property
     def _n_features_out(self) -> int:
-        return -(-self.n_components_ // 8) if self.quantize == "binary" else self.n_components_
+        return -(-self.n_components_ // 8) if isinstance(self.quantizer_, BinaryQuantizer) else self.n_components_
 
     def _sides(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return the rows that are mapped, in place, their mean before, and with side="query" the candidates."""
@@ -272,21 +269,6 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         mean = X.mean(axis=0, dtype=np.float64)
         X -= mean.astype(X.dtype)
         return X, mean, None
-
-    def _check_parameters(self) -> int:
-        """Raise an error that names what is wrong; return max_iter."""
-        check_choice(self.loss, "loss", ("auto", *LOSSES))
-        check_choice(self.side, "side", ("both", "query"))
-        if self.quantize is not None:
-            check_choice(self.quantize, "quantize", tuple(QUANTIZERS))
-        check_positive(self.temperature, "temperature")
-        check_number(self.alpha, "alpha", 0)
-        if self.side == "query" and (self.nested is not None or self.quantize == "binary"):
-            what = "nested sizes need" if self.nested is not None else 'quantize="binary" needs'
-            raise ValueError(f'{what} side="both": documents that stay as they are can be neither cut nor rotated.')
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", 1)
-        return check_integer(self.max_iter, "max_iter", 1)
 
     def _learn(
         self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask | None = None
@@ -307,8 +289,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
         with blas_in_one_thread():  # batches are small: a second thread would wait more than it works
             found = descend(self, kind, start, sizes, on_iteration)
-        for name, value in learned(found.x).items():
-            setattr(self, name, value)
+        self.__dict__.update(learned(found.x))
         self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
         if self.quantize is not None:
             self._quantize(unit_rows(rows @ self.components_.T), sizes)

@@ -72,9 +72,9 @@ class NCA(DescentEmbedding):
         alpha; the choice costs as much as one to four fits.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
         Where the descent begins. "auto" takes the identity if all dimensions are kept, and otherwise PCA or, for fewer
-        dimensions than classes and dense X, LDA, whichever has the lower loss. Directions are scaled to a mean
-        perplexity of the p_ij of 10 (half the rows, for fewer than 20), larger where the penalty would exceed 1: no
-        init is flat. An array is taken as it is; for a diagonal map, of shape (p,).
+        dimensions than classes and dense X, LDA with S_w shrunk by half, whichever has the lower loss. Directions are
+        scaled to a mean perplexity of the p_ij of 10 (half the rows, for fewer than 20), larger where the penalty would
+        exceed 1: no init is flat. An array is taken as it is; for a diagonal map, of shape (p,).
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
     solver : {"lbfgs", "sgd"}, default="lbfgs"
@@ -88,8 +88,7 @@ class NCA(DescentEmbedding):
         row draws once: "auto" is as many as hold 500 steps, one epoch for 256,000 rows or more.
     tol : float, default=1e-5
         A descent has converged when an iteration lowers the loss by less, relative to max(loss, 1). With solver="sgd",
-        when a step does, in the mean over the last fifth of the steps up to their noise; all epochs are
-        taken even so.
+        when a step does in the mean over the last fifth of them, up to noise; all epochs are taken even so.
     warm_start : bool, default=False
         Whether `fit` begins with `components_` of the last fit, if there is one, instead of `init`.
     random_state : int, RandomState or None, default=None
@@ -118,8 +117,7 @@ class NCA(DescentEmbedding):
         Iterations of the descent that was kept, or epochs.
     loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
         What is minimized, before and after every iteration. With candidates it may jump where they are searched again.
-        With solver="sgd", estimates: that of the first step, then the mean of those of every epoch, each made at the
-        map of its step.
+        With solver="sgd", estimates, each at the map of its step: of the first, then the mean over every epoch.
     search_ : str
         How candidates were searched: "exact", "approximate" or the name of the transformer.
     search_recall_ : dict of str to float, or None
@@ -134,7 +132,9 @@ class NCA(DescentEmbedding):
 
     Notes
     -----
-    The scale of the features decides where the descent begins and what the penalty costs: standardize them.
+    The scale of the features decides where the descent begins and what the penalty costs: standardize them. Embeddings
+    of text are better whitened, `make_pipeline(RCA(shrinkage="auto"), NCA(64))`: on those of banking77 precision@10
+    rises from .86 to .90. 22 of 34 tables lose by it, one 4 points, and so do pixels of digits (see docs/methods.md).
 
     Cost: an iteration takes O(n^2 m + n p m), with candidates O(n k m + n p m) and a search among n^2 pairs every 15
     iterations; memory is O(n (p + m + k)), never n x n. Up to 2,000 rows everything is computed in float64, beyond in

@@ -18,10 +18,11 @@ class Procrustes(UnitEmbedding):
 
     With rows X of the new model and Y of the old one, scaled to unit length, about their means x and y,
 
-        minimize ||Y - y - (X - x) R'|| for orthonormal columns of R:
-        R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),
+        minimize ||Y - y - s (X - x) R'|| for s > 0 and orthonormal columns of R:
+        R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2,
 
-    and new rows become y + R (x_i - x), scaled to unit length. Where the old space has at least as many dimensions R
+    and new rows become y + s R (x_i - x), scaled to unit length: s is there because rows of one model may spread less
+    about their mean than those of the other. Where the old space has at least as many dimensions R
     keeps all distances. Where it has fewer, R projects: its rows are orthonormal, the first of the rotation that comes
     nearest to Y - y filled up with columns of 0.
 
@@ -32,9 +33,11 @@ class Procrustes(UnitEmbedding):
     Attributes
     ----------
     components_ : array of shape (m, p)
-        R.
+        s R.
     bias_ : array of shape (m,)
-        y - R x.
+        y - s R x.
+    scale_ : float
+        s; 1 where the new rows tell nothing of the old ones.
 
     Notes
     -----
@@ -85,8 +88,12 @@ class Procrustes(UnitEmbedding):
         Y = check_array(widened(y), dtype=(np.float64, np.float32), ensure_2d=False, input_name="y")
         Y = unit_rows(Y.reshape(len(Y), -1))
         check_consistent_length(X, Y)
-        check_directions(Y, "y")
+        if Y.shape[1] > 1:  # scikit-learn's checks fit one column, of which nothing is left but signs
+            check_directions(Y, "y")
         x, y = (Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
         R = orthogonal_procrustes(X - x, Y - y)
-        self.components_, self.bias_ = R.astype(X.dtype), (y - R @ x).astype(X.dtype)
+        Z = (X - x) @ R.T
+        self.scale_ = float(np.sum((Y - y) * Z) / np.sum(Z**2)) or 1.0
+        A = self.scale_ * R
+        self.components_, self.bias_ = A.astype(X.dtype), (y - A @ x).astype(X.dtype)
         return self

@@ -9,11 +9,17 @@ Rows may lack a label: the others are held out and vote, as if alone; methods th
 are ranked beside those that cannot.
 """
 
+from .adaptation import Adaptation as Adaptation
+from .adaptation import WayResult as WayResult
+from .adaptation import adapt as adapt
 from .comparison import compare as compare
 from .embeddings import Shares as Shares
 from .embeddings import held_out_accuracy as held_out_accuracy
 from .embeddings import neighborhood_preservation as neighborhood_preservation
 from .embeddings import same_class_among as same_class_among
+from .judgements import UNSEEN as UNSEEN
+from .judgements import Labels as Labels
+from .judgements import Relevance as Relevance
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import Reference as Reference
@@ -24,9 +30,13 @@ from .results import Comparison as Comparison
 from .results import MethodResult as MethodResult
 from .results import difference_test as difference_test
 from .results import ranked as ranked
+from .retrieval import RETRIEVAL_SCORES as RETRIEVAL_SCORES
+from .retrieval import Vectors as Vectors
+from .retrieval import retrieval_scores as retrieval_scores
 from .runs import CHOICE as CHOICE
 from .scores import SCORES as SCORES
 from .scores import Score as Score
+from .statistics import PairedTest as PairedTest
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import holm as holm
 from .statistics import status_of as status_of
@@ -45,3 +55,5 @@ from .views import held_out_map as held_out_map
 from .views import score_by_dimension as score_by_dimension
 from .vote import OwnVote as OwnVote
 from .vote import Vote as Vote
+from .ways import Way as Way
+from .ways import ways_of as ways_of

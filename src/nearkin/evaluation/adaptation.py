@@ -12,53 +12,20 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
-from .._blocks import unit_rows
 from .._parallel import parallel_map
 from ..estimators import EmbeddingAdapter
 from .judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
 from .retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .statistics import PairedTest, paired_test, status_of
+from .ways import RAW, Way, place_in_sequence, vectors_of, ways_of
 
-RAW = "raw"
 SETTINGS: list[dict[str, Any]] = [
-    *({"alpha": alpha, "temperature": 0.1} for alpha in (0.25, 0.05, 1.0)),
-    {"alpha": 0.25, "temperature": 0.2},
+    *({"alpha": 0.25, "temperature": temperature} for temperature in (0.1, 0.05, 0.2)),
+    *({"alpha": alpha, "temperature": 0.1} for alpha in (0.05, 1.0)),
 ]
+CHOICE_QUERIES = 1000  # by which the settings are chosen, on as many splits as it takes
 CHOICE_SIZE = 64  # dimensions with which the settings are chosen
-
-
-@dataclass(frozen=True)
-class Way:
-    """How vectors are made, or coded.
-
-    Attributes
-    ----------
-    name : str
-        Such as "adapter 64 int8".
-    size : int
-        Dimensions.
-    bytes : int
-        Of a document's vector; where the candidates are ranked again, those of both.
-    quantize : str or None
-    rescored : bool
-        Whether the candidates that the codes find are ranked again by vectors in int8.
-    side : str
-        What is adapted: "both", or "query".
-    """
-
-    name: str
-    size: int
-    bytes: int
-    quantize: str | None = None
-    rescored: bool = False
-    side: str = "both"
-
-    @property
-    def is_adapted(self) -> bool:
-        """Return whether the vectors are learned from labels or judgements."""
-        return "adapter" in self.name
 
 
 @dataclass(frozen=True)
@@ -142,22 +109,6 @@ class Adaptation:
         return [one.way.name for one in self.results if one.status == "better" and self._harms(one)]
 
 
-def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
-    """Return the ways to compare p-dimensional vectors, the raw ones first."""
-    raw = Way(RAW, p, 4 * p)
-    if side == "query":
-        return [raw, Way(f"query adapter {p}", p, 4 * p, side=side)]
-    shorter = [size for size in sorted(sizes) if size < p]
-    ways = [raw, *(Way(f"{kind} {m}", m, 4 * m) for kind in ("truncated", "PCA") for m in shorter)]
-    ways += [Way(f"adapter {m}", m, 4 * m) for m in [*shorter, p]]
-    ways += [Way(f"adapter {m} int8", m, m, "int8") for m in shorter]
-    if shorter:
-        m = shorter[-1]
-        ways += [Way(f"adapter {m} binary", m, -(-m // 8), "binary")]
-        ways += [Way(f"adapter {m} binary, rescored", m, -(-m // 8) + m, "binary", rescored=True)]
-    return ways
-
-
 def adapt(
     judgements: Judgements,
     *,
@@ -237,45 +188,22 @@ class _Round:
             self.scores[way.name] = scores_of(vectors, self.split, self.judgements)
 
     def _chosen_settings(self, score: str, unseen: bool, step: Callable[[], None]) -> dict[str, Any]:
-        """Return the settings that are best on one split of the training rows."""
+        """Return the settings that are best inside the training rows, for seen and unseen classes alike."""
         train = self.split.train
-        split = next(train.splits(np.random.default_rng(self.seed)))
-        part = UNSEEN if unseen and UNSEEN in split.parts else next(iter(split.parts))
-        way = Way("adapter", min(CHOICE_SIZE, train.vectors()[0].shape[1]), 0, side=self.side)
+        splits = list(train.splits(np.random.default_rng(self.seed)))
+        splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
+        size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
+        way = Way(f"adapter {size}", size, 0, side=self.side)
         for settings in SETTINGS:
-            adapter = split.train.fit(EmbeddingAdapter(way.size, side=self.side, **settings))
-            found = scores_of(vectors_of(way, split, train, adapter), split, train)
-            self.setting_scores.append(float(found[score][split.parts[part]].mean()))
+            means = []
+            for split in splits:
+                adapter = split.train.fit(EmbeddingAdapter(size, side=self.side, **settings))
+                found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
+                parts = [split.parts[UNSEEN]] if unseen and UNSEEN in split.parts else split.parts.values()
+                means.append(np.mean([found[part].mean() for part in parts]))
+            self.setting_scores.append(float(np.mean(means)))
             step()
         return SETTINGS[int(np.argmax(self.setting_scores))]
-
-
-def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> Vectors:
-    """Return the held-out queries and candidates of a split as a way makes them, learned from the training rows."""
-    queries, documents = judgements.vectors()
-    Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
-    learned_from = split.train.vectors()[1]
-    if not way.is_adapted:
-        if way.name == RAW:
-            return Vectors(Q, C)
-        if way.name.startswith("truncated"):
-            return Vectors(Q[:, : way.size], C[:, : way.size])
-        pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
-        return Vectors(pca.transform(Q), pca.transform(C))
-    mapped = Vectors(adapter.embed(Q), C if way.side == "query" else adapter.embed(C))
-    if way.quantize is None:
-        return mapped
-    coded = _decoded(adapter.quantized(way.quantize, learned_from), Q, C)
-    if way.rescored:
-        again = _decoded(adapter.quantized("int8", learned_from), Q, C)
-        return Vectors(mapped.queries, again[1], codes=coded)
-    return Vectors(*coded)
-
-
-def _decoded(adapter: EmbeddingAdapter, *rows: np.ndarray) -> Any:
-    """Return what the codes of rows stand for."""
-    assert adapter.quantizer_ is not None
-    return tuple(adapter.quantizer_.decode(adapter.transform(X)) for X in rows)
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
@@ -310,7 +238,7 @@ def _results(
         return WayResult(way, scores, tests, p_value, status, float(np.mean([one.seconds[way.name] for one in rounds])))
 
     tests = {way: {name: test(way, name) for name in parts} for way in ways}
-    p_values = in_sequence({way: tests[way][part] for way in sorted(ways, key=_place) if way.is_adapted})
+    p_values = in_sequence({way: tests[way][part] for way in sorted(ways, key=place_in_sequence) if way.is_adapted})
     return [result(way, tests[way], p_values.get(way, 1.0)) for way in ways]
 
 
@@ -325,8 +253,3 @@ def in_sequence(tests: dict[Way, PairedTest]) -> dict[Way, float]:
         largest = max(largest, test.p_value if test.difference > 0 else 1.0)
         p_values[way] = largest if test.difference > 0 else test.p_value
     return p_values
-
-
-def _place(way: Way) -> tuple[Any, ...]:
-    """Return where a way stands in the sequence: full precision or int8 before bits, long vectors before short ones."""
-    return way.quantize == "binary", not way.rescored, -way.size, way.quantize == "int8"

@@ -1,0 +1,131 @@
+"""The page of `nearkin adapt`: quality against bytes, and the table, in one file that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ..evaluation import Adaptation, WayResult
+from ..plotting.base import COLORS, GREY, MARKERS
+from .pictures import new_figure
+from .vector_text import SHORT, grid_of, verdict_of
+
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}
+.wide {{ overflow-x: auto; }}
+.wide svg {{ max-width: 100%; height: auto; }}
+.ways {{ font-size: 0.85rem; }}
+.ways td, .ways th {{ text-align: right; padding: 0.15rem 0.4rem; white-space: nowrap; }}
+.ways td:first-child, .ways th:first-child, .ways td:last-child {{ text-align: left; }}
+tr.better td {{ color: var(--better); }}
+tr.worse td {{ color: var(--worse); }}
+tr.chosen td {{ font-weight: 700; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<h2>{advice}</h2>
+<p>{facts}</p>
+<div class="wide">{picture}</div>
+<div class="wide"><table class="ways">
+<thead><tr>{head}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table></div>
+{sentences}
+<p>{notes}</p>
+<p><code>{command}</code></p>
+</body>
+</html>
+"""
+NOTES = (
+    "P@k: the share of relevant ones among the first k. R@100: the share of the relevant ones that is among the "
+    "first 100. nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), relative to the ideal order. MRR: "
+    "1 / rank of the first relevant one. All in percent, candidates ranked by cosine."
+)
+
+
+def write_adapt_report(found: Adaptation, chosen: WayResult, facts: str, command: Sequence[str], path: Path) -> None:
+    """Write the page."""
+    lines = grid_of(found)
+    advice, *sentences = verdict_of(found, chosen)
+    rows = [
+        f'<tr class="{one.status}{" chosen" * (one is chosen)}">'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in line.values())
+        + "</tr>"
+        for one, line in zip(found.results, lines, strict=True)
+    ]
+    page = {
+        "title": escape(f"nearkin adapt {facts.rpartition(': ')[2]}"),
+        "style": (files(__package__) / "page" / "page.css").read_text(encoding="utf-8"),
+        "advice": escape(advice),
+        "facts": escape(facts),
+        "picture": quality_picture(found),
+        "head": "".join(f"<th>{escape(name)}</th>" for name in lines[0]),
+        "rows": "\n".join(rows),
+        "sentences": "\n".join(f"<p>{escape(line)}</p>" for line in sentences),
+        "notes": escape(NOTES),
+        "command": escape(" ".join(command)),
+    }
+    path.write_text(PAGE.format(**page), encoding="utf-8", errors="replace")
+
+
+def quality_picture(found: Adaptation) -> str:
+    """Return the deciding score against the bytes of a vector, for every part of the queries, as SVG."""
+    parts = list(found.n_queries)
+    figure, *axes = new_figure("", len(parts))
+    figure.suptitle("")
+    figure.set_size_inches(5.5 * len(parts) + 1, 4.2)
+    figure.patch.set_alpha(0)
+    for ax, part in zip(axes, parts, strict=True):
+        _draw_quality(ax, found, part)
+    axes[-1].legend(frameon=False, labelcolor=GREY, fontsize="small")
+    text = StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
+    raw, score = found.raw, found.score
+    level = 100 * raw.scores[part][score]
+    ax.axhline(level, color=GREY, linewidth=1, linestyle=":")
+    kinds: dict[str, list[WayResult]] = {}
+    for one in found.results:
+        kinds.setdefault(" ".join(word for word in one.way.name.split() if not word.strip(",").isdigit()), []).append(
+            one
+        )
+    for (kind, ways), color, marker in zip(kinds.items(), COLORS[1:] + COLORS[:1], MARKERS, strict=False):
+        ways = sorted(ways, key=lambda one: one.way.bytes)
+        half = [100 * (one.tests[part].interval()[1] - one.tests[part].difference) for one in ways]
+        ax.errorbar(
+            [one.way.bytes for one in ways], [100 * one.scores[part][score] for one in ways],
+            yerr=None if ways[0] is raw else half, label=kind, marker=marker, markersize=5, linewidth=1,
+            elinewidth=0.8, color=GREY if ways[0] is raw else color,
+        )  # fmt: skip
+    ax.set_xscale("log", base=2)
+    sizes = sorted({one.way.bytes for one in found.results})
+    ticks = [size for size in sizes if size & (size - 1) == 0] or sizes
+    ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
+    ax.set_xlabel("bytes a vector")
+    ax.set_ylabel(f"{SHORT[score]} of held-out queries, %")
+    ax.set_title(f"{part} ({found.n_queries[part]:,})" if part != "queries" else f"{found.n_queries[part]:,} queries")
+    ax.patch.set_alpha(0)
+    ax.tick_params(colors=GREY)
+    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
+        text.set_color(GREY)
+    for side in ax.spines.values():
+        side.set_color(GREY)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)

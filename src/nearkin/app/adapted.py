@@ -1,0 +1,138 @@
+"""Files of vectors, mapped by a saved adapter."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from .._blocks import row_blocks
+from . import console
+from .adapter_file import SavedAdapter, load_adapter
+from .output import (
+    STANDARD_OUTPUT,
+    TABLE_SUFFIXES,
+    Outputs,
+    atomic_folder,
+    check_writable,
+    print_columns,
+    write_columns,
+)
+from .parquet_folder import Part, number_batches, open_folder
+from .refusals import TableError, counted
+from .vectors import read_vectors
+
+ROWS_PER_GROUP = 2**16  # of the files written
+VECTORS = "embedding"  # the column that is written where the numbers had columns of their own
+
+
+def transform_vectors(options: argparse.Namespace) -> int:
+    """Write the adapted vectors of a file, or of every file of a folder."""
+    adapter = load_adapter(Path(options.model))
+    if options.dask is not None:
+        return _transform_folder(adapter, options)
+    output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
+    read = partial(read_vectors, options.table, ids=options.id, columns=adapter.header.columns)
+    table = console.while_reading(options, lambda progress: read(progress=progress))
+    console.remark(table.notes, quiet=options.quiet)
+    Z = np.concatenate([adapter.transform(table.X[rows]) for rows in row_blocks(*table.X.shape)])
+    ids = {} if options.id is None else {options.id: table.ids}
+    if output is None:
+        print_columns(ids | _columns(adapter, Z))
+        return 0
+    outputs = Outputs(partial(console.remark, quiet=options.quiet))
+    done = f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes each): {output}"
+    outputs.write(output, "-o", partial(_write, adapter, Z, ids, output.suffix.lower()), done)
+    return outputs.code
+
+
+def _write(adapter: SavedAdapter, Z: np.ndarray, ids: dict[str, Any], suffix: str, path: Path) -> None:
+    if suffix == ".npz":
+        write_columns(ids | {"X": Z}, suffix, path)
+    elif suffix == ".csv":
+        write_columns(ids | _columns(adapter, Z), suffix, path)
+    else:
+        names = {name: pa.array(cells) for name, cells in ids.items()}
+        parquet.write_table(pa.table(names | {_name(adapter): vector_column(Z)}), path, row_group_size=ROWS_PER_GROUP)
+
+
+def _columns(adapter: SavedAdapter, Z: np.ndarray) -> dict[str, np.ndarray]:
+    """Return every number, or byte of a code, as a column."""
+    return {f"{_name(adapter)}[{place}]": column for place, column in enumerate(Z.T)}
+
+
+def _name(adapter: SavedAdapter) -> str:
+    return adapter.header.column or VECTORS
+
+
+def vector_column(Z: np.ndarray) -> Any:
+    """Return rows as an Arrow column of lists of one length, as vector databases read them."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(Z).ravel()), Z.shape[1])
+
+
+def _transform_folder(adapter: SavedAdapter, options: argparse.Namespace) -> int:
+    """Write a file of adapted vectors for every file of a folder, into a folder that appears when all are written."""
+    if options.output == STANDARD_OUTPUT:
+        raise TableError("with --dask vectors are written as files: name a folder for them with -o.")
+    folder, out = open_folder(Path(options.table)), Path(options.output)
+    folder.require_numbers(adapter.header.columns)
+    if options.id is not None and options.id not in folder.names:
+        raise TableError(f"{folder.path} has no column {options.id!r}: name one that it has by --id.")
+    from .. import dask  # noqa: F401 - where it is missing, the error names the extra
+    from .cluster import cluster, for_each_file
+
+    with (
+        atomic_folder(out) as part,
+        cluster(options.dask) as client,
+        console.Progress("rows", quiet=options.quiet) as progress,
+    ):
+        targets = [part.absolute() / path.name for path in folder.files]
+        shown = partial(progress, "rows mapped")
+        for _ in for_each_file(client, map_vectors, folder, shown, targets, adapter=adapter, ids=options.id):
+            pass
+        for path in set(part.absolute().iterdir()) - set(targets):  # drafts of workers that died
+            path.unlink()
+    done = f"{counted(folder.n_rows, 'vector')} adapted ({adapter.header.name}): {out}"
+    console.remark([f"{done} ({counted(len(folder.files), 'file')})"], quiet=options.quiet)
+    return 0
+
+
+def map_vectors(file: Part, target: Path, adapter: SavedAdapter, ids: str | None) -> None:
+    """Write the adapted vectors of a file, and the column of their names; the target appears when it is complete."""
+    if not target.parent.is_dir():
+        raise TableError(f"{target.parent} is not there: every worker must see the folder, under the same path.")
+    draft = target.with_name(f"{target.name}.{uuid4().hex}")  # a task may run twice, even at the same time
+    writer = None
+    for columns in _batches(file, adapter, ids):
+        table = pa.table(columns)
+        writer = writer or parquet.ParquetWriter(draft, table.schema)
+        writer.write_table(table)
+    if writer is None:
+        raise TableError(f"{file.path} has no rows: remove it.")
+    writer.close()
+    draft.replace(target)
+
+
+def _batches(file: Part, adapter: SavedAdapter, ids: str | None) -> Iterator[dict[str, Any]]:
+    names = None if ids is None else parquet.read_table(file.path, columns=[ids]).column(0).combine_chunks()
+    start, waiting = 0, list[np.ndarray]()
+
+    def group() -> dict[str, Any]:
+        Z = np.concatenate(waiting)
+        found = {} if names is None else {str(ids): names[start : start + len(Z)]}
+        return found | {_name(adapter): vector_column(Z)}
+
+    for X in number_batches(file, adapter.header.columns, np.float32):
+        waiting.append(adapter.transform(X))
+        if sum(map(len, waiting)) >= ROWS_PER_GROUP:
+            yield group()
+            start, waiting = start + sum(map(len, waiting)), []
+    if waiting:
+        yield group()

@@ -1,0 +1,178 @@
+"""Files of vectors, and of what is known about them: labels, pairs, or queries and the documents relevant to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._labels import encode_partial_labels, is_missing
+from .parquet_folder import chosen, features_of, open_folder, values_of
+from .readers import Reading, Source
+from .refusals import Progress, TableError, find_name, ignore, listed, note, quoted, shown
+from .tables import opened, table_name
+
+LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
+SAMPLE = 50_000  # rows of a folder that are learned from
+
+
+@dataclass(frozen=True)
+class VectorTable:
+    """Vectors, one a row.
+
+    Attributes
+    ----------
+    X : float32 array of shape (n, p)
+    columns : list of str
+        Names of the p numbers, such as "embedding[0]".
+    column : str
+        Name of the column of lists that holds them, "" where every number has a column of its own.
+    labels : array of shape (n,) or None
+    ids : array of shape (n,) or None
+    name : str
+        Of the file.
+    notes : list of str
+        Columns that were ignored.
+    """
+
+    X: np.ndarray
+    columns: list[str]
+    column: str
+    labels: np.ndarray | None
+    ids: np.ndarray | None
+    name: str
+    notes: list[str]
+
+    def rows_of(self, values: np.ndarray, where: str) -> np.ndarray:
+        """Return the rows that values name: by the column --id, or by number, the first is 0."""
+        if self.ids is None:
+            rows = np.asarray(values)
+            whole = rows.dtype.kind in "iuf" and (rows == np.floor(rows)).all()
+            if not whole or rows.min() < 0 or rows.max() >= len(self.X):
+                raise TableError(
+                    f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, or name the column of "
+                    "their names by --id."
+                )
+            return rows.astype(np.int64)
+        known = {str(name): row for row, name in enumerate(self.ids.tolist())}
+        unknown = [str(value) for value in np.asarray(values).tolist() if str(value) not in known]
+        if unknown:
+            raise TableError(f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does not hold.")
+        return np.array([known[str(value)] for value in np.asarray(values).tolist()])
+
+
+def read_vectors(
+    source: str,
+    *,
+    label: str | None = None,
+    ids: str | None = None,
+    vectors: str | None = None,
+    columns: Sequence[str] | None = None,
+    progress: Progress = ignore,
+) -> VectorTable:
+    """Return the vectors in a file.
+
+    Parameters
+    ----------
+    source : str
+        Path of a Parquet, NPZ or CSV file, or - for standard input.
+    label, ids : str, optional
+        Columns of labels and of names.
+    vectors : str, optional
+        Which column of lists holds the vectors, where there are several; by default all other numbers are a vector.
+    columns : sequence of str, optional
+        The numbers that are needed, by an adapter that is known.
+    """
+    with opened(source, progress, Reading(refuse_missing=True)) as file:
+        given = {"--label": label, "--id": ids}
+        apart = [find_name(file.path, file.names, name, option) for option, name in given.items() if name is not None]
+        needed = None if columns is None or not isinstance(file, Source) else [*columns, *apart]
+        found = file.read(needed, apart)
+        if issparse(found.numbers):
+            raise TableError(f"{source} holds a sparse matrix, and vectors of a model are dense: give these.")
+        names = list(columns) if columns is not None else _vector_columns(source, found.number_names, vectors)
+        lacking = [name for name in names if name not in found.number_names]
+        if lacking:
+            raise TableError(f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give these vectors.")
+        places = [found.number_names.index(name) for name in names]
+        X = found.numbers if places == list(range(found.numbers.shape[1])) else found.numbers[:, places]
+        ignored = [name for name in (*found.number_names, *found.text) if name not in {*names, *apart}]
+        bases = {match[1] for name in names if (match := LIST_CELL.fullmatch(name))}
+        return VectorTable(
+            X.astype(np.float32),
+            names,
+            bases.pop() if len(bases) == 1 else "",
+            found.labels[apart[0]] if label else None,
+            found.labels[apart[-1]] if ids else None,
+            table_name(file.path),
+            [*found.notes, *note("ignored, no part of a vector", ignored)],
+        )
+
+
+def _vector_columns(source: str, names: Sequence[str], given: str | None) -> list[str]:
+    """Return the numbers that are a vector."""
+    lists: dict[str, list[str]] = {}
+    for name in names:
+        if match := LIST_CELL.fullmatch(name):
+            lists.setdefault(match[1], []).append(name)
+    if given is not None:
+        if given not in lists:
+            have = quoted(list(lists)) if lists else "none"
+            raise TableError(f"{source} has no column of lists {shown(given)}: give --vectors one of these: {have}.")
+        return lists[given]
+    if len(lists) > 1:
+        raise TableError(f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one by --vectors.")
+    found = next(iter(lists.values())) if lists else list(names)
+    if len(found) < 2:
+        raise TableError(f"{source} holds no vectors: give a column of lists, or columns of numbers.")
+    return found
+
+
+def read_folder(path: str, label: str, vectors: str | None, seed: int) -> VectorTable:
+    """Return labelled vectors of a folder of Parquet files, of many rows a sample."""
+    folder = open_folder(Path(path))
+    target = find_name(folder.path, folder.names, label, "--label")
+    names = [name for name in folder.names if name not in (target, *folder.text)]
+    names = _vector_columns(path, names, vectors)
+    n = folder.n_rows
+    rows = np.sort(np.random.default_rng(seed).choice(n, min(n, SAMPLE), replace=False))
+    X, labels = [], []
+    for block in folder.cut(2**16):
+        if chosen(block, rows).any():
+            X.append(features_of(block, names, rows=rows, but=False))
+            labels.append(values_of(block, target)[chosen(block, rows)])
+    column = LIST_CELL.fullmatch(names[0])
+    sampled = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
+    return VectorTable(
+        np.concatenate(X), names, column[1] if column else "", np.concatenate(labels), None, folder.name, sampled
+    )
+
+
+def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
+    """Return labels as numbers 0, 1, ..., -1 for none; refuse those of which nothing can be learned."""
+    codes = encode_partial_labels(labels)[1]
+    sizes = np.bincount(codes[codes >= 0])
+    if len(sizes) < 2 or (sizes > 1).sum() < 2:
+        held = f"{len(sizes)} classes, {int((sizes > 1).sum())} of them with two rows"
+        raise TableError(f"{source}: {option} holds {held}: at least two classes need two rows each.")
+    return codes
+
+
+def read_judgements(source: str, progress: Progress = ignore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return two columns of names or numbers, and a third one of grades (1 where there is none), of every row."""
+    with opened(source, progress, Reading()) as file:
+        if isinstance(file, Source):
+            names = file.names[:3]
+            columns = [file.read(names, names).labels[name] for name in names]
+        else:
+            columns = list(file.read().numbers.T[:3])
+    if len(columns) < 2:
+        raise TableError(f"{source} has one column: give two, of rows that belong together, and maybe grades.")
+    grades = columns[2] if len(columns) == 3 else np.ones(len(columns[0]))
+    if grades.dtype.kind not in "iufb" or any(is_missing(column).any() for column in columns):
+        raise TableError(f"{source}: the third column must hold grades, and no cell may be missing.")
+    return columns[0], columns[1], grades.astype(np.float64)
