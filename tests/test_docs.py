@@ -1,4 +1,7 @@
-"""The code in README and docs runs, block after block as a reader would paste it; links lead somewhere."""
+"""The code in README and docs runs, block after block as a reader would paste it; links lead somewhere.
+
+Blocks that need what is not installed for the tests are marked `py` in place of `python`, and do not run.
+"""
 
 import re
 from pathlib import Path
@@ -8,6 +11,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
+
+from nearkin.app.cli import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]}
@@ -29,6 +34,8 @@ def test_python_examples(page, tmp_path, monkeypatch):
     if page == "networks.md":
         pytest.importorskip("torch", reason="torch is not installed")
     monkeypatch.chdir(tmp_path)
+    if page == "vector_databases.md":
+        write_adapters()
     X, y = load_wine(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     names = {"X": X, "y": y, "X_train": X_train, "X_test": X_test, "y_train": y_train, "y_test": y_test}
@@ -37,6 +44,19 @@ def test_python_examples(page, tmp_path, monkeypatch):
     for block in BLOCKS[page]:
         exec(block, names)
     plt.close("all")
+
+
+def write_adapters():
+    """Write what the commands of the page write."""
+    for package in ("faiss", "onnx", "onnxruntime"):
+        pytest.importorskip(package)
+    X, y = load_wine(return_X_y=True)
+    pd.DataFrame({"embedding": list(X), "intent": y}).to_parquet("vectors.parquet")
+    take = ["--sizes", "4", "--take", "adapter 4", "--quiet"]
+    assert main(["adapt", "vectors.parquet", "--label", "intent", "--save", "adapter.safetensors", *take]) == 0
+    assert main(["transform", "adapter.safetensors", "vectors.parquet", "-o", "short.parquet"]) == 0
+    for target in ("npz", "onnx", "faiss"):
+        assert main(["export", "adapter.safetensors", "--to", target, "-o", f"adapter.{target}"]) == 0
 
 
 def anchors(text):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,8 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len({isinstance(label, str) for label in y}) > 1:
             raise ValueError("y mixes strings with other labels: give all labels one type, e.g. y.astype(str).")
         y = np.array(y.tolist())
-    with np.errstate(invalid="ignore"):  # infinite labels are refused; no word about their cast besides
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():  # of infinite labels, which are refused
+        warnings.filterwarnings("ignore", "The number of unique classes")  # of many small classes, such as products
         check_classification_targets(y)
     return np.unique(y, return_inverse=True)
 

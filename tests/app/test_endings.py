@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.app import cli, endings, places
+from nearkin.app import endings, options, places
 from nearkin.app.cli import main
 from nearkin.datasets import BUNDLED
 from nearkin.evaluation import TASKS
@@ -43,7 +43,7 @@ def here(tmp_path, monkeypatch):
 
 def test_what_is_known_before_anything_is_loaded():
     assert places.BUNDLED == BUNDLED
-    assert list(TASKS) == list(cli.TASKS)
+    assert list(TASKS) == list(options.TASKS)
 
 
 # Files that cannot be written

@@ -127,7 +127,7 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
 def load_adapter(path: Path) -> SavedAdapter:
     """Return the adapter in a file; raise a ModelFileError where there is none, or one that is damaged or newer."""
     with whole_file(path, "adapt"):
-        header, arrays = read_parts(path)
+        header, arrays = read_parts(Path(path))
         if "adapter" not in header:
             raise ModelFileError("is a model of a table, no adapter of vectors: make one with `nearkin adapt --save`.")
         if header["format"] != FORMAT:
@@ -142,7 +142,7 @@ def load_adapter(path: Path) -> SavedAdapter:
 def is_adapter(path: Path) -> bool:
     """Say whether a file holds an adapter; what else is wrong with it, loading says."""
     try:
-        return "adapter" in read_parts(path)[0]
+        return "adapter" in read_parts(Path(path))[0]
     except Exception:
         return False
 

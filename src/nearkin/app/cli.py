@@ -1,7 +1,7 @@
-"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`.
+"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`, and for vectors `adapt`, `export`.
 
 Results go to standard output, progress, remarks and errors to standard error. What help and refused options need is
-written here, and nothing else is loaded for it.
+here and in the modules of options, and nothing else is loaded for it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from inspect import cleandoc
-from typing import Any
 
-from .. import __version__
-from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, say, signals_raise
-from .places import BUNDLED, STANDARD_INPUT, is_absent, missing_file
+from . import vector_options as vector_options  # declares its commands
+from .endings import BAD_INPUT, Terminated, ended_by, say, signals_raise
+from .options import PARSER, compare
+from .places import STANDARD_INPUT, is_absent, missing_file
 
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
@@ -25,32 +24,6 @@ TABLE_ONLY = (
     *("quick", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing", "refuse_missing"),
 )
-TASKS = ("classification", "regression")
-SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
-TABLE = (
-    f"a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
-)
-
-
-PARSER = argparse.ArgumentParser(
-    prog="nearkin",
-    description="Learn the space in which nearest neighbours are right.",
-    epilog=f"nearkin COMMAND --help shows options and examples.\n\n{EXIT_CODES}",
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-)
-PARSER.add_argument("--version", action="version", version=f"nearkin {__version__}")
-COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
-
-
-def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.ArgumentParser:
-    """Make a command of a function that adds its options; its documentation is the help."""
-    name, text = add_options.__name__, cleandoc(add_options.__doc__ or "")
-    summary, layout = text.partition("\n")[0].rstrip("."), argparse.RawDescriptionHelpFormatter
-    parser = COMMANDS.add_parser(name, help=summary, description=text, formatter_class=layout)
-    add_options(parser.add_argument)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
-    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,240 +71,3 @@ def _run(options: argparse.Namespace) -> int:
         return ended_by(signal.SIGINT)
     except Terminated as end:
         return ended_by(end.args[0])
-
-
-def _add_model_and_tables(add: Callable[..., Any]) -> None:
-    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
-    add("table", metavar="TABLE", help=TABLE)
-    text = ".csv, .parquet or .npz (default: CSV to standard output)"
-    add("-o", "--output", metavar="OUT", default="-", help=text)
-    add("--id", metavar="COLUMN", help="begin with this column of TABLE, as it is")
-    text = "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= + - @)"
-    add("--escape-formulas", action="store_true", help=text)
-    _add_reading(add)
-
-
-def _add_reading(add: Callable[..., Any]) -> None:
-    text = "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character (default: found)"
-    add("--sep", metavar="MARK", type=_separator, help=text)
-    add("--decimal", choices=[".", ","], help="the decimal mark of its numbers (default: found)")
-
-
-def _separator(text: str) -> str:
-    mark = SEPARATORS.get(text.lower(), text)
-    if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum() or not mark.isascii():
-        raise argparse.ArgumentTypeError(f"one of {', '.join(SEPARATORS)}, or one other mark, got {text!r}")
-    return mark
-
-
-def _add_dask(add: Callable[..., Any]) -> None:
-    text = "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
-    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
-    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
-
-
-def _at_least(minimum: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        value = int(text)
-        if value < minimum:
-            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
-        return value
-
-    read.__name__ = "whole number"  # argparse says: invalid whole number value
-    return read
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    read = _at_least(1)
-    try:
-        return tuple(sorted({read(size) for size in text.split(",")}))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"whole numbers with commas between them, such as 32,64; got {text!r}"
-        ) from None
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
-    return value
-
-
-@command
-def compare(add: Callable[..., Any]) -> None:
-    """Rank methods of nearest neighbours on held-out rows.
-
-    k-NN on the raw features, after PCA, LDA, NCA and every nearkin method, and NCA tables,
-    which learns from the columns as they are and lets all rows vote, are ranked by their
-    predictions of held-out rows. Scaling and every choice (dimension, parameters, how many
-    neighbours vote) are made inside the training rows, and so is the automatic choice of
-    the method itself, which --save saves. Below them stand references: the largest class,
-    logistic regression, random forest, gradient boosting.
-
-    How many rows are held out depends on how many have a label: of up to 1,500 rows each,
-    in 5 folds, drawn anew until about 1,500 rows were held out (at most 3 times); of up to
-    20,000 as many of the 5 folds as hold out 1,500, at least 2; of more, 5,000 in one split.
-    Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
-    TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
-    side of every split.
-
-    With --dask, a folder of Parquet files that may be larger than memory is ranked by one
-    split: at most 20,000 rows are held out, the others are trained on and vote.
-
-    For example:
-      nearkin compare balance_scale
-      nearkin compare measurements.csv --target species --report species.html
-      nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
-      nearkin compare fraud.csv --target fraud --score auc --quick
-      nearkin compare houses.csv --target price --task regression --methods nca,mlkr
-      zcat big.csv.gz | nearkin compare - --target kind
-      nearkin compare embeddings/ --target topic --dask --save topics.safetensors
-    """
-    add("table", metavar="TABLE", help=TABLE)
-    add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
-    text = "what the target holds: classes (the default), or numbers to predict"
-    add("--task", choices=TASKS, default=TASKS[0], help=text)
-    text = "what ranks and chooses; of classes accuracy, balanced (the default where one class has more than 75%% of "
-    text += "the rows), f1, auc, log_loss; of numbers r2 (the default), mae, rank"
-    add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
-    add("--methods", metavar="NAME,NAME", help="compare only these, named as in the ranking, with raw k-NN")
-    add("--no-references", action="store_true", help="leave out logistic regression, random forest and the like")
-    add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
-    add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
-    add("--keep-twins", action="store_true", help="split identical and nearly identical rows like others")
-    text = "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A and the like in "
-    text += "columns of numbers; of words, the empty cell alone)"
-    add("--missing", metavar="VALUE", nargs="+", help=text)
-    text = "refuse features with missing cells (default: filled by medians of the training rows, and indicated)"
-    add("--refuse-missing", action="store_true", help=text)
-    _add_reading(add)
-    add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
-    add("--json", metavar="FILE", help="write all figures (.json)")
-    add("--save", metavar="FILE", help="make the automatic choice on all rows and save it (.safetensors)")
-    add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
-    text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
-    add("--neighbors", metavar="K", type=_at_least(1), help=text)
-    text = "folds of a repeat (default: 5, or as said above)"
-    add("--folds", metavar="N", type=_at_least(2), help=text)
-    add("--repeats", metavar="N", type=_at_least(1), help="how often the folds are drawn (default: as said above)")
-    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look"
-    add("--quick", action="store_true", help=text)
-    add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
-    add("--seed", type=_at_least(0), default=0, help="seed of the folds (default: 0)")
-    text = "seconds in all, after which what is finished is ranked (default: no limit)"
-    add("--time-budget", metavar="S", type=_positive, help=text)
-    _add_dask(add)
-
-
-@command
-def predict(add: Callable[..., Any]) -> None:
-    """Label new rows, or predict numbers, with a saved model.
-
-    For every row its number (the first row is 0) is written, or what --id names; its label and
-    the label's share of the vote (in a regression, the value); and the row numbers and distances
-    of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
-    other formats all.
-
-    For example:
-      nearkin predict scans.safetensors new.csv -o labels.csv
-      nearkin predict scans.safetensors new.csv --id patient -o labels.csv
-      nearkin predict scans.safetensors new.parquet | head
-    """
-    _add_model_and_tables(add)
-    text = "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters "
-    text += "and more), or chosen by their number"
-    add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
-
-
-@command
-def transform(add: Callable[..., Any]) -> None:
-    """Map new rows into the learned space of a saved model.
-
-    For example:
-      nearkin transform scans.safetensors new.csv -o coordinates.parquet
-      nearkin transform scans.safetensors new.npz -o coordinates.npz
-      nearkin transform topics.safetensors embeddings/ -o short/ --dask
-    """
-    _add_model_and_tables(add)
-    _add_dask(add)
-
-
-@command
-def adapt(add: Callable[..., Any]) -> None:
-    """Make vectors for search shorter and more accurate, or say that none are shown to be.
-
-    Vectors of a language or image model, as they are, truncated, by PCA, and adapted by a linear
-    map that is learned from what is known of them, are compared by held-out queries: which
-    relevant ones are among the most similar by cosine. Known are the labels of rows (rows of a
-    label are relevant to each other), pairs of rows that belong together, or queries with the
-    documents that are relevant to them. Of labels, a quarter of the classes is held out, too:
-    as "unseen", which is how an adapter does on classes that come later.
-
-    An adapter is taken only if it is shown to be better than the raw vectors, and not worse on
-    unseen classes. --save writes it for `nearkin transform` and `nearkin export`.
-
-    For example:
-      nearkin adapt vectors.parquet --label intent --save adapter.safetensors --report adapter.html
-      nearkin adapt vectors.parquet --label product --unseen
-      nearkin adapt documents.npz --queries queries.npz --relevance judged.csv --side query
-      nearkin adapt vectors.parquet --id sku --pairs bought_together.csv
-      nearkin adapt embeddings/ --label topic --save topics.safetensors
-    """
-    text = "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: a column of lists, or "
-    text += "columns of numbers"
-    add("table", metavar="VECTORS", help=text)
-    add("--label", metavar="COLUMN", help="learn from this column: rows with the same label belong together")
-    text = "learn from a table of two columns, rows that belong together, and maybe a third, how much (0: not)"
-    add("--pairs", metavar="FILE", help=text)
-    add("--queries", metavar="FILE", help="vectors of queries; VECTORS are those of documents")
-    text = "a table of three columns: query, document, and how relevant it is (default 1; 0: not)"
-    add("--relevance", metavar="FILE", help=text)
-    text = "the column that pairs and judgements name rows by (default: by number, the first row is 0)"
-    add("--id", metavar="COLUMN", help=text)
-    add("--vectors", metavar="COLUMN", help="which column of lists holds the vectors, where there are several")
-    text = "query: adapt queries alone, so that an index of documents stays as it is (default: both)"
-    add("--side", choices=["both", "query"], default="both", help=text)
-    text = "dimensions to try (default: 32,64,128,256)"
-    add("--sizes", metavar="N,N", type=_sizes, default=(32, 64, 128, 256), help=text)
-    text = "what decides (default: precision@10 of labels, nDCG@10 of documents)"
-    add("--score", choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"], metavar="NAME", help=text)
-    add("--unseen", action="store_true", help="decide by classes that no training row has, as new ones will come")
-    add("--take", metavar="NAME", help="take this row of the table, whatever is shown, such as 'adapter 64 int8'")
-    add("--report", metavar="FILE", help="write a page (.html) that draws quality against bytes")
-    add("--save", metavar="FILE", help="learn the adapter from all rows and save it (.safetensors)")
-    add("--seed", type=_at_least(0), default=0, help="seed of the splits (default: 0)")
-
-
-@command
-def inspect(add: Callable[..., Any]) -> None:
-    """Show which features a saved model stretches and which it ignores.
-
-    For example:
-      nearkin inspect scans.safetensors
-      nearkin inspect scans.safetensors --picture scans.png
-    """
-    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
-    add("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
-
-
-@command
-def export(add: Callable[..., Any]) -> None:
-    """Write an adapter in a form that a vector database or another program applies.
-
-    npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, faiss
-    an empty index that takes raw vectors, sql a script for PostgreSQL with pgvector, torch a folder
-    with a module Dense of sentence-transformers.
-
-    For example:
-      nearkin export adapter.safetensors --to onnx -o adapter.onnx
-      nearkin export adapter.safetensors --to sql --table items --column embedding -o adapter.sql
-    """
-    add("adapter", metavar="ADAPTER", help="a file written by nearkin adapt --save")
-    text = "onnx needs nearkin[export], faiss nearkin[ann]"
-    add("--to", choices=["npz", "onnx", "faiss", "sql", "torch"], required=True, help=text)
-    text = ".npz, .onnx, .faiss or .index, .sql; for torch a new folder"
-    add("-o", "--output", metavar="OUT", required=True, help=text)
-    add("--table", dest="sql_table", metavar="TABLE", help="sql: the table that is adapted, or SCHEMA.TABLE")
-    add("--column", metavar="COLUMN", help="sql: its column of vectors (default: embedding)")
-    add("--into", metavar="COLUMN", help="sql: the new column (default: COLUMN_adapted)")

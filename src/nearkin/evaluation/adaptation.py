@@ -190,7 +190,7 @@ class _Round:
     def _chosen_settings(self, score: str, unseen: bool, step: Callable[[], None]) -> dict[str, Any]:
         """Return the settings that are best inside the training rows, for seen and unseen classes alike."""
         train = self.split.train
-        splits = list(train.splits(np.random.default_rng(self.seed)))
+        splits = [split for split in train.splits(np.random.default_rng(self.seed)) if len(split.queries)]
         splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
         size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
         way = Way(f"adapter {size}", size, 0, side=self.side)

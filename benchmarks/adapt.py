@@ -1,0 +1,296 @@
+"""Embeddings adapted to labels and judgements, against what a user would take instead; writes docs/adapt.md.
+
+    NEARKIN_DATA=folder python benchmarks/adapt.py [part ...] [--document docs/adapt.md]
+
+Parts are banking (classes seen), unseen (57 classes seen, 20 not), cranfield, sets (text and images) and scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter
+from nearkin._blocks import unit_rows
+from nearkin.evaluation import Relevance, Vectors, retrieval_scores
+from nearkin.evaluation.adaptation import adapt
+
+SCORES = ("precision@1", "precision@10", "nDCG@10", "MRR")
+SEEDS = 5
+
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+def data(name: str) -> dict[str, np.ndarray]:
+    folder = os.environ.get("NEARKIN_DATA")
+    if not folder or not Path(folder, name).exists():
+        sys.exit(f"{name} is needed in the folder that NEARKIN_DATA names")
+    with np.load(Path(folder, name)) as file:
+        return dict(file)
+
+
+def embeddings(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of unit length and classes: text by LSA of TF-IDF (300 components), images as they are."""
+    z = data(f"{name}.npz")
+    y = np.unique(z["y"], return_inverse=True)[1]
+    if "indptr" in z:
+        X = csr_matrix((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"]))
+        X = TfidfTransformer().fit_transform(X) if name == "tdt2" else X
+        X = TruncatedSVD(300, random_state=0).fit_transform(X)
+    else:
+        X = z["X"].reshape(len(y), -1)
+    rows = np.random.default_rng(0).permutation(len(y))[:6000]
+    X = X[rows].astype(np.float32)
+    return unit_rows(X - X.min() if name == "usps" else X), y[rows]
+
+
+def torch_adapter(X: np.ndarray, y: np.ndarray, m: int, seconds: float) -> Map:
+    """Return an adapter as public ones are learned, in so many processor seconds.
+
+    Pairs of one class against the others of the batch (MultipleNegativesRankingLoss on cosines, scale 20), AdamW, a
+    learning rate of 1e-3, batches of 64 and a random start, as a torch user would write it.
+    """
+    import torch
+
+    torch.manual_seed(0)
+    rng, rows = np.random.default_rng(0), torch.from_numpy(X)
+    linear = torch.nn.Linear(X.shape[1], m, bias=False)
+    optimizer = torch.optim.AdamW(linear.parameters(), lr=1e-3)
+    members = [np.flatnonzero(y == c) for c in range(y.max() + 1)]
+    members = [some for some in members if len(some) > 1]
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        some = rng.choice(len(members), min(64, len(members)), replace=False)
+        pairs = np.array([rng.choice(members[c], 2, replace=False) for c in some])
+        left, right = (torch.nn.functional.normalize(linear(rows[side])) for side in pairs.T)
+        loss = torch.nn.functional.cross_entropy(20 * left @ right.T, torch.arange(len(pairs)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    A = linear.weight.detach().numpy()
+    return lambda Z: Z @ A.T
+
+
+def methods(X: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], quick: bool = False) -> dict[str, tuple[Map, float]]:
+    """Return maps that are learned from rows, and the processor seconds that this took."""
+    found: dict[str, tuple[Map, float]] = {f"raw {X.shape[1]}": (lambda Z: Z, 0.0)}
+
+    def add(name: str, fit: Callable[[], Map]) -> float:
+        started = time.process_time()
+        learned = fit()
+        found[name] = learned, time.process_time() - started
+        return found[name][1]
+
+    def linear(estimator: object) -> Map:
+        return estimator.fit(X, y).transform
+
+    for m in (size for size in sizes if size < X.shape[1]):
+        add(f"PCA {m}", lambda m=m: PCA(m, svd_solver="covariance_eigh").fit(X).transform)
+        add(f"PCA, whitened {m}", lambda m=m: PCA(m, whiten=True, svd_solver="covariance_eigh").fit(X).transform)
+        c = min(m, int(y.max()))
+        add(
+            f"LDA {c}", lambda c=c: linear(LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=c))
+        )
+        add(f"RCA {m}", lambda m=m: linear(RCA(m)))
+        if not quick:
+            add(f"DNE {m}", lambda m=m: linear(DNE(m)))
+            add(f"NCA {m}", lambda m=m: linear(NCA(m, solver="sgd", objective="log_likelihood", random_state=0)))
+        if not quick and m == 64:
+            few = np.random.default_rng(0).permutation(len(X))[:3000]
+            add(f"LMNN {m} (3,000 rows)", lambda m=m, few=few: LMNN(m).fit(X[few], y[few]).transform)
+        seconds = add(f"EmbeddingAdapter {m}", lambda m=m: EmbeddingAdapter(m).fit(X, y).transform)
+        for name, times in (("as long", 1), ("ten times as long", 10)):
+            add(f"torch adapter {m}, {name}", lambda m=m, s=times * seconds: torch_adapter(X, y, m, s))
+    return found
+
+
+def class_scores(vectors: Vectors, q: np.ndarray, c: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the scores of queries of classes q among candidates of classes c."""
+    n_relevant = np.bincount(c, minlength=max(q.max(), c.max()) + 1)[q]
+    ideal = (np.arange(10) < n_relevant[:, None]).astype(float)
+    return retrieval_scores((c[vectors.ranked(100)] == q[:, None]).astype(float), ideal, n_relevant)
+
+
+def score(transform: Map, Q: np.ndarray, q: np.ndarray, C: np.ndarray, c: np.ndarray) -> list[float]:
+    scores = class_scores(Vectors(transform(Q), transform(C)), q, c)
+    return [float(scores[name].mean()) for name in SCORES]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows]]
+    return "\n".join(lines)
+
+
+def percent(values: list[float]) -> list[str]:
+    return [f"{100 * value:.1f}" for value in values]
+
+
+def banking() -> str:
+    """Official training and test rows of banking77, all classes seen."""
+    z = data("banking77_minilm.npz")
+    X, y, train = unit_rows(z["X"].astype(np.float32)), np.unique(z["y"], return_inverse=True)[1], z["train"]
+    rows = []
+    for name, (transform, seconds) in methods(X[train], y[train], (32, 64)).items():
+        found = score(transform, X[~train], y[~train], X[train], y[train])
+        rows.append([name, *percent(found), f"{seconds:.1f}"])
+        print(rows[-1], flush=True)
+    rows += codes(X, y, train)
+    return table(["vectors", *SCORES, "fit, processor s"], rows)
+
+
+def codes(X: np.ndarray, y: np.ndarray, train: np.ndarray) -> list[list[str]]:
+    """Return lines on codes, nested sizes and the settings for seen classes, on the official test rows."""
+    rows = []
+
+    def add(name: str, queries: np.ndarray, candidates: np.ndarray, by: object = None) -> None:
+        scores = class_scores(Vectors(queries, candidates, by), y[~train], y[train])
+        rows.append([name, *percent([float(scores[one].mean()) for one in SCORES]), ""])
+        print(rows[-1], flush=True)
+
+    for m in (64, 256):
+        adapter = EmbeddingAdapter(m).fit(X[train], y[train])
+        Q, C = adapter.embed(X[~train]), adapter.embed(X[train])
+        add(f"EmbeddingAdapter {m}", Q, C)
+        int8 = adapter.quantized("int8", X[train])
+        coded = [int8.quantizer_.decode(int8.transform(rows)) for rows in (X[~train], X[train])]
+        add(f"EmbeddingAdapter {m}, int8 ({m} bytes)", *coded)
+        bits = adapter.quantized("binary", X[train])
+        signs = tuple(bits.quantizer_.decode(bits.transform(rows)) for rows in (X[~train], X[train]))
+        add(f"EmbeddingAdapter {m}, {m} bits ({m // 8} bytes)", *signs)
+        add(f"EmbeddingAdapter {m}, {m} bits, rescored in int8", Q, coded[1], signs)
+    nested = EmbeddingAdapter(128, nested=(32, 64)).fit(X[train], y[train])
+    Q, C = nested.embed(X[~train]), nested.embed(X[train])
+    for m in (32, 64, 128):
+        add(f"EmbeddingAdapter(128, nested=(32, 64)), first {m}", Q[:, :m], C[:, :m])
+    for m in (32, 64):
+        seen = EmbeddingAdapter(m, alpha=0.05).fit(X[train], y[train])
+        add(
+            f"EmbeddingAdapter({m}, alpha=.05): for classes that are all seen",
+            seen.embed(X[~train]),
+            seen.embed(X[train]),
+        )
+    return rows
+
+
+def unseen_classes(X: np.ndarray, y: np.ndarray, share: float, sizes: tuple[int, ...]) -> str:
+    """Return scores for classes seen and not, the means over splits, and how the differences to raw and PCA vary."""
+    seen: dict[str, list[list[float]]] = {}
+    unseen: dict[str, list[list[float]]] = {}
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        known = rng.permutation(y.max() + 1) < round(share * (y.max() + 1))
+        query = rng.random(len(y)) < 0.25
+        train = known[y] & ~query
+        kinds = np.unique(y[train], return_inverse=True)[1]
+        for name, (transform, _) in methods(X[train], kinds, sizes, quick=True).items():
+            name = "LDA" if name.startswith("LDA") else name
+            for found, part in ((seen, known[y]), (unseen, ~known[y])):
+                one = score(transform, X[part & query], y[part & query], X[part & ~query], y[part & ~query])
+                found.setdefault(name, []).append(one)
+        print("split", seed, flush=True)
+    raw = np.array(next(iter(unseen.values())))
+    rows = []
+    for name in unseen:
+        a, b = np.array(seen[name]), np.array(unseen[name])
+        difference = 100 * (b - raw)[:, 1]
+        spread = difference.std(ddof=1) / SEEDS**0.5
+        cells = [*percent([*a.mean(0)[:2], *b.mean(0)[:2]]), f"{difference.mean():+.1f} ± {spread:.1f}"]
+        rows.append([name, *cells])
+    head = ["vectors", "seen: precision@1", "@10", "unseen: precision@1", "@10", "unseen @10 - raw (± standard error)"]
+    return table(head, rows)
+
+
+def unseen() -> str:
+    z = data("banking77_minilm.npz")
+    return unseen_classes(
+        unit_rows(z["X"].astype(np.float32)), np.unique(z["y"], return_inverse=True)[1], 57 / 77, (64, 128)
+    )
+
+
+def sets() -> str:
+    parts = []
+    for name, share in (("tdt2", 2 / 3), ("news_rec", 0.5), ("usps", 0.7), ("mnist", 0.7), ("coil20_32", 0.7)):
+        X, y = embeddings(name)
+        print(name, X.shape, flush=True)
+        parts.append(f"### {name}: {len(X):,} rows of {X.shape[1]} numbers, {y.max() + 1} classes\n")
+        parts.append(unseen_classes(X, y, share, (32,)) + "\n")
+    return "\n".join(parts)
+
+
+def cranfield() -> str:
+    z = data("cranfield_minilm.npz")
+    judged = z["relevance"][z["relevance"][:, 2] > 0]
+    Q, D = (z[name].astype(np.float32) for name in ("queries", "documents"))
+    R = csr_array((np.ones(len(judged)), (judged[:, 0], judged[:, 1])), shape=(len(Q), len(D)))
+    R.data[:] = 1
+    judgements = Relevance(Q, D, R, np.arange(len(Q)))
+    rows = []
+    for side in ("both", "query"):
+        for one in (found := adapt(judgements, side=side)).results:
+            if side == "query" and one.status == "baseline":
+                continue
+            scores, test = one.scores["queries"], one.tests["queries"]
+            low, high = test.interval()
+            difference = f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+            cells = percent([scores[name] for name in ("nDCG@10", "recall@100", "MRR")])
+            rows.append([one.way.name, f"{one.way.bytes:,}", *cells, difference, one.status])
+            print(rows[-1], flush=True)
+        print(found.settings, flush=True)
+    return table(["vectors", "bytes", "nDCG@10", "recall@100", "MRR", "nDCG@10 - raw [95 %]", "shown"], rows)
+
+
+def scale() -> str:
+    """10^6 rows of 384 numbers in 1,000 classes, drawn: each class a Gaussian about its mean."""
+    rows = []
+    for n in (10_000, 100_000, 1_000_000):
+        rng = np.random.default_rng(0)
+        y = rng.integers(1000, size=n)
+        means = rng.normal(size=(1000, 384)).astype(np.float32)
+        X = rng.normal(size=(n, 384), scale=2).astype(np.float32)
+        for first in range(0, n, 10_000):
+            X[first : first + 10_000] += means[y[first : first + 10_000]]
+        wall, processor = time.perf_counter(), time.process_time()
+        EmbeddingAdapter(64).fit(X, y)
+        wall, processor = time.perf_counter() - wall, time.process_time() - processor
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        rows.append([f"{n:,}", f"{wall:.0f}", f"{processor:.0f}", f"{peak:.1f}"])
+        print(rows[-1], flush=True)
+    return table(["rows", "fit, s", "processor s", "peak memory of the process, GB (the rows included)"], rows)
+
+
+PARTS = {"banking": banking, "unseen": unseen, "cranfield": cranfield, "sets": sets, "scale": scale}
+
+
+def write(document: Path, part: str, text: str) -> None:
+    """Put a table between its marks in the document."""
+    start, end = f"<!-- {part} -->", f"<!-- end of {part} -->"
+    whole = document.read_text()
+    before, rest = whole.split(start)
+    document.write_text(f"{before}{start}\n{text}\n{end}{rest.split(end)[1]}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help=f"some of {', '.join(PARTS)} (default: all)")
+    parser.add_argument("--document", type=Path, help="the Markdown file in which their tables are replaced")
+    options = parser.parse_args()
+    for part in options.parts or PARTS:
+        text = PARTS[part]()
+        print(text)
+        if options.document:
+            write(options.document, part, text)
+
+
+if __name__ == "__main__":
+    main()

