@@ -86,6 +86,13 @@ class TestAdapt:
         assert Z.shape == (N, 1 if kind == "binary" else adapter.n_components)
         assert name in capsys.readouterr().out
 
+    def test_inspect_says_what_it_is(self, capsys):
+        adapted("--take", "adapter 4 int8")
+        capsys.readouterr()
+        assert run("inspect", "a.safetensors") == 0
+        text = capsys.readouterr().out
+        assert all(words in text for words in ("adapter 4 int8", "10 numbers to 4, 4 bytes each", "precision@10"))
+
     def test_noise_is_left_alone(self, capsys, folder):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))
         assert run("adapt", "noise.npz", "--label", "y", "--sizes", "4", "--save", "n.safetensors") == 0

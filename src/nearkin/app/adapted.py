@@ -53,6 +53,23 @@ def transform_vectors(options: argparse.Namespace) -> int:
     return outputs.code
 
 
+def describe_adapter(options: argparse.Namespace) -> int:
+    """Print what an adapter is, and how good it was for held-out queries."""
+    adapter = load_adapter(Path(options.model))
+    header, found = adapter.header, adapter.header.held_out
+    side = "queries alone: documents stay as they are" if header.side == "query" else "queries and documents"
+    console.say(f"{options.model}: {header.name}, learned from {header.table}, saved by nearkin {header.version}")
+    console.say(
+        f"Vectors: {adapter.n_features} numbers to {adapter.n_components}, {adapter.bytes} bytes each, of {side}"
+    )
+    console.say(
+        f"Held out: {header.score} {100 * found['adapter']:.1f}, raw {100 * found['raw']:.1f} (95% interval of the "
+        f"difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} points), "
+        f"{found['n_queries']:,.0f} queries{'' if header.part == 'queries' else f' of {header.part}'}"
+    )
+    return 0
+
+
 def _write(adapter: SavedAdapter, Z: np.ndarray, ids: dict[str, Any], suffix: str, path: Path) -> None:
     if suffix == ".npz":
         write_columns(ids | {"X": Z}, suffix, path)

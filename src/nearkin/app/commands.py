@@ -15,7 +15,7 @@ from ..evaluation import CLASSIFICATION
 from ..preprocessing.columns import NumberColumn
 from . import console, pictures
 from .adapt import adapt as adapt
-from .adapted import transform_vectors
+from .adapted import describe_adapter, transform_vectors
 from .adapter_file import is_adapter
 from .document import write_json
 from .encoder import needed_columns
@@ -114,7 +114,9 @@ def transform(options: argparse.Namespace) -> int:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Show what a model does to the features."""
+    """Show what a model does to the features, or what an adapter is."""
+    if is_adapter(Path(options.model)):
+        return describe_adapter(options)
     model = load_model(Path(options.model))
     picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
     console.describe(model, Path(options.model))

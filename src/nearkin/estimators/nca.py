@@ -72,7 +72,7 @@ class NCA(DescentEmbedding):
         alpha; the choice costs as much as one to four fits.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
         Where the descent begins. "auto" takes the identity if all dimensions are kept, and otherwise PCA or, for fewer
-        dimensions than classes and dense X, LDA with S_w shrunk by half, whichever has the lower loss. Directions are
+        dimensions than classes and dense X, LDA (S_w shrunk by 0.01), whichever has the lower loss. Directions are
         scaled to a mean perplexity of the p_ij of 10 (half the rows, for fewer than 20), larger where the penalty would
         exceed 1: no init is flat. An array is taken as it is; for a diagonal map, of shape (p,).
     n_init : int, default=1
