@@ -39,7 +39,7 @@ def verdict_of(found: Adaptation, chosen: WayResult) -> list[str]:
     queries = queries.replace(" queries of queries", " queries")
     lines.append(
         f"Judged by {queries}, in four splits; {score} decides. Intervals hold 95 %, corrected for the training rows "
-        'that splits share; "better" and "worse" hold together for all adapters, tested from long to short.'
+        'that splits share; "better" holds for all adapters together, which are tested from long to short.'
     )
     settings = ", ".join(f"{name} {value:g}" for name, value in found.settings.items())
     lines.append(f"Settings of the adapters, chosen inside the training rows: {settings}.")

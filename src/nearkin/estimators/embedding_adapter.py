@@ -167,8 +167,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         pairs : int array of shape (n_pairs, 2)
             Numbers of two rows each, counted from 0. Either is a query, the other a candidate.
         y : array of shape (n_pairs,), default=None
-            How much they belong together: 1 (the default), grades between, and 0 or -1 for not at all. Rows of a batch
-            that are no known pair count as unlike.
+            How much they belong together: 1 (the default), grades between, and 0 or -1 for not at all; the grades of a
+            row's pairs count relative to each other. Rows of a batch that are no known pair count as unlike.
 
         Returns
         -------

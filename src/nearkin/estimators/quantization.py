@@ -23,6 +23,8 @@ ITQ_ITERATIONS = 30
 class Int8Quantizer:
     """Coordinates rounded to -127, ..., 127 times one scale, so that products of codes are those of rows.
 
+    NumPy's products of int8 overflow: cast codes to int32 or float32 first.
+
     Attributes
     ----------
     scale : float
