@@ -184,7 +184,7 @@ class TestInits:
         noise = 1 + spread * np.random.default_rng(0).normal(size=(len(X), 1))
         expected, nca = NCA(2, init="lda").fit(X, y), NCA(2, init="lda").fit(np.hstack([X, noise]), y)
         np.testing.assert_allclose(nca.loss_curve_[[0, -1]], expected.loss_curve_[[0, -1]], atol=tolerance)
-        assert nca.loss_curve_[0] < -0.7  # far from the 0 of a flat map
+        assert nca.loss_curve_[0] < -0.5  # far from the 0 of a flat map
 
     @pytest.mark.parametrize("spread", [0.0, 1e-9, 1.0])
     def test_lda_of_few_rows_of_many_classes(self, spread):
