@@ -143,7 +143,7 @@ class TestAdapt:
         assert list(found.n_queries) == [SEEN, UNSEEN]
 
     def test_noise_keeps_raw(self):
-        known = labelled()
+        known = labelled(200)
         y = np.random.default_rng(1).permutation(known.y)
         found = adapt(Labels(known.X, y, known.groups), sizes=(4,))
         assert found.chosen is found.raw
@@ -162,7 +162,7 @@ class TestAdapt:
         assert 0 < found.raw.scores["queries"]["precision@1"] < 1
 
     def test_the_seed_decides(self):
-        one, again = (adapt(labelled(200), sizes=(4,)) for _ in range(2))
+        one, again = (adapt(labelled(120), sizes=(4,)) for _ in range(2))
         assert [r.scores for r in one.results] == [r.scores for r in again.results]
 
     def test_unseen_classes_need_classes(self):
