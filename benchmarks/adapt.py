@@ -23,8 +23,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from nearkin import DNE, LMNN, NCA, RCA, EmbeddingAdapter
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import Relevance, Vectors, retrieval_scores
-from nearkin.evaluation.adaptation import adapt
+from nearkin.evaluation import Relevance, Vectors, compare_vectors, retrieval_scores
 
 SCORES = ("precision@1", "precision@10", "nDCG@10", "MRR")
 SEEDS = 5
@@ -207,7 +206,7 @@ def unseen_classes(X: np.ndarray, y: np.ndarray, share: float, sizes: tuple[int,
         spread = difference.std(ddof=1) / SEEDS**0.5
         cells = [*percent([*a.mean(0)[:2], *b.mean(0)[:2]]), f"{difference.mean():+.1f} ± {spread:.1f}"]
         rows.append([name, *cells])
-    head = ["vectors", "seen: precision@1", "@10", "unseen: precision@1", "@10", "unseen @10 - raw (± standard error)"]
+    head = ["vectors", "seen: precision@1", "@10", "unseen: precision@1", "@10", "unseen @10 - raw"]
     return table(head, rows)
 
 
@@ -237,12 +236,13 @@ def cranfield() -> str:
     judgements = Relevance(Q, D, R, np.arange(len(Q)))
     rows = []
     for side in ("both", "query"):
-        for one in (found := adapt(judgements, side=side)).results:
+        for one in (found := compare_vectors(judgements, side=side)).results:
             if side == "query" and one.status == "baseline":
                 continue
             scores, test = one.scores["queries"], one.tests["queries"]
             low, high = test.interval()
             difference = f"{100 * test.difference:+.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+            difference = "" if one.status == "baseline" else difference
             cells = percent([scores[name] for name in ("nDCG@10", "recall@100", "MRR")])
             rows.append([one.way.name, f"{one.way.bytes:,}", *cells, difference, one.status])
             print(rows[-1], flush=True)

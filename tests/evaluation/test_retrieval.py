@@ -6,10 +6,10 @@ from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
 from nearkin._blocks import unit_rows
-from nearkin.evaluation import Labels, Relevance, Vectors, Way, adaptation, retrieval_scores, ways_of
-from nearkin.evaluation.adaptation import SETTINGS, adapt, in_sequence
-from nearkin.evaluation.judgements import SEEN, UNSEEN
-from nearkin.evaluation.statistics import PairedTest
+from nearkin.evaluation import Labels, Relevance, Vectors, Way, adaptation, retrieval_scores, twin_groups, ways_of
+from nearkin.evaluation.adaptation import SETTINGS, compare_vectors
+from nearkin.evaluation.judgements import SEEN, UNSEEN, judged_matrix, merged_groups, quarters
+from nearkin.evaluation.statistics import PairedTest, in_sequence
 from nearkin.evaluation.ways import place_in_sequence
 
 
@@ -131,10 +131,10 @@ def few_fits(monkeypatch):
 @pytest.mark.usefixtures("few_fits")
 class TestAdapt:
     def test_an_adapter_that_helps_is_shown_to(self):
-        found = adapt(labelled(), sizes=(4,))
+        found = compare_vectors(labelled(), sizes=(4,))
         assert found.score == "precision@10"
         names = [one.way.name for one in found.results]
-        assert names == ["raw", "truncated 4", "PCA 4", "adapter 4", "adapter 12", "adapter 4 int8",
+        assert names == ["raw", "centred 12", "truncated 4", "PCA 4", "adapter 4", "adapter 12", "adapter 4 int8",
                          "adapter 4 binary", "adapter 4 binary, rescored"]  # fmt: skip
         assert found.chosen.status == "better"
         assert found.chosen.way.bytes < found.raw.way.bytes
@@ -145,29 +145,81 @@ class TestAdapt:
     def test_noise_keeps_raw(self):
         known = labelled(200)
         y = np.random.default_rng(1).permutation(known.y)
-        found = adapt(Labels(known.X, y, known.groups), sizes=(4,))
+        found = compare_vectors(Labels(known.X, y, known.groups), sizes=(4,))
         assert found.chosen is found.raw
 
     def test_judged_documents_and_queries_alone(self):
-        found = adapt(judged(), sizes=(3,))
+        found = compare_vectors(judged(), sizes=(3,))
         assert found.score == "nDCG@10"
         assert found.chosen.status == "better"
-        query = adapt(judged(), side="query")
+        query = compare_vectors(judged(), side="query")
         assert [one.way.name for one in query.results] == ["raw", "query adapter 10"]
 
     def test_pairs_do_not_find_themselves(self):
         known = labelled(200)
         order = np.argsort(known.y, kind="stable")
-        found = adapt(Relevance.of_pairs(known.X, order.reshape(-1, 2), np.ones(100)), sizes=(4,))
+        found = compare_vectors(Relevance.of_pairs(known.X, order.reshape(-1, 2), np.ones(100)), sizes=(4,))
         assert 0 < found.raw.scores["queries"]["precision@1"] < 1
 
     def test_the_seed_decides(self):
-        one, again = (adapt(labelled(120), sizes=(4,)) for _ in range(2))
+        one, again = (compare_vectors(labelled(120), sizes=(4,)) for _ in range(2))
         assert [r.scores for r in one.results] == [r.scores for r in again.results]
 
     def test_unseen_classes_need_classes(self):
-        with pytest.raises(ValueError, match="at least 8 classes in y"):
-            adapt(labelled(n_classes=3), sizes=(4,), unseen=True)
+        with pytest.raises(ValueError, match="at least 8 classes"):
+            compare_vectors(labelled(n_classes=3), sizes=(4,), unseen=True)
+
+
+@pytest.mark.usefixtures("few_fits")
+class TestHonesty:
+    @pytest.mark.parametrize("factor", [1, 5])
+    def test_copies_of_a_direction_prove_nothing(self, factor):
+        """Labels are noise, but each row has a copy of its label, maybe of another length."""
+        known = labelled(200)
+        y = np.random.default_rng(1).permutation(known.y)
+        X, y = np.vstack([known.X, factor * known.X]), np.r_[y, y]
+        groups = merged_groups(twin_groups(unit_rows(X), scale=False))
+        assert compare_vectors(Labels(X, y, groups), sizes=(4,)).chosen.way.kind == "raw"
+
+    @pytest.mark.parametrize(
+        "known",
+        [
+            Labels(labelled(3).X, np.array([0, 1, 0]), np.arange(3)),
+            Labels(labelled(40).X, np.repeat([0, 1], 20), np.repeat([0, 1], 20)),
+            Labels(labelled(300).X, np.where(np.arange(300) < 6, np.arange(300) % 2, -1), np.arange(300)),
+            Relevance.of_pairs(labelled(30).X, np.column_stack([np.arange(29), np.arange(1, 30)]), np.ones(29)),
+        ],
+        ids=["three rows", "two groups", "few labels", "a chain of pairs"],
+    )
+    def test_too_little_is_refused_or_compared(self, known):
+        try:
+            found = compare_vectors(known, sizes=(4,))
+        except ValueError as error:
+            assert "too few rows that do not hang together" in str(error)  # noqa: PT017
+        else:
+            assert np.isfinite(
+                [value for one in found.results for value in next(iter(one.scores.values())).values()]
+            ).all()
+
+    def test_scores_differ_by_the_difference(self):
+        found = compare_vectors(labelled(240, n_classes=9), sizes=(4,))
+        for one in found.results:
+            for part, test in one.tests.items():
+                difference = one.scores[part][found.score] - found.raw.scores[part][found.score]
+                assert difference == pytest.approx(test.difference)
+
+
+def test_quarters_are_of_one_size_and_keep_groups():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), rng.integers(1, 12, 30))
+    found = quarters(groups, rng)
+    assert max(np.bincount(found)) - min(np.bincount(found)) < 12
+    assert all(len(np.unique(found[groups == group])) == 1 for group in range(30))
+
+
+def test_judgements_of_one_place_count_once():
+    R = judged_matrix(np.array([0, 0, 1, 1]), np.array([2, 2, 0, 1]), np.array([1.0, 3.0, 0.0, -1.0]), (2, 3))
+    np.testing.assert_array_equal(R.toarray(), [[0, 0, 3], [0, 0, 0]])
 
 
 def test_a_sequence_of_tests_stops_where_one_fails():

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from .._blocks import unit_rows
 from ..estimators import EmbeddingAdapter
-from ..evaluation import Adaptation, Labels, Relevance, WayResult, twin_groups
-from ..evaluation import adapt as compare_vectors
+from ..evaluation import (
+    Adaptation,
+    Judgements,
+    Labels,
+    Relevance,
+    WayResult,
+    compare_vectors,
+    judged_matrix,
+    merged_groups,
+    twin_groups,
+    ways_of,
+)
 from . import console
 from .adapt_report import write_adapt_report
 from .adapter_file import Header, SavedAdapter, load_adapter, save_adapter
 from .model_file import SUFFIX
 from .output import Outputs, check_writable
 from .refusals import TableError, counted, quoted
+from .tables import reading
 from .vector_text import grid_of, verdict_of
-from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors
+from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
 
 COMPARED_ROWS = 20_000  # the adapter that is saved learns from all
 
@@ -34,14 +46,14 @@ class Source:
     ----------
     table : VectorTable
         The vectors of the index.
-    judgements, compared : Labels or Relevance
+    judgements, compared : Judgements
         What is known, and the part of it that is compared on.
     notes : list of str
     """
 
     table: VectorTable
-    judgements: Any
-    compared: Any
+    judgements: Judgements
+    compared: Judgements
     notes: list[str]
 
 
@@ -51,17 +63,20 @@ def adapt(options: argparse.Namespace) -> int:
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
     source = _read(options)
+    _check_take(options, source.table.X.shape[1])
     facts = f"{counted(len(source.table.X), 'vector')} of {source.table.X.shape[1]} numbers: {source.table.name}"
     console.remark([facts, *(f"  {note}" for note in source.notes)], quiet=options.quiet, stderr=False)
-    with console.Progress("fits", quiet=options.quiet) as progress:
+    with console.Progress("fits", quiet=options.quiet) as progress, _one_line(options.table):
         found = compare_vectors(
             source.compared, sizes=options.sizes, side=options.side, score=options.score, unseen=options.unseen,
             random_state=options.seed, progress=partial(progress, "adapters fitted"),
         )  # fmt: skip
     console.print_grid(grid_of(found))
-    chosen = _chosen(found, options.take)
-    for line in verdict_of(found, chosen):
-        console.say(line, "bold" if line.startswith(("Take", "Keep")) else "")
+    chosen = found.chosen if options.take is None else _named(found, options.take)
+    advice, *sentences = verdict_of(found, chosen)
+    console.say(advice, "bold")
+    for line in sentences:
+        console.say(line)
     outputs = Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
     if report:
         command = ["nearkin", *options.arguments]
@@ -72,9 +87,7 @@ def adapt(options: argparse.Namespace) -> int:
         adapter = _saved(source, found, chosen)
         outputs.write(save, "--save", partial(_write, adapter), f"Adapter: {save} ({adapter.bytes} bytes a vector)")
     elif save:
-        console.remark(
-            [f"No adapter was saved: {chosen.way.name} vectors need none."], quiet=options.quiet, stderr=False
-        )
+        console.remark(["No adapter was saved: raw vectors need none."], quiet=options.quiet, stderr=False)
     return outputs.code
 
 
@@ -92,8 +105,47 @@ def _check(options: argparse.Namespace) -> None:
         raise TableError("--queries FILE holds the vectors of queries, --relevance FILE their documents: give both.")
     if options.unseen and options.label is None:
         raise TableError("--unseen holds out classes, and needs --label.")
+    if options.groups is not None and (options.label is None or Path(options.table).is_dir()):
+        raise TableError("--groups keeps rows of a file together, and needs --label.")
     if options.side == "query" and options.label is not None:
         raise TableError("--side query adapts queries alone, and rows with labels are both: give --queries FILE.")
+
+
+def _check_take(options: argparse.Namespace, p: int) -> None:
+    """Refuse a name that is no adapter, before the work."""
+    if options.take is None:
+        return
+    names = [way.name for way in ways_of(p, options.sizes, options.side) if way.is_adapted and not way.rescored]
+    if options.take not in names:
+        why = " (a database does that with the bits of one adapter and the int8 of another)" * (
+            "rescored" in options.take
+        )
+        raise TableError(f"--take {options.take!r} is none of the adapters: {quoted(names, 30)}{why}.")
+
+
+def _named(found: Adaptation, name: str) -> WayResult:
+    """Return the way of a name; a size is not compared where there are fewer rows."""
+    ways = {one.way.name: one for one in found.results}
+    if name not in ways:
+        raise TableError(
+            f"--take {name!r} was not compared, there are too few rows: choose among {quoted(list(ways), 30)}."
+        )
+    return ways[name]
+
+
+@contextmanager
+def _one_line(source: str) -> Iterator[None]:
+    """Say in one line what vectors are unfit for."""
+    try:
+        yield
+    except ValueError as error:
+        raise TableError(f"{source}: {error}") from error
+
+
+def _twins(X: np.ndarray, options: argparse.Namespace, *more: np.ndarray) -> np.ndarray:
+    """Return groups of rows that are duplicates in direction, merged with other groups."""
+    with _one_line(options.table):
+        return merged_groups(twin_groups(unit_rows(X), scale=False), *more)
 
 
 def _read(options: argparse.Namespace) -> Source:
@@ -102,7 +154,8 @@ def _read(options: argparse.Namespace) -> Source:
             raise TableError(f"{options.table} is a folder, of which labelled vectors are read: give --label.")
         table = read_folder(options.table, options.label, options.vectors, options.seed)
     else:
-        read = partial(read_vectors, options.table, label=options.label, ids=options.id, vectors=options.vectors)
+        names = {"label": options.label, "ids": options.id, "groups": options.groups, "vectors": options.vectors}
+        read = partial(read_vectors, options.table, **names, reading=reading(options))
         table = console.while_reading(options, lambda progress: read(progress=progress))
     if options.label is not None:
         return _labelled(table, options)
@@ -111,17 +164,15 @@ def _read(options: argparse.Namespace) -> Source:
         pairs = np.column_stack([table.rows_of(side, options.pairs) for side in (left, right)])
         if (grades <= 0).all() or (pairs[:, 0] == pairs[:, 1]).any():
             raise TableError(f"{options.pairs} needs pairs of two rows, some with a grade above 0.")
-        alike = grades > 0
-        judgements = Relevance.of_pairs(table.X, pairs[alike], grades[alike])
+        judgements = Relevance.of_pairs(table.X, pairs, grades, _twins(table.X, options))
         return Source(table, judgements, judgements, table.notes)
     queries = read_vectors(options.queries, ids=options.id, columns=table.columns)
     query, document, grades = read_judgements(options.relevance)
     at = queries.rows_of(query, options.relevance), table.rows_of(document, options.relevance)
-    R = csr_array((np.maximum(grades, 0), at), shape=(len(queries.X), len(table.X)))
-    R.eliminate_zeros()
+    R = judged_matrix(*at, grades, (len(queries.X), len(table.X)))
     if (np.diff(R.indptr) > 0).sum() < 8:
         raise TableError(f"{options.relevance} judges fewer than 8 queries that have a relevant document: give more.")
-    judgements = Relevance(queries.X, table.X, R, twin_groups(queries.X, scale=False))
+    judgements = Relevance(queries.X, table.X, R, _twins(queries.X, options))
     return Source(table, judgements, judgements, [*table.notes, *queries.notes])
 
 
@@ -130,27 +181,18 @@ def _labelled(table: VectorTable, options: argparse.Namespace) -> Source:
     assert table.labels is not None
     codes, rows, notes = read_codes(table.labels, options.table, "--label"), np.arange(len(table.X)), table.notes
     if len(rows) > COMPARED_ROWS:
-        rows = np.sort(np.random.default_rng(options.seed).choice(len(rows), COMPARED_ROWS, replace=False))
+        rows = sampled(codes, COMPARED_ROWS, options.seed)
         notes = [*notes, f"compared on {COMPARED_ROWS:,} rows, drawn by lot; what is saved is learned from all"]
     known = np.unique(codes[rows[codes[rows] >= 0]])
     numbered = np.append(np.searchsorted(known, np.arange(codes.max() + 1)), -1)
     X = table.X[rows]
-    twins = twin_groups(X, scale=False)
+    twins = _twins(X, options)
     n_twins = len(X) - len(np.unique(twins))
     if n_twins:
         notes = [*notes, f"{counted(n_twins, 'duplicate')}, kept on one side of every split"]
+    groups = twins if table.groups is None else merged_groups(twins, table.groups[rows])
     every = Labels(table.X, codes, np.arange(len(codes)))
-    return Source(table, every, Labels(X, numbered[codes[rows]], twins), notes)
-
-
-def _chosen(found: Adaptation, name: str | None) -> WayResult:
-    """Return the way that is named, or the one that was found best."""
-    if name is None:
-        return found.chosen
-    ways = {one.way.name: one for one in found.results}
-    if name not in ways:
-        raise TableError(f"--take {name!r} is none of the ways that were compared: {quoted(list(ways), 30)}.")
-    return ways[name]
+    return Source(table, every, Labels(X, numbered[codes[rows]], groups), notes)
 
 
 def _saved(source: Source, found: Adaptation, chosen: WayResult) -> SavedAdapter:

@@ -12,7 +12,7 @@ from typing import Any
 from ..evaluation import Adaptation, WayResult
 from ..plotting.base import COLORS, GREY, MARKERS
 from .pictures import new_figure
-from .vector_text import SHORT, grid_of, verdict_of
+from .vector_text import NEW_CLASSES, SHORT, grid_of, verdict_of
 
 PAGE = """\
 <!doctype html>
@@ -24,7 +24,8 @@ PAGE = """\
 <style>
 {style}
 .wide {{ overflow-x: auto; }}
-.wide svg {{ max-width: 100%; height: auto; }}
+.pictures {{ display: flex; flex-wrap: wrap; }}
+.pictures svg {{ flex: 1 1 20rem; max-width: 32rem; min-width: 18rem; height: auto; }}
 .ways {{ font-size: 0.85rem; }}
 .ways td, .ways th {{ text-align: right; padding: 0.15rem 0.4rem; white-space: nowrap; }}
 .ways td:first-child, .ways th:first-child, .ways td:last-child {{ text-align: left; }}
@@ -37,7 +38,8 @@ tr.chosen td {{ font-weight: 700; }}
 <h1>{title}</h1>
 <h2>{advice}</h2>
 <p>{facts}</p>
-<div class="wide">{picture}</div>
+{unseen}
+<div class="pictures">{picture}</div>
 <div class="wide"><table class="ways">
 <thead><tr>{head}</tr></thead>
 <tbody>
@@ -50,6 +52,7 @@ tr.chosen td {{ font-weight: 700; }}
 </body>
 </html>
 """
+COLORED = (GREY, GREY, *COLORS[1:6], COLORS[0])  # of raw and centred vectors, then of the others
 NOTES = (
     "P@k: the share of relevant ones among the first k. R@100: the share of the relevant ones that is among the "
     "first 100. nDCG@10: gains of the first ten ranks, discounted by log2(1 + rank), relative to the ideal order. MRR: "
@@ -72,29 +75,31 @@ def write_adapt_report(found: Adaptation, chosen: WayResult, facts: str, command
         "style": (files(__package__) / "page" / "page.css").read_text(encoding="utf-8"),
         "advice": escape(advice),
         "facts": escape(facts),
-        "picture": quality_picture(found),
+        "picture": quality_pictures(found),
         "head": "".join(f"<th>{escape(name)}</th>" for name in lines[0]),
         "rows": "\n".join(rows),
-        "sentences": "\n".join(f"<p>{escape(line)}</p>" for line in sentences),
+        "unseen": "\n".join(f"<p>{escape(line)}</p>" for line in sentences if line.startswith(NEW_CLASSES)),
+        "sentences": "\n".join(f"<p>{escape(line)}</p>" for line in sentences if not line.startswith(NEW_CLASSES)),
         "notes": escape(NOTES),
         "command": escape(" ".join(command)),
     }
     path.write_text(PAGE.format(**page), encoding="utf-8", errors="replace")
 
 
-def quality_picture(found: Adaptation) -> str:
-    """Return the deciding score against the bytes of a vector, for every part of the queries, as SVG."""
-    parts = list(found.n_queries)
-    figure, *axes = new_figure("", len(parts))
-    figure.suptitle("")
-    figure.set_size_inches(5.5 * len(parts) + 1, 4.2)
-    figure.patch.set_alpha(0)
-    for ax, part in zip(axes, parts, strict=True):
+def quality_pictures(found: Adaptation) -> str:
+    """Return the deciding score against the bytes of a vector, an SVG for every part of the queries."""
+    pictures = []
+    for part in found.n_queries:
+        figure, ax = new_figure("", 1)
+        figure.suptitle("")
+        figure.set_size_inches(6, 4.2)
+        figure.patch.set_alpha(0)
         _draw_quality(ax, found, part)
-    axes[-1].legend(frameon=False, labelcolor=GREY, fontsize="small")
-    text = StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+        ax.legend(frameon=False, labelcolor=GREY, fontsize="small")
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+        pictures.append(text.getvalue()[text.getvalue().index("<svg") :])
+    return "\n".join(pictures)
 
 
 def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
@@ -103,10 +108,10 @@ def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
     ax.axhline(level, color=GREY, linewidth=1, linestyle=":")
     kinds: dict[str, list[WayResult]] = {}
     for one in found.results:
-        kinds.setdefault(" ".join(word for word in one.way.name.split() if not word.strip(",").isdigit()), []).append(
-            one
-        )
-    for (kind, ways), color, marker in zip(kinds.items(), COLORS[1:] + COLORS[:1], MARKERS, strict=False):
+        way = one.way
+        words = " ".join(word for word in (way.kind, way.quantize) if word) + ", rescored" * way.rescored
+        kinds.setdefault(words, []).append(one)
+    for (kind, ways), color, marker in zip(kinds.items(), COLORED, MARKERS, strict=False):
         ways = sorted(ways, key=lambda one: one.way.bytes)
         half = [100 * (one.tests[part].interval()[1] - one.tests[part].difference) for one in ways]
         ax.errorbar(
@@ -116,7 +121,7 @@ def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
         )  # fmt: skip
     ax.set_xscale("log", base=2)
     sizes = sorted({one.way.bytes for one in found.results})
-    ticks = [size for size in sizes if size & (size - 1) == 0] or sizes
+    ticks = sorted({*(size for size in sizes if size & (size - 1) == 0), sizes[-1]})
     ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
     ax.set_xlabel("bytes a vector")
     ax.set_ylabel(f"{SHORT[score]} of held-out queries, %")

@@ -22,11 +22,13 @@ from .output import (
     Outputs,
     atomic_folder,
     check_writable,
+    for_csv,
     print_columns,
     write_columns,
 )
 from .parquet_folder import Part, number_batches, open_folder
 from .refusals import TableError, counted
+from .tables import reading
 from .vectors import read_vectors
 
 ROWS_PER_GROUP = 2**16  # of the files written
@@ -39,11 +41,17 @@ def transform_vectors(options: argparse.Namespace) -> int:
     if options.dask is not None:
         return _transform_folder(adapter, options)
     output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
-    read = partial(read_vectors, options.table, ids=options.id, columns=adapter.header.columns)
+    if Path(options.table).is_dir():
+        raise TableError(f"{options.table} is a folder: give --dask, too, for its Parquet files.")
+    read = partial(
+        read_vectors, options.table, ids=options.id, columns=adapter.header.columns, reading=reading(options)
+    )
     table = console.while_reading(options, lambda progress: read(progress=progress))
     console.remark(table.notes, quiet=options.quiet)
     Z = np.concatenate([adapter.transform(table.X[rows]) for rows in row_blocks(*table.X.shape)])
-    ids = {} if options.id is None else {options.id: table.ids}
+    ids: dict[str, Any] = {} if options.id is None else {options.id: table.ids}
+    if output is None or output.suffix.lower() == ".csv":
+        ids = for_csv(ids, rounded=False, escape=options.escape_formulas)
     if output is None:
         print_columns(ids | _columns(adapter, Z))
         return 0

@@ -127,11 +127,13 @@ def save_adapter(adapter: SavedAdapter, path: Path) -> None:
 def load_adapter(path: Path) -> SavedAdapter:
     """Return the adapter in a file; raise a ModelFileError where there is none, or one that is damaged or newer."""
     with whole_file(path, "adapt"):
-        header, arrays = read_parts(Path(path))
+        header, arrays, intact = read_parts(Path(path))
         if "adapter" not in header:
             raise ModelFileError("is a model of a table, no adapter of vectors: make one with `nearkin adapt --save`.")
         if header["format"] != FORMAT:
             raise ModelFileError(f"was written by another nearkin (format {header['format']!s:.20}): install that.")
+        if not intact:
+            raise ValueError("its checksum")
         adapter = SavedAdapter(
             Header(**header["adapter"]), arrays["components"], arrays["bias"], float(arrays["scale"].item())
         )

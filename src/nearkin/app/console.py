@@ -76,14 +76,19 @@ def report(summary: Summary) -> None:
 
 
 def print_grid(lines: Sequence[dict[str, str]]) -> None:
-    """Print a table of text whose first column is a name; what is better is green, worse red."""
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-    for name in lines[0]:
+    """Print a table of text whose first column is a name; what is better is green, worse red; a narrow terminal goes
+    without some columns.
+    """
+    grid, console = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0), _console()
+    console.width = max(console.width, 140 * (not console.is_terminal))
+    widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
+    for name in ("fit, s", "MRR", "R@100", "nDCG@10", "P@1"):
+        if sum(widths.values()) + len(widths) > console.width:
+            widths.pop(name, None)
+    for name in widths:
         grid.add_column(name, justify="left" if name in ("vectors", "verdict") else "right", no_wrap=True)
     for line in lines:
-        grid.add_row(*line.values(), style=STYLES[line["verdict"] or "unclear"])
-    console = _console()
-    console.width = max(console.width, 140 * (not console.is_terminal))
+        grid.add_row(*(line[name] for name in widths), style=STYLES[line["verdict"] or "unclear"])
     console.print(grid, "")
 
 

@@ -47,10 +47,11 @@ def _add_model_and_tables(add: Callable[..., Any]) -> None:
     add("--id", metavar="COLUMN", help="begin with this column of TABLE, as it is")
     text = "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= + - @)"
     add("--escape-formulas", action="store_true", help=text)
-    _add_reading(add)
+    add_reading(add)
 
 
-def _add_reading(add: Callable[..., Any]) -> None:
+def add_reading(add: Callable[..., Any]) -> None:
+    """Add what says how text tables are read."""
     text = "what separates the fields of a text table: comma, semicolon, tab, pipe, or a character (default: found)"
     add("--sep", metavar="MARK", type=_separator, help=text)
     add("--decimal", choices=[".", ","], help="the decimal mark of its numbers (default: found)")
@@ -136,7 +137,7 @@ def compare(add: Callable[..., Any]) -> None:
     add("--missing", metavar="VALUE", nargs="+", help=text)
     text = "refuse features with missing cells (default: filled by medians of the training rows, and indicated)"
     add("--refuse-missing", action="store_true", help=text)
-    _add_reading(add)
+    add_reading(add)
     add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
     add("--json", metavar="FILE", help="write all figures (.json)")
     add("--save", metavar="FILE", help="make the automatic choice on all rows and save it (.safetensors)")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from .options import at_least, command
+from .options import add_reading, at_least, command
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -44,13 +44,15 @@ def adapt(add: Callable[..., Any]) -> None:
     text += "columns of numbers"
     add("table", metavar="VECTORS", help=text)
     add("--label", metavar="COLUMN", help="learn from this column: rows with the same label belong together")
-    text = "learn from a table of two columns, rows that belong together, and maybe a third, how much (0: not)"
+    text = "learn from a table of two columns, rows that belong together, and maybe a third, how much"
     add("--pairs", metavar="FILE", help=text)
     add("--queries", metavar="FILE", help="vectors of queries; VECTORS are those of documents")
     text = "a table of three columns: query, document, and how relevant it is (default 1; 0: not)"
     add("--relevance", metavar="FILE", help=text)
     text = "the column that pairs and judgements name rows by (default: by number, the first row is 0)"
     add("--id", metavar="COLUMN", help=text)
+    text = "keep rows of one group on one side of every split, such as parts of one document"
+    add("--groups", metavar="COLUMN", help=text)
     add("--vectors", metavar="COLUMN", help="which column of lists holds the vectors, where there are several")
     text = "query: adapt queries alone, so that an index of documents stays as it is (default: both)"
     add("--side", choices=["both", "query"], default="both", help=text)
@@ -60,6 +62,7 @@ def adapt(add: Callable[..., Any]) -> None:
     add("--score", choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"], metavar="NAME", help=text)
     add("--unseen", action="store_true", help="decide by classes that no training row has, as new ones will come")
     add("--take", metavar="NAME", help="take this row of the table, whatever is shown, such as 'adapter 64 int8'")
+    add_reading(add)
     add("--report", metavar="FILE", help="write a page (.html) that draws quality against bytes")
     add("--save", metavar="FILE", help="learn the adapter from all rows and save it (.safetensors)")
     add("--seed", type=at_least(0), default=0, help="seed of the splits (default: 0)")

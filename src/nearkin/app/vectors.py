@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from .refusals import Progress, TableError, find_name, ignore, listed, note, quo
 from .tables import opened, table_name
 
 LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
+NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
 SAMPLE = 50_000  # rows of a folder that are learned from
 
 
@@ -32,7 +33,7 @@ class VectorTable:
     column : str
         Name of the column of lists that holds them, "" where every number has a column of its own.
     labels : array of shape (n,) or None
-    ids : array of shape (n,) or None
+    ids, groups : array of shape (n,) or None
     name : str
         Of the file.
     notes : list of str
@@ -44,6 +45,7 @@ class VectorTable:
     column: str
     labels: np.ndarray | None
     ids: np.ndarray | None
+    groups: np.ndarray | None
     name: str
     notes: list[str]
 
@@ -59,6 +61,8 @@ class VectorTable:
                 )
             return rows.astype(np.int64)
         known = {str(name): row for row, name in enumerate(self.ids.tolist())}
+        if len(known) < len(self.ids):
+            raise TableError(f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like others.")
         unknown = [str(value) for value in np.asarray(values).tolist() if str(value) not in known]
         if unknown:
             raise TableError(f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does not hold.")
@@ -70,9 +74,11 @@ def read_vectors(
     *,
     label: str | None = None,
     ids: str | None = None,
+    groups: str | None = None,
     vectors: str | None = None,
     columns: Sequence[str] | None = None,
     progress: Progress = ignore,
+    reading: Reading | None = None,
 ) -> VectorTable:
     """Return the vectors in a file.
 
@@ -80,16 +86,17 @@ def read_vectors(
     ----------
     source : str
         Path of a Parquet, NPZ or CSV file, or - for standard input.
-    label, ids : str, optional
-        Columns of labels and of names.
+    label, ids, groups : str, optional
+        Columns of labels, of names, and of what keeps rows together.
     vectors : str, optional
         Which column of lists holds the vectors, where there are several; by default all other numbers are a vector.
     columns : sequence of str, optional
         The numbers that are needed, by an adapter that is known.
     """
-    with opened(source, progress, Reading(refuse_missing=True)) as file:
-        given = {"--label": label, "--id": ids}
-        apart = [find_name(file.path, file.names, name, option) for option, name in given.items() if name is not None]
+    with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
+        given = {option: name for option, name in (("--label", label), ("--id", ids), ("--groups", groups)) if name}
+        columns_apart = {option: find_name(file.path, file.names, name, option) for option, name in given.items()}
+        apart = list(dict.fromkeys(columns_apart.values()))
         needed = None if columns is None or not isinstance(file, Source) else [*columns, *apart]
         found = file.read(needed, apart)
         if issparse(found.numbers):
@@ -102,12 +109,17 @@ def read_vectors(
         X = found.numbers if places == list(range(found.numbers.shape[1])) else found.numbers[:, places]
         ignored = [name for name in (*found.number_names, *found.text) if name not in {*names, *apart}]
         bases = {match[1] for name in names if (match := LIST_CELL.fullmatch(name))}
+
+        def cells(option: str) -> np.ndarray | None:
+            return found.labels[columns_apart[option]] if option in columns_apart else None
+
         return VectorTable(
             X.astype(np.float32),
             names,
             bases.pop() if len(bases) == 1 else "",
-            found.labels[apart[0]] if label else None,
-            found.labels[apart[-1]] if ids else None,
+            cells("--label"),
+            cells("--id"),
+            cells("--groups"),
             table_name(file.path),
             [*found.notes, *note("ignored, no part of a vector", ignored)],
         )
@@ -146,15 +158,18 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
             X.append(features_of(block, names, rows=rows, but=False))
             labels.append(values_of(block, target)[chosen(block, rows)])
     column = LIST_CELL.fullmatch(names[0])
-    sampled = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
+    drawn = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
     return VectorTable(
-        np.concatenate(X), names, column[1] if column else "", np.concatenate(labels), None, folder.name, sampled
+        np.concatenate(X), names, column[1] if column else "", np.concatenate(labels), None, None, folder.name, drawn
     )
 
 
 def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
     """Return labels as numbers 0, 1, ..., -1 for none; refuse those of which nothing can be learned."""
-    codes = encode_partial_labels(labels)[1]
+    try:
+        codes = encode_partial_labels(labels)[1]
+    except ValueError as error:
+        raise TableError(f"{source}: {option} holds no labels ({error}): name a column of classes.") from error
     sizes = np.bincount(codes[codes >= 0])
     if len(sizes) < 2 or (sizes > 1).sum() < 2:
         held = f"{len(sizes)} classes, {int((sizes > 1).sum())} of them with two rows"
@@ -162,11 +177,23 @@ def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
     return codes
 
 
+def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
+    """Return some rows; whole classes where these are so many that a sample of rows would leave few of each."""
+    rng = np.random.default_rng(seed)
+    if codes.max() < n_rows / 10:
+        return np.sort(rng.choice(len(codes), n_rows, replace=False))
+    order = rng.permutation(codes.max() + 1)
+    held = np.cumsum(np.bincount(codes[codes >= 0])[order])
+    return np.flatnonzero(np.isin(codes, order[: max(2, int(np.searchsorted(held, n_rows)))]))
+
+
 def read_judgements(source: str, progress: Progress = ignore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return two columns of names or numbers, and a third one of grades (1 where there is none), of every row."""
     with opened(source, progress, Reading()) as file:
         if isinstance(file, Source):
             names = file.names[:3]
+            if all(NUMBER_NAME.fullmatch(name) for name in names):
+                raise TableError(f"{source} begins with numbers: put a line above that names the columns.")
             columns = [file.read(names, names).labels[name] for name in names]
         else:
             columns = list(file.read().numbers.T[:3])

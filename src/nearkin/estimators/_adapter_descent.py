@@ -20,7 +20,7 @@ BATCH = 512  # rows, pairs, triplets or queries a step
 FEWEST_STEPS = 5  # an iteration
 FIRST_STEP = 0.1  # of the norm of the map
 ROUNDING = 1e-10  # of psi
-UNSEEN = 0.5  # share of the within-class covariance that stands for differences between classes that are not known
+UNKNOWN_SHARE = 0.5  #  of the within-class covariance that stands for differences between classes that are not known
 
 
 def check_parameters(adapter: Any) -> int:
@@ -46,7 +46,7 @@ def plda(rows: np.ndarray, kind: Supervision, m: int) -> np.ndarray:
     """
     S_t, S_w = total_scatter(rows) / len(rows), kind.within_covariance()
     variance = np.trace(S_w) or np.trace(S_t)
-    found = ratio_trace(UNSEEN * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
+    found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
     psi = np.where(-found.values > ROUNDING, -found.values, 0)
     A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
     return A * (m / np.sum(A**2)) ** 0.5

@@ -80,6 +80,10 @@ class Labelled(Supervision):
         return self.Y.indices[self.Y.indptr[:-1]]
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        if self.Y.nnz == len(self):  # one label a row
+            W = (self._label[items][:, None] == self._label[items]).astype(self.X.dtype)
+            np.fill_diagonal(W, 0)
+            return _mutual(self.X[items], W, None if self.fixed is None else self.fixed[items])
         Y = self.Y[items]
         shared = (Y @ Y.T).toarray()
         sizes = np.diff(Y.indptr)

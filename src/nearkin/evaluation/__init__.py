@@ -11,15 +11,19 @@ are ranked beside those that cannot.
 
 from .adaptation import Adaptation as Adaptation
 from .adaptation import WayResult as WayResult
-from .adaptation import adapt as adapt
+from .adaptation import compare_vectors as compare_vectors
 from .comparison import compare as compare
 from .embeddings import Shares as Shares
 from .embeddings import held_out_accuracy as held_out_accuracy
 from .embeddings import neighborhood_preservation as neighborhood_preservation
 from .embeddings import same_class_among as same_class_among
+from .judgements import FOLDS as FOLDS
 from .judgements import UNSEEN as UNSEEN
+from .judgements import Judgements as Judgements
 from .judgements import Labels as Labels
 from .judgements import Relevance as Relevance
+from .judgements import judged_matrix as judged_matrix
+from .judgements import merged_groups as merged_groups
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import Reference as Reference

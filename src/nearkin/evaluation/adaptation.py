@@ -7,18 +7,20 @@ Differences to the raw vectors are paired by query; see `paired_test`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event, Lock
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from .._parallel import parallel_map
+from .._parallel import blas_in_one_thread
 from ..estimators import EmbeddingAdapter
 from .judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
 from .retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
-from .statistics import PairedTest, paired_test, status_of
-from .ways import RAW, Way, place_in_sequence, vectors_of, ways_of
+from .statistics import PairedTest, in_sequence, paired_test, status_of
+from .ways import ADAPTER, QUERY, RAW, Way, place_in_sequence, vectors_of, ways_of
 
 SETTINGS: list[dict[str, Any]] = [
     *({"alpha": 0.25, "temperature": temperature} for temperature in (0.1, 0.05, 0.2)),
@@ -70,6 +72,8 @@ class Adaptation:
     settings : dict
         Of the adapters, chosen on all rows.
     side : str
+    between : callable
+        Returns the test of a difference between two ways, where it decides.
     """
 
     results: list[WayResult]
@@ -78,6 +82,7 @@ class Adaptation:
     n_queries: dict[str, int]
     settings: dict[str, Any]
     side: str
+    between: Callable[[Way, Way], PairedTest]
 
     @property
     def raw(self) -> WayResult:
@@ -88,28 +93,33 @@ class Adaptation:
     def chosen(self) -> WayResult:
         """Return the best way that is shown to be better than the raw vectors, or these.
 
-        Of ways within a standard error of the best difference the one of fewest bytes is taken. A way that is shown to
-        be worse on unseen classes is not.
+        Of the ways that are worse than the best by less than a standard error of that difference, the one of fewest
+        bytes is taken. A way that loses more than a standard error on unseen classes is not, nor one of two files.
         """
-        better = [one for one in self.results if one.status == "better" and not self._harms(one)]
+        better = [one for one in self.results if one.status == "better" and not one.way.rescored and not harms(one)]
         if not better:
             return self.raw
         best = max(better, key=lambda one: one.tests[self.part].difference)
-        test = best.tests[self.part]
-        close = [one for one in better if one.tests[self.part].difference >= test.difference - test.standard_error]
-        return min(close, key=lambda one: (one.way.bytes, -one.tests[self.part].difference))
 
-    def _harms(self, result: WayResult) -> bool:
-        test = result.tests.get(UNSEEN)
-        return test is not None and test.interval()[1] < 0
+        def is_close(one: WayResult) -> bool:
+            test = self.between(best.way, one.way)
+            return one is best or test.difference <= test.standard_error
+
+        return min(filter(is_close, better), key=lambda one: (one.way.bytes, -one.tests[self.part].difference))
 
     @property
     def harmful(self) -> list[str]:
-        """Return the names of ways that are better where it decides, and worse on unseen classes."""
-        return [one.way.name for one in self.results if one.status == "better" and self._harms(one)]
+        """Return the names of ways that are better where it decides, and lose on unseen classes."""
+        return [one.way.name for one in self.results if one.status == "better" and harms(one)]
 
 
-def adapt(
+def harms(result: WayResult) -> bool:
+    """Return whether a way loses more than a standard error on unseen classes: probably, if not surely."""
+    test = result.tests.get(UNSEEN)
+    return test is not None and test.difference < -test.standard_error
+
+
+def compare_vectors(
     judgements: Judgements,
     *,
     sizes: Sequence[int] = (32, 64, 128, 256),
@@ -129,7 +139,8 @@ def adapt(
     side : {"both", "query"}
         What is adapted, see `EmbeddingAdapter`.
     score : str, optional
-        What decides, one of `RETRIEVAL_SCORES`; by default "precision@10" for labels, "nDCG@10" for documents.
+        What decides, one of `RETRIEVAL_SCORES`; by default "precision@10" for labels of which half have more than ten
+        rows, else "nDCG@10".
     unseen : bool
         Whether classes that no training row has decide.
     random_state : int
@@ -139,26 +150,56 @@ def adapt(
     Returns
     -------
     Adaptation
+
+    Raises
+    ------
+    ValueError
+        If there are too few rows, classes or queries to hold some out, or too few classes for `unseen`.
     """
     is_labels = isinstance(judgements, Labels)
-    score = score or ("precision@10" if is_labels else "nDCG@10")
+    score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
     part = ALL if not is_labels else UNSEEN if unseen else SEEN
-    ways = ways_of(judgements.vectors()[0].shape[1], sizes, side)
     splits = list(judgements.splits(np.random.default_rng(random_state)))
+    for i, split in enumerate(splits):
+        if not len(split.queries) or not split.train.can_be_fitted:
+            found = f"{len(split.queries)} queries held out, {len(split.train)} to learn from"
+            raise ValueError(
+                f"too few rows that do not hang together for four splits (number {i}: {found}): give more."
+            )
     if part not in splits[0].parts:
-        raise ValueError(f"unseen classes need at least {FEWEST_CLASSES} classes in y: leave unseen out.")
-    rounds, total, done = [_Round(judgements, split, ways, side, random_state) for split in splits], 0, 0
+        raise ValueError(f"unseen classes need at least {FEWEST_CLASSES} classes of enough rows: leave unseen out.")
+    n_rows = min(len(split.train.vectors()[1]) for split in splits)
+    ways = ways_of(judgements.vectors()[0].shape[1], [size for size in sizes if size < n_rows], side)
+    rounds = [_Round(judgements, split, ways, side, random_state) for split in splits]
+    _run_all(rounds, score, unseen, progress)
+    settings = SETTINGS[int(np.argmax(np.mean([one.setting_scores for one in rounds], axis=0)))]
+    n_queries = {name: int(sum(split.parts[name].sum() for split in splits)) for name in splits[0].parts}
+    test = _paired(judgements, rounds, score)
+    results = _results(rounds, ways, test, part)
+    return Adaptation(results, score, part, n_queries, settings, side, lambda one, other: test(one, other, part))
+
+
+def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Callable[[int, int], None]) -> None:
+    """Run all rounds, some at a time; an interrupt ends each after the fit in progress."""
+    total, done, stopped, lock = sum(one.n_fits for one in rounds), 0, Event(), Lock()
 
     def step() -> None:
         nonlocal done
-        done += 1
-        progress(done, total)
+        if stopped.is_set():
+            raise CancelledError
+        with lock:
+            done += 1
+            progress(done, total)
 
-    total = sum(one.n_fits for one in rounds)
-    parallel_map(lambda one: one.run(score, unseen, step), rounds, 2**30)
-    settings = SETTINGS[int(np.argmax(np.mean([one.setting_scores for one in rounds], axis=0)))]
-    n_queries = {name: int(sum(split.parts[name].sum() for split in splits)) for name in splits[0].parts}
-    return Adaptation(_results(judgements, rounds, ways, score, part), score, part, n_queries, settings, side)
+    with blas_in_one_thread() as n_threads, ThreadPoolExecutor(n_threads) as executor:
+        running = [executor.submit(one.run, score, unseen, step) for one in rounds]
+        try:
+            for future in running:
+                future.result()
+        except BaseException:
+            stopped.set()
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 class _Round:
@@ -190,20 +231,25 @@ class _Round:
     def _chosen_settings(self, score: str, unseen: bool, step: Callable[[], None]) -> dict[str, Any]:
         """Return the settings that are best inside the training rows, for seen and unseen classes alike."""
         train = self.split.train
-        splits = [split for split in train.splits(np.random.default_rng(self.seed)) if len(split.queries)]
-        splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
+        splits = [one for one in train.splits(np.random.default_rng(self.seed)) if self._can_choose_by(one, unseen)]
+        if splits:
+            splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
         size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
-        way = Way(f"adapter {size}", size, 0, side=self.side)
+        way = Way(QUERY if self.side == "query" else ADAPTER, size, 0)
         for settings in SETTINGS:
-            means = []
+            means = [0.0]
             for split in splits:
                 adapter = split.train.fit(EmbeddingAdapter(size, side=self.side, **settings))
                 found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
                 parts = [split.parts[UNSEEN]] if unseen and UNSEEN in split.parts else split.parts.values()
-                means.append(np.mean([found[part].mean() for part in parts]))
-            self.setting_scores.append(float(np.mean(means)))
+                means.append(float(np.mean([found[part].mean() for part in parts])))
+            self.setting_scores.append(float(np.sum(means)))
             step()
         return SETTINGS[int(np.argmax(self.setting_scores))]
+
+    def _can_choose_by(self, split: Split, unseen: bool) -> bool:
+        """Return whether an inner split has queries in all parts, and rows to learn from."""
+        return len(split.queries) > 0 and split.train.can_be_fitted and all(part.any() for part in split.parts.values())
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
@@ -216,40 +262,34 @@ def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[st
     return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
 
 
+def _paired(judgements: Judgements, rounds: Sequence[_Round], score: str) -> Callable[[Way, Way, str], PairedTest]:
+    """Return the test of a difference between two ways, in a part of the queries."""
+    n_train = float(np.mean([len(one.split.train) for one in rounds]))
+
+    def test(way: Way, other: Way, part: str) -> PairedTest:
+        rows = [one.split.queries[one.split.parts[part]] for one in rounds]
+        a, b = ([one.scores[w.name][score][one.split.parts[part]] for one in rounds] for w in (way, other))
+        return paired_test(a, b, rows, n_train, judgements.units(part))
+
+    return test
+
+
 def _results(
-    judgements: Judgements, rounds: Sequence[_Round], ways: Sequence[Way], score: str, part: str
+    rounds: Sequence[_Round], ways: Sequence[Way], test: Callable[[Way, Way, str], PairedTest], part: str
 ) -> list[WayResult]:
-    splits = [one.split for one in rounds]
-    n_train = float(np.mean([len(split.train) for split in splits]))
-    parts = list(splits[0].parts)
+    parts = list(rounds[0].split.parts)
 
-    def of(way: Way, name: str, part: str) -> list[np.ndarray]:
-        return [one.scores[way.name][name][one.split.parts[part]] for one in rounds]
-
-    def test(way: Way, part: str) -> PairedTest:
-        rows = [split.queries[split.parts[part]] for split in splits]
-        return paired_test(of(way, score, part), of(ways[0], score, part), rows, n_train, judgements.units(part))
+    def mean(way: Way, name: str, part: str) -> float:
+        """Return the mean of the splits, as a difference is one."""
+        return float(np.mean([one.scores[way.name][name][one.split.parts[part]].mean() for one in rounds]))
 
     def result(way: Way, tests: dict[str, PairedTest], p_value: float) -> WayResult:
-        scores = {name: {s: float(np.concatenate(of(way, s, name)).mean()) for s in RETRIEVAL_SCORES} for name in parts}
-        status = "baseline" if way.name == RAW else "reference"
+        scores = {part: {name: mean(way, name, part) for name in RETRIEVAL_SCORES} for part in parts}
+        status = "baseline" if way.kind == RAW else "reference"
         if way.is_adapted:
             status = status_of(tests[part].difference, p_value)
         return WayResult(way, scores, tests, p_value, status, float(np.mean([one.seconds[way.name] for one in rounds])))
 
-    tests = {way: {name: test(way, name) for name in parts} for way in ways}
+    tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
     p_values = in_sequence({way: tests[way][part] for way in sorted(ways, key=place_in_sequence) if way.is_adapted})
     return [result(way, tests[way], p_values.get(way, 1.0)) for way in ways]
-
-
-def in_sequence(tests: dict[Way, PairedTest]) -> dict[Way, float]:
-    """Return p-values that hold together for tests in an order that was fixed before.
-
-    A way is shown to be better only where all before it are: its p-value is the largest so far, 1 from the first that
-    is no better (Maurer, Hothorn and Lehmacher 1995). So ways that differ little need no stricter level, as by Holm.
-    """
-    p_values, largest = {}, 0.0
-    for way, test in tests.items():
-        largest = max(largest, test.p_value if test.difference > 0 else 1.0)
-        p_values[way] = largest if test.difference > 0 else test.p_value
-    return p_values

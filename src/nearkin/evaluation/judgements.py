@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array, triu
 from scipy.sparse.csgraph import connected_components
 
 FOLDS = 4
@@ -30,10 +30,46 @@ class Split:
         Which of these queries are scored together.
     """
 
-    train: Any
+    train: Judgements
     queries: np.ndarray
     candidates: np.ndarray
     parts: dict[str, np.ndarray]
+
+
+def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a quarter 0, ..., 3 for every row: groups stay together, and the quarters are of nearly one size.
+
+    The groups come by size, equal ones in a random order, each into the quarter of fewest rows so far.
+    """
+    _, number = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(number)
+    order = rng.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    held, quarter = [0] * FOLDS, np.empty(len(sizes), dtype=int)
+    for group in order.tolist():
+        quarter[group] = smallest = held.index(min(held))
+        held[smallest] += int(sizes[group])
+    return quarter[number]
+
+
+def merged_groups(*groupings: np.ndarray) -> np.ndarray:
+    """Return the groups of rows that hang together in any of several groupings."""
+    n = len(groupings[0])
+    edges = []
+    for groups in groupings:
+        _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+        edges.append(np.column_stack([np.arange(n), first[number]]))
+    left, right = np.concatenate(edges).T
+    return connected_components(coo_array((np.ones(len(left)), (left, right)), shape=(n, n)), directed=False)[1]
+
+
+def judged_matrix(rows: np.ndarray, columns: np.ndarray, grades: np.ndarray, shape: tuple[int, int]) -> csr_array:
+    """Return grades above 0 as a matrix; of several for one place the largest."""
+    order = np.argsort(-grades, kind="stable")
+    order = order[grades[order] > 0]
+    places = rows[order].astype(np.int64) * shape[1] + columns[order]
+    kept = order[np.unique(places, return_index=True)[1]]
+    return csr_array((grades[kept], (rows[kept], columns[kept])), shape=shape)
 
 
 class Judgements(ABC):
@@ -55,6 +91,11 @@ class Judgements(ABC):
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
         """Yield splits of which no two hold out the same query."""
 
+    @property
+    @abstractmethod
+    def can_be_fitted(self) -> bool:
+        """Return whether an adapter can learn from what is known."""
+
     @abstractmethod
     def fit(self, adapter: Any) -> Any:
         """Return an adapter fitted to all that is known."""
@@ -70,6 +111,11 @@ class Judgements(ABC):
     @abstractmethod
     def best_gains(self, queries: np.ndarray, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the ten largest gains among candidates (q, 10), descending, and the numbers of those above 0."""
+
+    @property
+    def median_relevant(self) -> float:
+        """Return how many rows half of the classes have at least; 0 where there are no classes."""
+        return 0.0
 
     @abstractmethod
     def units(self, part: str) -> np.ndarray:
@@ -98,23 +144,24 @@ class Labels(Judgements):
     groups: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.X)
+        return int((self.y >= 0).sum())
 
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
         """Yield four splits, see above."""
-        groups, classes = rng.permutation(self.groups.max() + 1), rng.permutation(self.y.max() + 1)
-        quarter_of_row = groups[self.groups] % FOLDS
+        classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
         held_out = classes % FOLDS if len(classes) >= FEWEST_CLASSES else np.full(len(classes), -1)
         quarter_of_class = np.append(held_out, -1)[self.y]  # the last one is that of rows without a class
-        known = self.y >= 0
+        known, splits = self.y >= 0, list[Split]()
         for i in range(FOLDS):
             queries = np.flatnonzero(known & (quarter_of_row == i))
             candidates = np.flatnonzero(known & (quarter_of_row != i))
             queries = queries[np.isin(self.y[queries], self.y[candidates])]
             train = np.flatnonzero((quarter_of_row != i) & (quarter_of_class != i))
             unseen = quarter_of_class[queries] == i
-            parts = {SEEN: ~unseen} | ({UNSEEN: unseen} if unseen.any() else {})
-            yield Split(self._some(train), queries, candidates, parts)
+            splits.append(Split(self._some(train), queries, candidates, {SEEN: ~unseen, UNSEEN: unseen}))
+        if not all(split.parts[UNSEEN].any() for split in splits):
+            splits = [replace(split, parts={SEEN: split.parts[SEEN]}) for split in splits]
+        yield from splits
 
     def _some(self, rows: np.ndarray) -> Self:
         """Return some rows, with classes and groups numbered anew."""
@@ -122,6 +169,17 @@ class Labels(Judgements):
         y = np.full(len(rows), -1)
         y[known] = np.unique(self.y[rows][known], return_inverse=True)[1]
         return replace(self, X=self.X[rows], y=y, groups=np.unique(self.groups[rows], return_inverse=True)[1])
+
+    @property
+    def median_relevant(self) -> float:
+        """Return how many rows half of the classes have at least."""
+        return float(np.median(np.bincount(self.y[self.y >= 0])))
+
+    @property
+    def can_be_fitted(self) -> bool:
+        """Return whether there are two classes, and two rows of one, that differ."""
+        sizes = np.bincount(self.y + 1)[1:]
+        return len(sizes) > 1 and sizes.max() > 1 and len(np.unique(self.groups)) > FOLDS
 
     def fit(self, adapter: Any) -> Any:
         """Return the adapter, fitted."""
@@ -167,22 +225,24 @@ class Relevance(Judgements):
     own_rows: bool = False
 
     @classmethod
-    def of_pairs(cls, X: np.ndarray, pairs: np.ndarray, grades: np.ndarray) -> Self:
-        """Return rows of which pairs belong together: connected ones are one group."""
-        n, both = len(X), np.vstack([pairs, pairs[:, ::-1]])
-        R = csr_array((np.concatenate([grades, grades]), both.T), shape=(n, n)).tolil()
-        return cls(X, X, csr_array(R), connected_components(csr_array(R), directed=False)[1], True)
+    def of_pairs(cls, X: np.ndarray, pairs: np.ndarray, grades: np.ndarray, groups: np.ndarray | None = None) -> Self:
+        """Return rows of which pairs belong together: connected ones, and those of one group, are one group."""
+        n, (left, right) = len(X), np.vstack([pairs, pairs[:, ::-1]]).T
+        R = judged_matrix(left, right, np.concatenate([grades, grades]), (n, n))
+        connected = connected_components(R, directed=False)[1]
+        return cls(X, X, R, connected if groups is None else merged_groups(connected, groups), True)
 
     def __len__(self) -> int:
         return int((np.diff(self.R.indptr) > 0).sum())
 
     def splits(self, rng: np.random.Generator) -> Iterator[Split]:
         """Yield four splits, see above."""
-        quarter = (rng.permutation(self.groups.max() + 1) % FOLDS)[self.groups]
         judged = np.diff(self.R.indptr) > 0
+        quarter = np.full(len(judged), -1)
+        quarter[judged] = quarters(self.groups[judged], rng)
         for i in range(FOLDS):
             held_out = np.flatnonzero(judged & (quarter == i))
-            train, parts = np.flatnonzero(quarter != i), {ALL: np.full(len(held_out), True)}
+            train, parts = np.flatnonzero(judged & (quarter != i)), {ALL: np.full(len(held_out), True)}
             yield Split(self._some(train), held_out, np.arange(len(self.documents)), parts)
 
     def _some(self, queries: np.ndarray) -> Self:
@@ -196,12 +256,16 @@ class Relevance(Judgements):
         R.eliminate_zeros()
         return replace(self, R=R)
 
+    @property
+    def can_be_fitted(self) -> bool:
+        """Return whether there is a query with a relevant document."""
+        return self.R.nnz > 0
+
     def fit(self, adapter: Any) -> Any:
         """Return the adapter, fitted."""
         if self.own_rows:
-            pairs = np.column_stack(self.R.nonzero())
-            pairs, grades = pairs[pairs[:, 0] < pairs[:, 1]], self.R.data[self.R.nonzero()[0] < self.R.nonzero()[1]]
-            return adapter.fit_pairs(self.queries, pairs, grades)
+            upper = triu(self.R, 1, format="coo")
+            return adapter.fit_pairs(self.queries, np.column_stack(upper.coords), upper.data)
         return adapter.fit_relevance(self.queries, self.documents, self.R)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:

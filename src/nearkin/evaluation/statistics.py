@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy.stats import t as student
 
 SIGNIFICANCE = 0.05
+Name = TypeVar("Name", bound=Hashable)
 FEWEST_FOLDS = 5  # that show how a method's score varies from fold to fold
 
 
@@ -125,6 +127,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty(len(p_values))
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0) if len(p_values) else []
     return corrected.tolist()
+
+
+def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
+    """Return p-values that hold together for tests in an order that was fixed before.
+
+    What is tested is shown to be better only where all before it are: its p-value is the largest so far, 1 from the
+    first that is no better (Maurer, Hothorn and Lehmacher 1995). So many that differ little need no stricter level, as
+    by Holm. That one is worse is not corrected.
+    """
+    p_values, largest = {}, 0.0
+    for name, test in tests.items():
+        largest = max(largest, test.p_value if test.difference > 0 else 1.0)
+        p_values[name] = largest if test.difference > 0 else test.p_value
+    return p_values
 
 
 def status_of(gain: float, p_value: float) -> str:

@@ -14,7 +14,7 @@ from ..estimators import EmbeddingAdapter
 from .judgements import Judgements, Split
 from .retrieval import Vectors
 
-RAW = "raw"
+RAW, CENTRED, TRUNCATED, PRINCIPAL, ADAPTER, QUERY = "raw", "centred", "truncated", "PCA", "adapter", "query adapter"
 
 
 @dataclass(frozen=True)
@@ -23,45 +23,49 @@ class Way:
 
     Attributes
     ----------
-    name : str
-        Such as "adapter 64 int8".
+    kind : str
+        Such as "PCA" or "adapter".
     size : int
         Dimensions.
     bytes : int
         Of a document's vector; where the candidates are ranked again, those of both.
     quantize : str or None
     rescored : bool
-        Whether the candidates that the codes find are ranked again by vectors in int8.
-    side : str
-        What is adapted: "both", or "query".
+        Whether the candidates that the codes find are ranked again by vectors in int8, which a database does: such a
+        way is no single file of vectors.
     """
 
-    name: str
+    kind: str
     size: int
     bytes: int
     quantize: str | None = None
     rescored: bool = False
-    side: str = "both"
+
+    @property
+    def name(self) -> str:
+        """Return what it is called, such as "adapter 64 int8"."""
+        words = [self.kind, "" if self.kind == RAW else str(self.size), self.quantize or ""]
+        return " ".join(word for word in words if word) + ", rescored" * self.rescored
 
     @property
     def is_adapted(self) -> bool:
         """Return whether the vectors are learned from labels or judgements."""
-        return "adapter" in self.name
+        return self.kind in (ADAPTER, QUERY)
 
 
 def ways_of(p: int, sizes: Sequence[int], side: str) -> list[Way]:
     """Return the ways to compare p-dimensional vectors, the raw ones first."""
-    raw = Way(RAW, p, 4 * p)
+    raw = [Way(RAW, p, 4 * p)]
     if side == "query":
-        return [raw, Way(f"query adapter {p}", p, 4 * p, side=side)]
+        return [*raw, Way(QUERY, p, 4 * p)]
     shorter = [size for size in sorted(sizes) if size < p]
-    ways = [raw, *(Way(f"{kind} {m}", m, 4 * m) for kind in ("truncated", "PCA") for m in shorter)]
-    ways += [Way(f"adapter {m}", m, 4 * m) for m in [*shorter, p]]
-    ways += [Way(f"adapter {m} int8", m, m, "int8") for m in shorter]
+    ways = [*raw, Way(CENTRED, p, 4 * p), *(Way(kind, m, 4 * m) for kind in (TRUNCATED, PRINCIPAL) for m in shorter)]
+    ways += [Way(ADAPTER, m, 4 * m) for m in [*shorter, p]]
+    ways += [Way(ADAPTER, m, m, "int8") for m in shorter]
     if shorter:
         m = shorter[-1]
-        ways += [Way(f"adapter {m} binary", m, -(-m // 8), "binary")]
-        ways += [Way(f"adapter {m} binary, rescored", m, -(-m // 8) + m, "binary", rescored=True)]
+        n_bytes = -(-m // 8)
+        ways += [Way(ADAPTER, m, n_bytes, "binary"), Way(ADAPTER, m, n_bytes + m, "binary", rescored=True)]
     return ways
 
 
@@ -70,14 +74,17 @@ def vectors_of(way: Way, split: Split, judgements: Judgements, adapter: Any) -> 
     queries, documents = judgements.vectors()
     Q, C = unit_rows(queries[split.queries]), unit_rows(documents[split.candidates])
     learned_from = split.train.vectors()[1]
-    if not way.is_adapted:
-        if way.name == RAW:
-            return Vectors(Q, C)
-        if way.name.startswith("truncated"):
-            return Vectors(Q[:, : way.size], C[:, : way.size])
+    if way.kind == RAW:
+        return Vectors(Q, C)
+    if way.kind == TRUNCATED:
+        return Vectors(Q[:, : way.size], C[:, : way.size])
+    if way.kind == CENTRED:
+        mean = unit_rows(learned_from).mean(axis=0)
+        return Vectors(Q - mean, C - mean)
+    if way.kind == PRINCIPAL:
         pca = PCA(way.size, svd_solver="covariance_eigh").fit(unit_rows(learned_from))
         return Vectors(pca.transform(Q), pca.transform(C))
-    mapped = Vectors(adapter.embed(Q), C if way.side == "query" else adapter.embed(C))
+    mapped = Vectors(adapter.embed(Q), C if way.kind == QUERY else adapter.embed(C))
     if way.quantize is None:
         return mapped
     coded = _decoded(adapter.quantized(way.quantize, learned_from), Q, C)
