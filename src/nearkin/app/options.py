@@ -13,6 +13,7 @@ from .places import BUNDLED
 
 TASKS = ("classification", "regression")
 SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
+SAVED = "a file written by nearkin compare --save, or but for predict by nearkin adapt --save"
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 TABLE = (
     f"a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled set ({', '.join(BUNDLED)})"
@@ -40,7 +41,7 @@ def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.Argum
 
 
 def _add_model_and_tables(add: Callable[..., Any]) -> None:
-    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("model", metavar="MODEL", help=SAVED)
     add("table", metavar="TABLE", help=TABLE)
     text = ".csv, .parquet or .npz (default: CSV to standard output)"
     add("-o", "--output", metavar="OUT", default="-", help=text)
@@ -178,9 +179,12 @@ def predict(add: Callable[..., Any]) -> None:
 
 @command
 def transform(add: Callable[..., Any]) -> None:
-    """Map new rows into the learned space of a saved model.
+    """Map new rows into the learned space of a saved model, or vectors by a saved adapter.
+
+    The vectors of an adapter are written as one column of lists in Parquet, as X in NPZ.
 
     For example:
+      nearkin transform adapter.safetensors vectors.parquet --id sku -o short.parquet
       nearkin transform scans.safetensors new.csv -o coordinates.parquet
       nearkin transform scans.safetensors new.npz -o coordinates.npz
       nearkin transform topics.safetensors embeddings/ -o short/ --dask
@@ -191,11 +195,11 @@ def transform(add: Callable[..., Any]) -> None:
 
 @command
 def inspect(add: Callable[..., Any]) -> None:
-    """Show which features a saved model stretches and which it ignores.
+    """Show which features a saved model stretches and which it ignores, or what an adapter is.
 
     For example:
       nearkin inspect scans.safetensors
       nearkin inspect scans.safetensors --picture scans.png
     """
-    add("model", metavar="MODEL", help="a file written by nearkin compare --save")
+    add("model", metavar="MODEL", help=SAVED)
     add("--picture", metavar="FILE", help="where to write the PNG (default: MODEL-features.png here)")
