@@ -8,7 +8,7 @@ from sklearn.metrics import ndcg_score
 from nearkin._blocks import unit_rows
 from nearkin.evaluation import Labels, Relevance, Vectors, Way, adaptation, retrieval_scores, twin_groups, ways_of
 from nearkin.evaluation.adaptation import SETTINGS, compare_vectors
-from nearkin.evaluation.judgements import SEEN, UNSEEN, judged_matrix, merged_groups, quarters
+from nearkin.evaluation.judgements import SEEN, UNSEEN, judged_matrix, quarters
 from nearkin.evaluation.statistics import PairedTest, in_sequence
 from nearkin.evaluation.ways import place_in_sequence
 
@@ -178,7 +178,7 @@ class TestHonesty:
         known = labelled(200)
         y = np.random.default_rng(1).permutation(known.y)
         X, y = np.vstack([known.X, factor * known.X]), np.r_[y, y]
-        groups = merged_groups(twin_groups(unit_rows(X), scale=False))
+        groups = twin_groups(unit_rows(X), scale=False)
         assert compare_vectors(Labels(X, y, groups), sizes=(4,)).chosen.way.kind == "raw"
 
     @pytest.mark.parametrize(

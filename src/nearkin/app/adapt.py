@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +18,8 @@ from ..evaluation import (
     Relevance,
     WayResult,
     compare_vectors,
+    joined_groups,
     judged_matrix,
-    merged_groups,
     twin_groups,
     ways_of,
 )
@@ -31,6 +29,7 @@ from .adapter_file import Header, SavedAdapter, load_adapter, save_adapter
 from .model_file import SUFFIX
 from .output import Outputs, check_writable
 from .refusals import TableError, counted, quoted
+from .sentences import one_line
 from .tables import reading
 from .vector_text import grid_of, verdict_of
 from .vectors import VectorTable, read_codes, read_folder, read_judgements, read_vectors, sampled
@@ -66,7 +65,7 @@ def adapt(options: argparse.Namespace) -> int:
     _check_take(options, source.table.X.shape[1])
     facts = f"{counted(len(source.table.X), 'vector')} of {source.table.X.shape[1]} numbers: {source.table.name}"
     console.remark([facts, *(f"  {note}" for note in source.notes)], quiet=options.quiet, stderr=False)
-    with console.Progress("fits", quiet=options.quiet) as progress, _one_line(options.table):
+    with console.Progress("fits", quiet=options.quiet) as progress, one_line(options.table):
         found = compare_vectors(
             source.compared, sizes=options.sizes, side=options.side, score=options.score, unseen=options.unseen,
             random_state=options.seed, progress=partial(progress, "adapters fitted"),
@@ -133,19 +132,10 @@ def _named(found: Adaptation, name: str) -> WayResult:
     return ways[name]
 
 
-@contextmanager
-def _one_line(source: str) -> Iterator[None]:
-    """Say in one line what vectors are unfit for."""
-    try:
-        yield
-    except ValueError as error:
-        raise TableError(f"{source}: {error}") from error
-
-
-def _twins(X: np.ndarray, options: argparse.Namespace, *more: np.ndarray) -> np.ndarray:
-    """Return groups of rows that are duplicates in direction, merged with other groups."""
-    with _one_line(options.table):
-        return merged_groups(twin_groups(unit_rows(X), scale=False), *more)
+def _twins(X: np.ndarray, options: argparse.Namespace) -> np.ndarray:
+    """Return groups of rows that are duplicates in direction."""
+    with one_line(options.table):
+        return twin_groups(unit_rows(X), scale=False)
 
 
 def _read(options: argparse.Namespace) -> Source:
@@ -183,16 +173,16 @@ def _labelled(table: VectorTable, options: argparse.Namespace) -> Source:
     if len(rows) > COMPARED_ROWS:
         rows = sampled(codes, COMPARED_ROWS, options.seed)
         notes = [*notes, f"compared on {COMPARED_ROWS:,} rows, drawn by lot; what is saved is learned from all"]
-    known = np.unique(codes[rows[codes[rows] >= 0]])
-    numbered = np.append(np.searchsorted(known, np.arange(codes.max() + 1)), -1)
-    X = table.X[rows]
-    twins = _twins(X, options)
-    n_twins = len(X) - len(np.unique(twins))
+    every = Labels(table.X, codes, np.arange(len(codes)))
+    compared = every.some(rows)
+    twins = _twins(compared.X, options)
+    n_twins = len(rows) - len(np.unique(twins))
     if n_twins:
         notes = [*notes, f"{counted(n_twins, 'duplicate')}, kept on one side of every split"]
-    groups = twins if table.groups is None else merged_groups(twins, table.groups[rows])
-    every = Labels(table.X, codes, np.arange(len(codes)))
-    return Source(table, every, Labels(X, numbered[codes[rows]], groups), notes)
+    groups = twins
+    if table.groups is not None:
+        groups = joined_groups(twins, np.unique(table.groups[rows], return_inverse=True)[1])
+    return Source(table, every, replace(compared, groups=groups), notes)
 
 
 def _saved(source: Source, found: Adaptation, chosen: WayResult) -> SavedAdapter:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -111,53 +109,33 @@ def _transform_folder(adapter: SavedAdapter, options: argparse.Namespace) -> int
     if options.id is not None and options.id not in folder.names:
         raise TableError(f"{folder.path} has no column {options.id!r}: name one that it has by --id.")
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
-    from .cluster import cluster, for_each_file
+    from .cluster import cluster, write_folder
 
     with (
         atomic_folder(out) as part,
         cluster(options.dask) as client,
         console.Progress("rows", quiet=options.quiet) as progress,
     ):
-        targets = [part.absolute() / path.name for path in folder.files]
-        shown = partial(progress, "rows mapped")
-        for _ in for_each_file(client, map_vectors, folder, shown, targets, adapter=adapter, ids=options.id):
-            pass
-        for path in set(part.absolute().iterdir()) - set(targets):  # drafts of workers that died
-            path.unlink()
+        write = partial(map_vectors, adapter=adapter, ids=options.id)
+        write_folder(write, folder, part, client, partial(progress, "rows mapped"))
     done = f"{counted(folder.n_rows, 'vector')} adapted ({adapter.header.name}): {out}"
     console.remark([f"{done} ({counted(len(folder.files), 'file')})"], quiet=options.quiet)
     return 0
 
 
 def map_vectors(file: Part, target: Path, adapter: SavedAdapter, ids: str | None) -> None:
-    """Write the adapted vectors of a file, and the column of their names; the target appears when it is complete."""
-    if not target.parent.is_dir():
-        raise TableError(f"{target.parent} is not there: every worker must see the folder, under the same path.")
-    draft = target.with_name(f"{target.name}.{uuid4().hex}")  # a task may run twice, even at the same time
-    writer = None
-    for columns in _batches(file, adapter, ids):
-        table = pa.table(columns)
-        writer = writer or parquet.ParquetWriter(draft, table.schema)
-        writer.write_table(table)
-    if writer is None:
-        raise TableError(f"{file.path} has no rows: remove it.")
-    writer.close()
-    draft.replace(target)
+    """Write the adapted vectors of a file, and the column of their names."""
+    from .cluster import drafted, in_groups
 
-
-def _batches(file: Part, adapter: SavedAdapter, ids: str | None) -> Iterator[dict[str, Any]]:
     names = None if ids is None else parquet.read_table(file.path, columns=[ids]).column(0).combine_chunks()
-    start, waiting = 0, list[np.ndarray]()
-
-    def group() -> dict[str, Any]:
-        Z = np.concatenate(waiting)
-        found = {} if names is None else {str(ids): names[start : start + len(Z)]}
-        return found | {_name(adapter): vector_column(Z)}
-
-    for X in number_batches(file, adapter.header.columns, np.float32):
-        waiting.append(adapter.transform(X))
-        if sum(map(len, waiting)) >= ROWS_PER_GROUP:
-            yield group()
-            start, waiting = start + sum(map(len, waiting)), []
-    if waiting:
-        yield group()
+    batches = number_batches(file, adapter.header.columns, np.float32)
+    start, writer = 0, None
+    with drafted(target) as draft:
+        for Z in in_groups(map(adapter.transform, batches)):
+            columns = {} if names is None else {str(ids): names[start : start + len(Z)]}
+            table, start = pa.table(columns | {_name(adapter): vector_column(Z)}), start + len(Z)
+            writer = writer or parquet.ParquetWriter(draft, table.schema)
+            writer.write_table(table)
+        if writer is None:
+            raise TableError(f"{file.path} has no rows: remove it.")
+        writer.close()

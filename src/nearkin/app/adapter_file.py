@@ -13,7 +13,7 @@ from .. import __version__
 from .._blocks import affine_unit_rows
 from ..estimators import EmbeddingAdapter
 from ..estimators.quantization import BinaryQuantizer, Int8Quantizer, Quantizer
-from .model_file import ModelFileError, pack, read_parts, whole_file
+from .model_file import ModelFileError, pack, read_header, read_parts, whole_file
 
 FORMAT = 1
 KINDS = (None, "int8", "binary")
@@ -144,7 +144,7 @@ def load_adapter(path: Path) -> SavedAdapter:
 def is_adapter(path: Path) -> bool:
     """Say whether a file holds an adapter; what else is wrong with it, loading says."""
     try:
-        return "adapter" in read_parts(Path(path))[0]
+        return path.is_file() and "adapter" in read_header(path)
     except Exception:
         return False
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -57,33 +58,49 @@ def for_each_file(client: Any, function: Callable[..., Any], folder: Folder, pro
 
 def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress: Progress) -> None:
     """Write a file of coordinates for every file of the folder, of the same name, into the folder `target`."""
-    target = target.absolute()  # workers may have another working folder
-    targets, none = [target / path.name for path in folder.files], np.empty(0, dtype=int)
+    none = np.empty(0, dtype=int)
     light = with_voters(model, np.empty((0, model.n_components)), none, none)  # the voters need not travel
-    for _ in for_each_file(client, map_file, folder, progress, targets, model=light):
+    write_folder(partial(map_file, model=light), folder, target, client, progress)
+
+
+def write_folder(
+    write: Callable[[Part, Path], None], folder: Folder, target: Path, client: Any, progress: Progress
+) -> None:
+    """Have the workers `write` a file for every file of the folder, of the same name, into the folder `target`."""
+    target = target.absolute()  # workers may have another working folder
+    targets = [target / path.name for path in folder.files]
+    for _ in for_each_file(client, write, folder, progress, targets):
         pass
     for path in set(target.iterdir()) - set(targets):  # drafts of workers that died: others have written the file
         path.unlink()
 
 
 def map_file(file: Part, target: Path, model: Model) -> None:
-    """Write the coordinates of the rows of a file, by batches, as float32; the target appears when it is complete."""
+    """Write the coordinates of the rows of a file, as float32."""
+    schema = pa.schema([(name, pa.float32()) for name in model.names])
+    batches = number_batches(file, needed_columns(model.encoder), np.float64)
+    with drafted(target) as draft, parquet.ParquetWriter(draft, schema) as writer:
+        for Z in in_groups(model.transform(X).astype(np.float32) for X in batches):
+            writer.write_batch(pa.record_batch(list(np.ascontiguousarray(Z.T)), schema=schema))
+
+
+@contextmanager
+def drafted(target: Path) -> Iterator[Path]:
+    """Yield a path to write to; `target` appears when it is complete."""
     if not target.parent.is_dir():
         raise TableError(f"{target.parent} is not there: every worker must see the folder, under the same path.")
-    schema = pa.schema([(name, pa.float32()) for name in model.names])
     draft = target.with_name(f"{target.name}.{uuid4().hex}")  # a task may run twice, even at the same time
-    waiting: list[np.ndarray] = []
-    with parquet.ParquetWriter(draft, schema) as writer:
-
-        def write_group() -> None:
-            columns = np.ascontiguousarray(np.concatenate(waiting).T)
-            writer.write_batch(pa.record_batch(list(columns), schema=schema))
-            waiting.clear()
-
-        for X in number_batches(file, needed_columns(model.encoder), np.float64):
-            waiting.append(model.transform(X).astype(np.float32))
-            if sum(map(len, waiting)) >= ROWS_PER_GROUP:
-                write_group()
-        if waiting:
-            write_group()
+    yield draft
     draft.replace(target)
+
+
+def in_groups(batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield batches of rows joined, until they are enough for a row group; the last may be fewer."""
+    waiting = list[np.ndarray]()
+    for Z in batches:
+        waiting.append(Z)
+        if sum(map(len, waiting)) >= ROWS_PER_GROUP:
+            yield np.concatenate(waiting)
+            waiting.clear()
+    if waiting:
+        yield np.concatenate(waiting)

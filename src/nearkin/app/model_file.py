@@ -118,6 +118,14 @@ def _load(path: Path) -> Model:
     return model
 
 
+def read_header(path: Path) -> dict[str, Any]:
+    """Return the header of a file; its arrays are not read."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        return json.loads((file.metadata() or {})["nearkin"])
+
+
 def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], bool]:
     """Return the header and the arrays of a file, and whether they have the checksum that they were written with."""
     from safetensors import safe_open

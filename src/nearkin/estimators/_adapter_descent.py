@@ -20,7 +20,7 @@ BATCH = 512  # rows, pairs, triplets or queries a step
 FEWEST_STEPS = 5  # an iteration
 FIRST_STEP = 0.1  # of the norm of the map
 ROUNDING = 1e-10  # of psi
-UNKNOWN_SHARE = 0.5  #  of the within-class covariance that stands for differences between classes that are not known
+UNKNOWN_SHARE = 0.5  # of the within-class covariance that stands for differences between classes that are not known
 
 
 def check_parameters(adapter: Any) -> int:

@@ -81,15 +81,13 @@ class Labelled(Supervision):
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         if self.Y.nnz == len(self):  # one label a row
-            W = (self._label[items][:, None] == self._label[items]).astype(self.X.dtype)
-            np.fill_diagonal(W, 0)
-            return _mutual(self.X[items], W, None if self.fixed is None else self.fixed[items])
-        Y = self.Y[items]
-        shared = (Y @ Y.T).toarray()
-        sizes = np.diff(Y.indptr)
-        W = shared / (sizes[:, None] + sizes - shared)
+            W = self._label[items][:, None] == self._label[items]
+        else:
+            Y = self.Y[items]
+            shared, sizes = (Y @ Y.T).toarray(), np.diff(Y.indptr)
+            W = shared / (sizes[:, None] + sizes - shared)
         np.fill_diagonal(W, 0)
-        return _mutual(self.X[items], W, None if self.fixed is None else self.fixed[items])
+        return _mutual(self.X, self.fixed, items, W)
 
 
 @dataclass(frozen=True)
@@ -124,9 +122,7 @@ class Paired(Supervision):
 
     def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
         rows = np.unique(self.pairs[items])
-        return _mutual(
-            self.X[rows], self._graded[rows][:, rows].toarray(), None if self.fixed is None else self.fixed[rows]
-        )
+        return _mutual(self.X, self.fixed, rows, self._graded[rows][:, rows].toarray())
 
 
 @dataclass(frozen=True)
@@ -196,12 +192,12 @@ class Judged(Supervision):
         )
 
 
-def _mutual(X: np.ndarray, W: np.ndarray, fixed: np.ndarray | None) -> Comparison:
-    """Return rows that are candidates of each other, none of itself."""
+def _mutual(X: np.ndarray, fixed: np.ndarray | None, rows: np.ndarray, W: np.ndarray) -> Comparison:
+    """Return some rows that are candidates of each other, none of itself."""
     W = W.astype(X.dtype)
     if fixed is None:
-        return Comparison(X, None, W)
-    return Comparison(X, fixed, W, ~np.eye(len(X), dtype=bool), fixed=True)
+        return Comparison(X[rows], None, W)
+    return Comparison(X[rows], fixed[rows], W, ~np.eye(len(rows), dtype=bool), fixed=True)
 
 
 def _covariance_of_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, weights: np.ndarray) -> np.ndarray:

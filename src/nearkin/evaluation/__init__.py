@@ -23,7 +23,6 @@ from .judgements import Judgements as Judgements
 from .judgements import Labels as Labels
 from .judgements import Relevance as Relevance
 from .judgements import judged_matrix as judged_matrix
-from .judgements import merged_groups as merged_groups
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import Reference as Reference
@@ -49,6 +48,7 @@ from .task import REGRESSION as REGRESSION
 from .task import TASKS as TASKS
 from .task import Task as Task
 from .task import named_task as named_task
+from .twins import joined_groups as joined_groups
 from .twins import n_with_twin as n_with_twin
 from .twins import twin_groups as twin_groups
 from .views import HeldOutMap as HeldOutMap

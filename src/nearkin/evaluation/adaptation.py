@@ -231,7 +231,7 @@ class _Round:
     def _chosen_settings(self, score: str, unseen: bool, step: Callable[[], None]) -> dict[str, Any]:
         """Return the settings that are best inside the training rows, for seen and unseen classes alike."""
         train = self.split.train
-        splits = [one for one in train.splits(np.random.default_rng(self.seed)) if self._can_choose_by(one, unseen)]
+        splits = [one for one in train.splits(np.random.default_rng(self.seed)) if _is_usable(one)]
         if splits:
             splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
         size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
@@ -247,9 +247,10 @@ class _Round:
             step()
         return SETTINGS[int(np.argmax(self.setting_scores))]
 
-    def _can_choose_by(self, split: Split, unseen: bool) -> bool:
-        """Return whether an inner split has queries in all parts, and rows to learn from."""
-        return len(split.queries) > 0 and split.train.can_be_fitted and all(part.any() for part in split.parts.values())
+
+def _is_usable(split: Split) -> bool:
+    """Return whether an inner split has queries in all parts, and rows to learn from."""
+    return split.train.can_be_fitted and all(part.any() for part in split.parts.values())
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:

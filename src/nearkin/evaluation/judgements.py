@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, triu
+from scipy.sparse import csr_array, triu
 from scipy.sparse.csgraph import connected_components
+
+from .twins import joined_groups
 
 FOLDS = 4
 FEWEST_CLASSES = 8  # of which some are held out as unseen
@@ -50,17 +52,6 @@ def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         quarter[group] = smallest = held.index(min(held))
         held[smallest] += int(sizes[group])
     return quarter[number]
-
-
-def merged_groups(*groupings: np.ndarray) -> np.ndarray:
-    """Return the groups of rows that hang together in any of several groupings."""
-    n = len(groupings[0])
-    edges = []
-    for groups in groupings:
-        _, first, number = np.unique(groups, return_index=True, return_inverse=True)
-        edges.append(np.column_stack([np.arange(n), first[number]]))
-    left, right = np.concatenate(edges).T
-    return connected_components(coo_array((np.ones(len(left)), (left, right)), shape=(n, n)), directed=False)[1]
 
 
 def judged_matrix(rows: np.ndarray, columns: np.ndarray, grades: np.ndarray, shape: tuple[int, int]) -> csr_array:
@@ -158,12 +149,12 @@ class Labels(Judgements):
             queries = queries[np.isin(self.y[queries], self.y[candidates])]
             train = np.flatnonzero((quarter_of_row != i) & (quarter_of_class != i))
             unseen = quarter_of_class[queries] == i
-            splits.append(Split(self._some(train), queries, candidates, {SEEN: ~unseen, UNSEEN: unseen}))
+            splits.append(Split(self.some(train), queries, candidates, {SEEN: ~unseen, UNSEEN: unseen}))
         if not all(split.parts[UNSEEN].any() for split in splits):
             splits = [replace(split, parts={SEEN: split.parts[SEEN]}) for split in splits]
         yield from splits
 
-    def _some(self, rows: np.ndarray) -> Self:
+    def some(self, rows: np.ndarray) -> Self:
         """Return some rows, with classes and groups numbered anew."""
         known = self.y[rows] >= 0
         y = np.full(len(rows), -1)
@@ -230,7 +221,7 @@ class Relevance(Judgements):
         n, (left, right) = len(X), np.vstack([pairs, pairs[:, ::-1]]).T
         R = judged_matrix(left, right, np.concatenate([grades, grades]), (n, n))
         connected = connected_components(R, directed=False)[1]
-        return cls(X, X, R, connected if groups is None else merged_groups(connected, groups), True)
+        return cls(X, X, R, connected if groups is None else joined_groups(connected, groups), True)
 
     def __len__(self) -> int:
         return int((np.diff(self.R.indptr) > 0).sum())
@@ -243,9 +234,9 @@ class Relevance(Judgements):
         for i in range(FOLDS):
             held_out = np.flatnonzero(judged & (quarter == i))
             train, parts = np.flatnonzero(judged & (quarter != i)), {ALL: np.full(len(held_out), True)}
-            yield Split(self._some(train), held_out, np.arange(len(self.documents)), parts)
+            yield Split(self.some(train), held_out, np.arange(len(self.documents)), parts)
 
-    def _some(self, queries: np.ndarray) -> Self:
+    def some(self, queries: np.ndarray) -> Self:
         """Return some queries; of pairs all rows, with the judgements of these."""
         if not self.own_rows:
             groups = np.unique(self.groups[queries], return_inverse=True)[1]

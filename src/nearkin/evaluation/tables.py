@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._labels import encode_labels, is_missing, known_labels
@@ -16,7 +14,7 @@ from .features import filled
 from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
 from .scores import SCORES
 from .task import CLASSIFICATION, Task
-from .twins import n_with_twin, twin_groups
+from .twins import joined_groups, n_with_twin, twin_groups
 
 TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
 RARE = 0.75  # share of the largest class above which balanced accuracy ranks by default
@@ -40,7 +38,7 @@ def make_protocol(
         X=X,
         y=y,
         classes=classes,
-        units=units if groups is None else _joined(units, groups),
+        units=units if groups is None else joined_groups(units, groups),
         task=task,
         score=SCORES[task.name][_score_name(score, task, y[~missing])],
         grouped=groups is not None,
@@ -59,14 +57,6 @@ def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
     if score not in known:
         raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
     return score
-
-
-def _joined(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return numbers of the groups that rows form which share a unit or a group."""
-    groups = groups + units.max() + 1  # numbers of their own
-    n = groups.max() + 1
-    pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
-    return connected_components(pairs, directed=False)[1][units]
 
 
 def _check_table(
