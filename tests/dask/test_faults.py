@@ -86,8 +86,21 @@ def test_a_killed_worker_changes_nothing(local, model, task, processes, data):
 
 @pytest.fixture
 def interruptible():
-    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background, which ignores it.
+
+    Python swallows what is raised inside `__del__`, and a future is deleted every few milliseconds here: a signal that
+    arrives there is sent again, as a user would press the keys again.
+    """
+
+    def interrupt(number, frame):
+        while frame is not None:
+            if frame.f_code.co_name == "__del__":
+                threading.Timer(0.01, signal.raise_signal, [number]).start()
+                return
+            frame = frame.f_back
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
     yield
     signal.signal(signal.SIGINT, before)
 
