@@ -1,6 +1,6 @@
-"""Embeddings adapted to labels and judgements, against what a user would take instead; writes docs/adapt.md.
+"""Embeddings adapted to labels and judgements, against what a user would take instead; writes docs/measured/adapt.md.
 
-    NEARKIN_DATA=folder python benchmarks/adapt.py [part ...] [--document docs/adapt.md]
+    NEARKIN_DATA=folder python benchmarks/adapt.py [part ...] [--document docs/measured/adapt.md]
 
 Parts are banking (classes seen), unseen (57 classes seen, 20 not), cranfield, sets (text and images) and scale.
 """

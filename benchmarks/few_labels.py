@@ -1,6 +1,6 @@
 """How to label the rows of a table when few have a label: a study of semi-supervised methods, and its document.
 
-    NEARKIN_DATA=folder python benchmarks/few_labels.py --document docs/few_labels.md
+    NEARKIN_DATA=folder python benchmarks/few_labels.py --document docs/measured/few_labels.md
 
 Results are kept in a JSON file (--store), so that a run that was cut off goes on where it stopped; --again measures
 some methods once more. The document is written from that file, nothing by hand.
@@ -185,7 +185,7 @@ def document(found: dict[str, Any], n_draws: int) -> str:
     sections = [
         "# A study of few labels",
         "Written by this command:",
-        "    NEARKIN_DATA=folder python benchmarks/few_labels.py --document docs/few_labels.md",
+        "    NEARKIN_DATA=folder python benchmarks/few_labels.py --document docs/measured/few_labels.md",
         f"{len(found)} sets, at most {MOST_ROWS} rows of each; 2, 5 and 10 % of the rows have a label (one of each "
         f"class in any case, the others anywhere), {n_draws} draws. Accuracy on the rows without a label, which all "
         "methods but k-NN learn from. Tables are standardized, images and text divided by one number; text is "

@@ -1,6 +1,6 @@
 """Time and memory of NCAClassifier and NCARegressor as rows grow, beside gradient boosting and a random forest.
 
-    python benchmarks/nca_tables.py --rows 10000 100000 1000000 --document docs/scaling.md
+    python benchmarks/nca_tables.py --rows 10000 100000 1000000 --document docs/measured/scaling.md
 
 writes Markdown into the document. 20 columns of a data frame are drawn, of which four carry information: a sine, a
 product and a square, with noise; the number, or its third, is to be predicted. Every fit runs in a process of its own,

@@ -1,6 +1,6 @@
 """What a fit of many rows costs, and what a sample of them is worth.
 
-    python benchmarks/scaling.py cost anchors --document docs/scaling.md
+    python benchmarks/scaling.py cost anchors --document docs/measured/scaling.md
 
 The rows are those of million.py. `cost` times both searches of DNE and its scatter at 20,000, 60,000 and 200,000 rows,
 also with lists that are longer and fewer, as of more rows; it fits one constant for every kind of work (least squares
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=sorted(PARTS))
     parser.add_argument("--document", type=Path)
     options = parser.parse_args()
-    folder = (options.document.parent if options.document else Path()) / "images" / "scaling"
+    folder = (options.document.parent.parent if options.document else Path()) / "images" / "scaling"
     folder.mkdir(parents=True, exist_ok=True)
     for name in options.parts:
         text = PARTS[name](folder)

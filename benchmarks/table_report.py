@@ -119,7 +119,7 @@ def section(title: str, shown: pd.DataFrame, main: Sequence[str], pictures: Path
     for measure, values in scores.items():
         name = f"{pictures.name}-{MEASURES[measure].replace(' ', '-')}.png".lower()
         draw(list(values), ranks(SIGNS[measure] * values.to_numpy()), difference, pictures.with_name(name))
-        picture = f"images/{pictures.parent.name}/{name}"
+        picture = f"../images/{pictures.parent.name}/{name}"
         parts += [f"![Mean ranks by {MEASURES[measure]}, with the critical difference]({picture})"]
     if OURS in scores[main[0]]:
         parts += [f"Tables on which {OURS} wins, ties (less than {TIE} apart) and loses:", wins(scores)]
@@ -251,7 +251,7 @@ def end_text(frame: pd.DataFrame) -> str:
     dates = sorted(set(frame["date"]))
     return (
         f"## Commands\n\n    pip install lightgbm xgboost catboost\n    {RUN}\n{''.join(tuned)}"
-        f"    python benchmarks/tables.py --write docs/tables.md\n\nRun on {dates[0]}"
+        f"    python benchmarks/tables.py --write docs/measured/tables.md\n\nRun on {dates[0]}"
         f"{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 machine, with "
         f"{'; or '.join(versions)}."
     )

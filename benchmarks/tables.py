@@ -1,9 +1,9 @@
-"""Predictors for tables: 48 tables, ten folds, with defaults and tuned; written to docs/tables.md.
+"""Predictors for tables: 48 tables, ten folds, with defaults and tuned; written to docs/measured/tables.md.
 
     pip install lightgbm xgboost catboost
     NEARKIN_DATA=folder python benchmarks/tables.py
     NEARKIN_DATA=folder python benchmarks/tables.py --tuned --half held-out --seconds 30
-    python benchmarks/tables.py --write docs/tables.md
+    python benchmarks/tables.py --write docs/measured/tables.md
 
 Of tables with more than 2,000 rows all rows, but only the first two of the ten folds: CatBoost would need hours. Every
 fit has a process of its own and one thread. Its results are appended to a file, a JSON line a fit, and a run that was
@@ -190,7 +190,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.write:
         lines = [json.loads(line) for line in options.results.read_text().splitlines()]
-        options.write.write_text(document(lines, HALVES, options.write.parent / "images" / "tables") + "\n")
+        options.write.write_text(document(lines, HALVES, options.write.parent.parent / "images" / "tables") + "\n")
     else:
         run(options)
 

@@ -1,4 +1,4 @@
-"""Documents such as `nearkin compare --json` writes (docs/json.md), made up to look at the page.
+"""Documents such as `nearkin compare --json` writes (docs/guide/json.md), made up to look at the page.
 
 By hand: `python -m tests.app.sample_document FOLDER` writes a page of each.
 """

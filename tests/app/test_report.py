@@ -30,7 +30,7 @@ EVIL = '"></script><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;$ti
 METHODS = [method for method in default_methods() if method.name in ("PCA", "LDA")]
 REFERENCES = default_references()[:1]
 MAX_BYTES = 2_000_000
-DOCUMENTED = Path(__file__).parents[2] / "docs" / "json.md"
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "guide" / "json.md"
 
 
 def hostile_table(n=90, n_classes=3, p=5):
@@ -81,7 +81,7 @@ def written(document, path):
 
 
 def keys_by_section(document):
-    """Return the keys that the document has, by the headings of docs/json.md."""
+    """Return the keys that the document has, by the headings of docs/guide/json.md."""
     sections = {"": set(document)}
     for name, part in document.items():
         parts = part if isinstance(part, list) else [part]

@@ -1,4 +1,4 @@
-"""A comparison as one JSON document: what `--json` writes and what the page is drawn from (docs/json.md)."""
+"""A comparison as one JSON document: what `--json` writes and what the page is drawn from (docs/guide/json.md)."""
 
 from __future__ import annotations
 
