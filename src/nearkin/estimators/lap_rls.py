@@ -174,8 +174,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
     The defaults were chosen on nine sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and 10 % of the labels), on
     which "rbf" was 2.5 points more accurate than the linear form, and less accurate only for images with many labels.
-    On fourteen others, among them text, the linear form has the better mean rank
-    ("Few labels" among the measurements).
+    On fourteen others, among them text, the linear form has the better mean rank.
 
     Cost: n^2 pairs of distances for the graph. Linear: O(n k p + n p^2 + p^3), for p > n in the span of the rows,
     O(n^2 p). A kernel: O(n^3) time and O(n^2) memory, refused where that does not fit; for more rows put
