@@ -110,7 +110,7 @@ def lbfgs(
     max_iter : int
         Iterations; each takes one evaluation, seldom more.
     tol : float
-        Converged when an iteration lowers the value by less than tol * max(|value|, 1), or when no entry of the
+        Converged when an iteration lowers the value by less than `tol * max(|value|, 1)`, or when no entry of the
         gradient exceeds tol.
     on_iteration : callable, default=None
         Called after every iteration with the best point so far; True ends the descent.
@@ -226,7 +226,7 @@ def adam(
         Iterations, all of them taken unless a callback stops the descent: so a step that decreases with t is planned.
     tol : float
         Converged when, from the last fifth of the steps but one to the last, a step lowers the estimates by less than
-        tol * max(|value|, 1) in the mean, or when their noise (two standard errors) hides how they change.
+        `tol * max(|value|, 1)` in the mean, or when their noise (two standard errors) hides how they change.
     step : callable
         Returns the length of step t: its norm, if the gradients agree.
     memory : Momentum, default=None

@@ -68,7 +68,7 @@ class LinearEmbedding(Embedding):
         return safe_sparse_dot(X, self.components_.T.astype(X.dtype, copy=False), dense_output=True)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
-        """Return the learned metric M = components_.T components_, shape (p, p), positive semi-definite."""
+        """Return the learned metric `M = components_.T components_`, shape (p, p), positive semi-definite."""
         check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 

@@ -41,6 +41,12 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
+    See Also
+    --------
+    DiscriminativeProjections : The map.
+    TDLClassifier : A nonlinear embedding.
+    LapRLSClassifier : Regression that is smooth along the graph.
+
     Notes
     -----
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Scale the features first.
@@ -118,6 +124,11 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEs
         What was subtracted from y; 0 without intercept.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    DiscriminativeProjections : The map.
+    LapRLSRegressor : Regression that is smooth along the graph.
 
     Notes
     -----

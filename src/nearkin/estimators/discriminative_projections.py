@@ -100,6 +100,12 @@ class DiscriminativeProjections(LinearEmbedding):
     UserWarning
         If fewer than n_components directions exist.
 
+    See Also
+    --------
+    DiscriminativeProjectionsClassifier : Predicts classes by this map.
+    DiscriminativeProjectionsRegressor : Predicts numbers by this map.
+    LapRLSClassifier : Labels rows more accurately.
+
     Notes
     -----
     Where B + C vanishes, A + C does as well; that null space is left out, which a ridge would put first.

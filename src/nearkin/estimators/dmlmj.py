@@ -66,6 +66,11 @@ class DMLMJ(ShrinkageEmbedding):
     UserWarning
         If there are fewer directions than requested, or if neighbours of other classes do not differ.
 
+    See Also
+    --------
+    LDE : Heat-kernel weights, two numbers of neighbours.
+    GMML : A metric from similar and dissimilar pairs, in closed form.
+
     Notes
     -----
     Scale and number of the features: see `LDE`. `DMLMJ` differs from it in that all neighbours weigh the same, in that

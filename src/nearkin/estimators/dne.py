@@ -70,6 +70,11 @@ class DNE(SpectralEmbedding):
         If no eigenvalue is negative (the paper's figure 1d: no direction separates the classes) and no number of
         components is given. The direction of the smallest eigenvalue is kept then.
 
+    See Also
+    --------
+    NMMP : The trace ratio of such scatters, for a given dimension.
+    LDE : Their ratio trace, with heat-kernel weights.
+
     Notes
     -----
     The scale of the features matters: a feature in small units has a small eigenvalue and is dropped. Standardize

@@ -23,8 +23,7 @@ from .quantization import QUANTIZERS, BinaryQuantizer, Quantizer
 class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     """A linear map after which the cosine of two embeddings says whether they belong together.
 
-    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean) and scaled to unit length again. Row i draws row
-    j with probability
+    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean) and scaled again. Row i draws row j with probability
 
         p_ij = exp(cos(z_i, z_j) / T) / sum_{k != i} exp(cos(z_i, z_k) / T),
 
@@ -53,8 +52,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         T; of a smaller one only the most similar candidates count.
     side : {"both", "query"}, default="both"
         "query" maps queries alone and leaves the other rows as they are, so that an index of documents need not be
-        made again. The map is then p x p, starts as the identity and does not subtract a mean; n_components does not
-        count.
+        made again: by a p x p map that starts as the identity and subtracts no mean; n_components does not count.
     nested : sequence of int, default=None
         Sizes m_1 < m_2 < ... < n_components: the mean of the losses over the leading m_1, m_2, ..., n_components
         dimensions is minimized, so that each is a good embedding by itself (Kusupati et al. 2022: Matryoshka).
@@ -72,14 +70,17 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     components_ : array of shape (m, p)
         A, with A_0 of norm sqrt(m).
     bias_ : array of shape (m,)
-        - A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
+        Minus A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
     n_components_ : int
-        m.
     loss_ : str
         The loss that "auto" took.
     quantizer_ : Int8Quantizer, BinaryQuantizer or None
-    n_iter_, loss_curve_ : int, array of shape (n_iter_ + 1,)
+    n_iter_, loss_curve_
         Passes made; mean of loss and penalty over the batches of every pass, the first that of the first batch.
+
+    See Also
+    --------
+    Procrustes, NCA
 
     Notes
     -----
@@ -91,7 +92,6 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     References
     ----------
     S. Ioffe. Probabilistic linear discriminant analysis. ECCV 2006.
-    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov. Neighbourhood components analysis. NIPS 2004.
     P. Khosla et al. Supervised contrastive learning. NeurIPS 2020.
     A. Kusupati et al. Matryoshka representation learning. NeurIPS 2022.
 
@@ -142,7 +142,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         y : array of shape (n,), or of shape (n, n_labels)
             A label for every row, -1, None or NaN for none; or 0 and 1 where rows have several labels or none, as by
             scikit-learn's `MultiLabelBinarizer`, dense or sparse. Rows of several are relevant to each other by the
-            share that they have in common: |both| / |either|.
+            share that they have in common: `|both| / |either|`.
 
         Returns
         -------

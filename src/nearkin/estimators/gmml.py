@@ -51,7 +51,7 @@ class GMML(SpectralEmbedding):
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Eigenvectors of M, each times the root of its eigenvalue: M = components_.T components_.
+        Eigenvectors of M, each times the root of its eigenvalue: `M = components_.T components_`.
     eigenvalues_ : ndarray of shape (m,)
         Eigenvalues of M, descending.
     n_components_ : int
@@ -68,6 +68,11 @@ class GMML(SpectralEmbedding):
     -----
     UserWarning
         If there are fewer directions than requested.
+
+    See Also
+    --------
+    RCA : From similar pairs alone.
+    PairNCA : From similar pairs, by descent.
 
     Notes
     -----

@@ -253,6 +253,10 @@ class LapRLSRegressor(RegressorMixin, LapRLS):
     X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_, search_recall_
         See `LapRLSClassifier`.
 
+    See Also
+    --------
+    LapRLSClassifier, DiscriminativeProjectionsRegressor
+
     Notes
     -----
     NaN marks rows without a target; a row that lacks one of several targets counts as one without. Standardize the

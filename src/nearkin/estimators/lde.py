@@ -72,6 +72,12 @@ class LDE(ShrinkageEmbedding):
     UserWarning
         If there are fewer directions than requested, or if neighbours of other classes do not differ.
 
+    See Also
+    --------
+    MFA : Closest pairs of classes in place of the between-class k-NN graph.
+    DMLMJ : All neighbours of the same weight.
+    NMMP : The trace ratio.
+
     Notes
     -----
     The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the

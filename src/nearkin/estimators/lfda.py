@@ -51,6 +51,11 @@ class LFDA(ShrinkageEmbedding):
     UserWarning
         If there are fewer directions than requested, or if the classes differ by rounding only.
 
+    See Also
+    --------
+    MFA : Local discriminant analysis on k-NN graphs.
+    SDA : LDA on few labels.
+
     Notes
     -----
     Scale and number of the features: see `LDE`.

@@ -66,7 +66,7 @@ class LMNN(DescentEmbedding):
         The loss at A.
     n_iter_ : int
         Iterations, over all passes.
-    loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
+    loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
         The loss before and after every iteration, of each pass. Above 4,000 rows it counts listed impostors only
         (below), and may jump where they are searched again.
     n_features_in_, feature_names_in_
@@ -76,6 +76,11 @@ class LMNN(DescentEmbedding):
     -----
     ConvergenceWarning
         If max_iter ended the (last) descent.
+
+    See Also
+    --------
+    NCA : Probabilities in place of a margin.
+    MLKR : For numbers in place of classes.
 
     Notes
     -----

@@ -64,6 +64,11 @@ class LPP(SpectralEmbedding):
     UserWarning
         If there are fewer directions than requested.
 
+    See Also
+    --------
+    LaplacianEigenmaps : The nonlinear form.
+    LDE : With labels.
+
     Notes
     -----
     The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the

@@ -45,6 +45,11 @@ class MFA(ShrinkageEmbedding):
     UserWarning
         If there are fewer directions than requested, or if the closest rows of two classes do not differ.
 
+    See Also
+    --------
+    LDE : The between-class k-NN graph in place of the closest pairs.
+    LFDA : Local scaling of all pairs within classes.
+
     Notes
     -----
     Scale and number of the features: see `LDE`.

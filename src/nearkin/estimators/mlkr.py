@@ -51,10 +51,15 @@ class MLKR(DescentEmbedding):
         The mean squared leave-one-out error at A, in squared units of y; of several targets, their sum.
     n_iter_ : int
         Iterations.
-    loss_curve_ : ndarray of shape (n_iter_ + 1,)
+    loss_curve_ : ndarray of shape (`n_iter_` + 1,)
         The loss with the penalty, before and after every iteration.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    SoftNeighborsRegressor : The kernel regression that was learned.
+    NCARegressor : Numbers from data frames.
 
     Notes
     -----

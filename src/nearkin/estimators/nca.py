@@ -115,13 +115,11 @@ class NCA(DescentEmbedding):
         `SoftNeighborsClassifier.local_k` has that of every row.
     n_iter_ : int
         Iterations of the descent that was kept, or epochs.
-    loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
+    loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
         What is minimized, before and after every iteration. With candidates it may jump where they are searched again.
         With solver="sgd", estimates, each at the map of its step: of the first, then the mean over every epoch.
-    search_ : str
-        How candidates were searched: "exact", "approximate" or the name of the transformer.
-    search_recall_ : dict of str to float, or None
-        The share of true neighbours found the last time, where `ApproximateSearch(check_recall=True)` measured it.
+    search_, search_recall_
+        See `LDE`: of the candidates, as they were searched the last time.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -129,6 +127,10 @@ class NCA(DescentEmbedding):
     -----
     ConvergenceWarning
         If max_iter ended the descent before it converged, or it has not moved from its init.
+
+    See Also
+    --------
+    NCAClassifier, LMNN, PairNCA
 
     Notes
     -----
@@ -143,16 +145,14 @@ class NCA(DescentEmbedding):
     Stochastic gradient: f and g are means over rows, so a step estimates their gradient from b rows, without bias. It
     is against the mean of the last gradients (Adam with one scale for all entries); its length falls evenly from 0.1 of
     the norm of a map that keeps distances to 0. Candidates are searched at the init and after a fifth of the steps. A
-    step costs O(b k m p), whatever n is; memory beyond X is O(n (m + k)), and X may be a numpy.memmap. The init is
-    found on at most 10,000 rows.
+    step costs O(b k m p); memory beyond X, which may be a numpy.memmap, is O(n (m + k)). 10,000 rows make the init.
 
     KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept (there is none while alpha is
     chosen), and the interrupt is raised again.
 
     References
     ----------
-    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. Advances in Neural
-    Information Processing Systems 17 (2004).
+    J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis. NIPS 17 (2004).
 
     Examples
     --------

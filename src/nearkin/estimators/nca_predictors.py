@@ -75,11 +75,17 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         What makes the features that the map takes of the numbers and indicators of a table.
     vote_ : SoftVote, or Mixture of one with local lines
         How the training rows predict; `nearkin.estimators.soft_votes`.
-    feature_effects_ : ndarray of shape (n_features_in_,)
+    feature_effects_ : ndarray of shape (`n_features_in_`,)
         How far each column of the table moves the rows about their mean, as the root of the mean square; 0 for columns
         that are left out.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    NCARegressor : For numbers.
+    NCA : The map for a numeric array.
+    TableEncoder : Numbers from the columns of a table.
 
     Notes
     -----
@@ -215,6 +221,11 @@ class NCARegressor(RegressorMixin, TablePredictor):
         The share of local lines in a prediction: 0, 0.25, 0.5, 0.75 or 1.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    NCAClassifier : For classes.
+    MLKR : The map for a numeric array and numbers.
 
     Notes
     -----

@@ -61,8 +61,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     target : {"classes", "continuous"}, default="classes"
         What y holds: labels, or real numbers, whose h is that of `NCA`.
     batch_size : int, default=256
-        Rows of a step, at least, and fewer than twice as many; neighbours are drawn among them, so several rows of
-        every class should be.
+        Rows of a step (at least; fewer than twice as many), with several of every class: neighbours are among them.
     learning_rate : float, default=0.01
         Of Adam at the beginning; it falls evenly to 0.
     max_iter : "auto" or int, default="auto"
@@ -77,22 +76,20 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     Attributes
     ----------
     state_ : dict of str to ndarray
-        The network's `state_dict()`. With `module`, it is all that is needed to make the network again.
-    origin_ : ndarray of shape (p,), unit_ : float
-        The network sees `(x - origin_) / unit_`; 0 and 1 for a `module`.
+        The network's `state_dict()`. With `module`, all that is needed to make the network again.
+    origin_, unit_
+        Shift of shape (p,) and scale of the features. The network sees `(x - origin_) / unit_`; 0 and 1 for a `module`.
     n_components_ : int
-        m.
     objective_ : float
         f, g or minus eq. 8, of all rows; of 5,000 at random, each with all others, where there are more.
     n_iter_ : int
         Epochs.
     best_iter_ : int
         The epoch that is kept; 0 is the init.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (`n_iter_`,)
         Minus the objective, the mean over the steps of every epoch.
-    validation_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective of the held-out rows, their neighbours drawn among all rows, before and after every epoch; NaN
-        without held-out rows.
+    validation_curve_ : ndarray of shape (`n_iter_` + 1,)
+        The objective of the held-out rows, neighbours drawn among all rows, before and after every epoch, or NaN.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -101,16 +98,20 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     ConvergenceWarning
         If no epoch has raised the objective of the held-out rows.
 
+    See Also
+    --------
+    NCA, PairNCA
+
     Notes
     -----
     Needs torch: `pip install "nearkin[deep]"`. Rows are dense, and computed with in float32, as is the result. Scale
     their features if these differ in unit. A row alone with its class in a minibatch counts 0 in f and g.
 
-    The estimator can be pickled and cloned if `module` can: a function must stand at the top of a module, a lambda
-    does not do. KeyboardInterrupt ends the descent, and is raised again once the best state so far has been kept.
+    The estimator can be pickled and cloned if `module` can; a lambda cannot. KeyboardInterrupt ends the descent, and is
+    raised again once the best state so far has been kept.
 
     Cost: a step takes O(b^2 m) and a forward and a backward pass of b rows; the held-out rows add a forward pass of
-    all rows and O(n_held n m) an epoch; memory is O(n p), in float32, and O(b^2), never n x n.
+    all rows and O(n_held n m) an epoch; memory is O(n p + b^2), in float32.
 
     References
     ----------

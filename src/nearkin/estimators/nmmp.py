@@ -86,6 +86,11 @@ class NMMP(ShrinkageEmbedding):
     ConvergenceWarning
         If the trace ratio was not reached to 1e-10 (relative).
 
+    See Also
+    --------
+    DNE : The trace difference, which sets the dimension itself.
+    LDE : The ratio trace, with heat-kernel weights.
+
     Notes
     -----
     The scale of the features matters to the neighbours (and to the trace ratio): standardize first unless the units

@@ -73,10 +73,15 @@ class PairNCA(DescentEmbedding):
         Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are as close as any.
     objective_error_, perplexity_, n_iter_, search_, search_recall_
         See `NCA`.
-    loss_curve_ : ndarray of shape (at least n_iter_ + 1,)
+    loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
         Cost plus penalty before and after every iteration; see `NCA`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    NCA : From labels.
+    GMML : From similar and dissimilar pairs, in closed form.
 
     Notes
     -----

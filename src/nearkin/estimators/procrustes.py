@@ -39,6 +39,10 @@ class Procrustes(UnitEmbedding):
     scale_ : float
         s; 1 where the new rows tell nothing of the old ones.
 
+    See Also
+    --------
+    EmbeddingAdapter : Learns from labels, pairs or judgements.
+
     Notes
     -----
     A rotation needs few rows: some hundred already determine the directions in which they vary. Text that only the new

@@ -72,6 +72,11 @@ class RCA(ShrinkageEmbedding):
         If rows vary in fewer directions than requested, or rows of one chunklet not at all in some in which others
         differ (without shrinkage).
 
+    See Also
+    --------
+    GMML : From similar and dissimilar pairs.
+    LFDA : For classes of several clusters.
+
     Notes
     -----
     No metric is finite in a direction in which rows of one chunklet do not vary at all, though it may separate the

@@ -148,6 +148,11 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
+    See Also
+    --------
+    NCA : Learns the map for this vote.
+    SoftNeighborsRegressor : For numbers.
+
     Notes
     -----
     Cost: O(n p) for each new row, in blocks: all distances are never held. An approximate search looks at a part of the
@@ -211,6 +216,11 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         See `SoftNeighborsClassifier`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    MLKR : Learns the map for this mean.
+    SoftNeighborsClassifier : For classes.
 
     Notes
     -----

@@ -78,7 +78,7 @@ class TDL(TransductiveEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        Sum of the eigenvalues: tr(CD) + lambda tr V'PV, with lambda = reg_ reg_unit_; tr V'PV if reg_ is infinite.
+        Sum of the eigenvalues: tr(CD) + lambda tr V'PV, with `lambda = reg_ reg_unit_`; tr V'PV if `reg_` is infinite.
     reg_, reg_unit_ : float
         The weight in use, and lambda at weight 1.
     reg_scores_ : dict of float to float

@@ -189,7 +189,7 @@ def trace_ratio(
     n_components : int
         m.
     tol : float
-        Stop when f(rho) <= tol (|tr V'AV| + |rho| tr V'BV): relative, because for m = d - rank(B) + 1 the optimum can
+        Stop when `f(rho) <= tol (|tr V'AV| + |rho| tr V'BV)`: relative, because for m = d - rank(B) + 1 the optimum can
         be enormous.
     max_iter : int
         Decompositions allowed.

@@ -1,0 +1,127 @@
+"""How the documentation is built: `sphinx-build -W --keep-going docs docs/_build/html`.
+
+The pages need no network, neither to be built nor to be read: formulas become MathML, which browsers draw by
+themselves, and the theme brings its fonts and its search along.
+"""
+
+import os
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+from sphinx_gallery.sorting import ExplicitOrder
+
+os.environ["OMP_NUM_THREADS"] = "1"  # the examples are small: threads only wait for each other
+
+import nearkin
+
+project = "nearkin"
+author = "The nearkin developers"
+copyright = "2026, the nearkin developers"
+version = release = nearkin.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+    "numpydoc",
+    "myst_parser",
+]
+exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 4
+default_role = "py:obj"  # `NCA` links to its page, `X` is set as code
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc states the types
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "subsection_order": ExplicitOrder(
+        [f"../examples/{name}" for name in ("methods", "tables", "vectors", "few_labels", "pictures", "production")]
+    ),
+    "filename_pattern": "/plot_",
+    "doc_module": ("nearkin",),
+    "backreferences_dir": "gallery/backreferences",
+    "inspect_global_variables": True,
+    "reference_url": {"nearkin": None},
+    "remove_config_comments": True,
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    "download_all_examples": False,
+    "image_srcset": [],
+    "abort_on_example_error": False,
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "nearkin"
+html_static_path = ["_static"]
+html_css_files = ["nearkin.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": []}
+
+
+def inline_math(self: HTML5Translator, node: nodes.math) -> None:
+    """Write a formula within a line as MathML."""
+    self.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def display_math(self: HTML5Translator, node: nodes.math_block) -> None:
+    """Write a formula of its own as MathML, in a box that scrolls if the screen is narrow."""
+    formula = tex2mathml(node.astext().strip(), as_block=True)
+    self.body.append(f'<div class="math-block" tabindex="0">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def mark_formulas(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Show the indented formulas of a docstring letter by letter: a `::` before each makes a literal block of it."""
+    marked: list[str] = []
+    indent = 0  # of the paragraph before
+    for line in lines:
+        here = len(line) - len(line.lstrip())
+        if line.strip():
+            if here > indent and marked and not marked[-1].strip():
+                marked += [" " * indent + "::", ""]
+            indent = here
+        marked.append(line)
+    lines[:] = marked
+
+
+def is_inherited(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
+    """Leave out the methods of scikit-learn's base classes, which its own documentation describes."""
+    module = getattr(member, "__module__", None) or ""
+    return True if not module.startswith("nearkin") and callable(member) else None
+
+
+def setup(app: Sphinx) -> None:
+    """Register the renderer of formulas, and what is done to docstrings."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
+    app.connect("autodoc-process-docstring", mark_formulas, priority=100)
+    app.connect("autodoc-skip-member", is_inherited)
+
+
+html_math_renderer = "mathml"
