@@ -28,6 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "numpydoc",
     "myst_parser",
+    "sphinx_design",
 ]
 exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
@@ -45,7 +46,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "subsection_order": ExplicitOrder(
-        [f"../examples/{name}" for name in ("methods", "tables", "vectors", "few_labels", "pictures", "production")]
+        [f"../examples/{name}" for name in ("tables", "vectors", "few_labels", "pictures", "methods", "production")]
     ),
     "filename_pattern": "/plot_",
     "doc_module": ("nearkin",),
@@ -69,11 +70,13 @@ html_static_path = ["_static"]
 html_css_files = ["nearkin.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_domain_indices = False
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
-    "secondary_sidebar_items": ["page-toc"],
+    # Docstrings, output of the command and tables of measurements take the width of the page.
+    "secondary_sidebar_items": dict.fromkeys(["guide/*", "theory/*", "troubleshooting"], ["page-toc"]),
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_prev_next": False,
@@ -82,6 +85,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"index": []}
+html_context = {"default_mode": "auto"}
 
 
 def inline_math(self: HTML5Translator, node: nodes.math) -> None:

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
@@ -15,9 +14,10 @@ from sklearn.model_selection import train_test_split
 from nearkin.app.cli import main
 
 ROOT = Path(__file__).parents[1]
-PAGES = {path.name: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
+PATHS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in PATHS}
 BLOCKS = {name: re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for name, text in PAGES.items()}
-QUICK = {"README.md", "kernels.md"}
+QUICK = {"README.md", "docs/guide/kernels.md"}
 
 
 @pytest.mark.filterwarnings("ignore:faiss was imported before")
@@ -31,11 +31,12 @@ QUICK = {"README.md", "kernels.md"}
 )
 def test_python_examples(page, tmp_path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
-    if page == "networks.md":
+    pd = pytest.importorskip("pandas")
+    if page == "docs/guide/networks.md":
         pytest.importorskip("torch", reason="torch is not installed")
     monkeypatch.chdir(tmp_path)
-    if page == "vector_databases.md":
-        write_adapters()
+    if page == "docs/guide/vector_databases.md":
+        write_adapters(pd)
     X, y = load_wine(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     names = {"X": X, "y": y, "X_train": X_train, "X_test": X_test, "y_train": y_train, "y_test": y_test}
@@ -46,7 +47,7 @@ def test_python_examples(page, tmp_path, monkeypatch):
     plt.close("all")
 
 
-def write_adapters():
+def write_adapters(pd):
     """Write what the commands of the page write."""
     for package in ("faiss", "onnx", "onnxruntime"):
         pytest.importorskip(package)
@@ -65,9 +66,19 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path):
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", path.read_text(encoding="utf-8")):
         page = path.parent / target if target else path
         assert page.exists(), target
         assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), f"{target}#{anchor}"
+
+
+def test_messages_are_quoted_as_they_are():
+    """Every message that troubleshooting explains is one of the library, but for what stands for `...`."""
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    text = PAGES["docs/troubleshooting.md"].partition("## Messages")[2]
+    headings = re.findall(r"^(`.*)\n: ", text, re.MULTILINE)
+    assert len(headings) > 10
+    for message in re.findall("`([^`]+)`", " ".join(headings)):
+        assert all(part.strip() in source for part in message.split("...")), message

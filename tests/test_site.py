@@ -1,0 +1,169 @@
+"""The built documentation: complete, readable without a network, on a phone, in the dark.
+
+`sphinx-build -W docs docs/_build/html` builds it; without the pages these tests are skipped.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+import nearkin
+
+from .browser import Browser, find_chromium
+
+SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
+PAGES = sorted(SITE.rglob("*.html"))
+MODULES = ["evaluation", "plotting", "preprocessing", "dask", "neighbors", "graphs", "scatter", "span", "linalg", "spectral"]
+MODULES += ["descent", "testing", "datasets"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the documentation is not built"),
+]
+LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+
+
+class Page(HTMLParser):
+    """The ids of a page, its links, what it loads, and its images without a text."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.links, self.loaded, self.silent = set(), [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.ids |= {found[name] for name in ("id", "name") if found.get(name)}
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+        if tag in LOADED and found.get(LOADED[tag]) and found.get("rel") != "canonical":
+            self.loaded.append(found[LOADED[tag]])
+        if tag == "img" and not found.get("alt") and not found["src"].endswith("_thumb.png"):  # above their titles
+            self.silent.append(found["src"])
+
+
+@pytest.fixture(scope="module")
+def read():
+    return {path: Page(path) for path in PAGES}
+
+
+def test_nothing_is_loaded_from_the_network(read):
+    for path, page in read.items():
+        assert not [address for address in page.loaded if "//" in address], path
+    for path in [*SITE.rglob("*.css"), *SITE.rglob("*.js")]:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        assert not re.findall(r"""(?:url\(|@import|import\(|\.src ?= ?)\s*["']?(?:https?:)?//[^"')]*""", text), path
+
+
+def test_every_image_says_what_it_shows(read):
+    assert not {path.name: page.silent for path, page in read.items() if page.silent}
+
+
+def test_links_lead_somewhere(read):
+    lost = []
+    for path, page in read.items():
+        for link in page.links:
+            target, _, anchor = unquote(link).partition("#")
+            if re.match(r"[a-z]+:", target):
+                continue
+            place = (path.parent / target.partition("?")[0]).resolve() if target else path
+            known = (
+                place in read and (not anchor or anchor in read[place].ids)
+                if place.suffix == ".html"
+                else place.exists()
+            )
+            if not known:
+                lost.append((path.relative_to(SITE).as_posix(), link))
+    assert not lost
+
+
+def public_names() -> Iterator[str]:
+    """Yield the names of the package, and the classes and functions that its modules define or export."""
+    yield from (f"nearkin.{name}" for name in nearkin.__all__)
+    for name in MODULES:
+        module = import_module(f"nearkin.{name}")
+        for public, value in vars(module).items():
+            home = getattr(value, "__module__", None) or ""
+            if public.startswith("_") or not home.startswith(module.__name__):
+                continue
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield public
+
+
+def test_every_public_name_has_its_place():
+    pages = "".join(path.read_text(encoding="utf-8") for path in (SITE / "api").rglob("*.html"))
+    documented = {name.rpartition(".")[2] for name in re.findall(r'id="(nearkin\.[\w.]+)"', pages)}
+    assert not sorted({name.rpartition(".")[2] for name in public_names()} - documented)
+
+
+chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
+WRITTEN = [path for path in PAGES if "generated" not in path.parts and path.name != "genindex.html"]
+
+# What is wrong with a page as it is shown: wider than the screen, or text that is hard to read (WCAG AA).
+FAULTS = """
+(() => {
+  const faults = [], root = document.scrollingElement;
+  if (root.scrollWidth > innerWidth + 1) {
+    const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1);
+    faults.push('too wide: ' + wide.slice(0, 3).map(e => e.tagName + '.' + e.className).join(', '));
+  }
+  const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const luminance = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map(i => a * top[i] + (1 - a) * below[i]); };
+  const background = element => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) layers.push(channels(getComputedStyle(e).backgroundColor));
+    return layers.reverse().reduce((below, layer) => layer.length ? over(layer, below) : below, [255, 255, 255]);
+  };
+  const seen = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement, style = getComputedStyle(element);
+    const shown = element.checkVisibility({opacityProperty: true, visibilityProperty: true});
+    if (!shown || !walker.currentNode.data.trim()) continue;
+    if (element.closest('script, style, [disabled], .visually-hidden, .skip-link')) continue;
+    const below = background(element), color = over(channels(style.color), below);
+    const [light, dark] = [luminance(color), luminance(below)].sort((a, b) => b - a);
+    const ratio = (light + 0.05) / (dark + 0.05), size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    const fault = element.tagName + '.' + element.className + ' ' + style.color + ' on ' + below.map(Math.round);
+    if (ratio < (large ? 3 : 4.5) && !seen.has(fault)) {
+      seen.add(fault);
+      faults.push('contrast ' + ratio.toFixed(2) + ': ' + fault + ': ' + walker.currentNode.data.trim().slice(0, 30));
+    }
+  }
+  return faults.slice(0, 8);
+})()
+"""
+
+
+@chromium
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_pages_fit_the_screen_and_can_be_read(width, dark):
+    faults = {}
+    with Browser() as browser:
+        for path in WRITTEN:
+            browser.open(path, width=width, dark=dark)
+            if found := browser.evaluate(FAULTS):
+                faults[path.relative_to(SITE).as_posix()] = found
+            assert not [address for address in browser.requests if not address.startswith("file:")], path
+    assert not faults, json.dumps(faults, indent=1)
+
+
+@chromium
+def test_the_search_needs_no_server():
+    with Browser() as browser:
+        browser.open(SITE / "search.html", width=1280)
+        browser.evaluate("location.search = '?q=negative+eigenvalues'")
+        browser.wait_for("document.querySelectorAll('#search-results li').length > 3")
+        titles = browser.evaluate(
+            "[...document.querySelectorAll('#search-results li a')].map(a => a.textContent).join(' ')"
+        )
+    assert "DNE" in titles
