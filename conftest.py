@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from time import process_time
 
 # Before NumPy is loaded, here and in the processes that tests start: with many small problems, threads only wait.
@@ -17,6 +18,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 collect_ignore = ["src/nearkin/estimators/neural_nca.py"]  # needs torch: test_neural_nca.py runs its example
+# Examples of docstrings that need an extra, and a package of it.
+NEEDED = {"ApproximateSearch": "faiss", "NCAClassifier": "pandas", "NeuralNCA": "torch", "TableEncoder": "pandas"}
 FAST = 2.0  # seconds of processor time: a busy machine does not fail a test
 MODULE = 0.005  # seconds more for a module that a test is the first to load
 REFERENCE = 0.016  # seconds of the work in `slowness` on a quiet machine on which tests are kept below half of FAST
@@ -52,6 +55,14 @@ def pytest_xdist_make_scheduler(config, log):
             return "tests/dask" if nodeid.startswith("tests/dask/") else super()._split_scope(nodeid)
 
     return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Skip the examples that need what is not installed."""
+    for item in items:
+        package = NEEDED.get(item.name.rpartition(".")[2]) if isinstance(item, pytest.DoctestItem) else None
+        if package and find_spec(package) is None:
+            item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,6 @@ themselves, and the theme brings its fonts and its search along.
 """
 
 import os
-from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -76,7 +75,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     # Docstrings, output of the command and tables of measurements take the width of the page.
-    "secondary_sidebar_items": dict.fromkeys(["guide/*", "theory/*", "troubleshooting"], ["page-toc"]),
+    "secondary_sidebar_items": {page: ["page-toc"] for page in ("guide/*", "theory/*", "troubleshooting")},
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_prev_next": False,

@@ -111,7 +111,7 @@ class TestLabels:
         assert not np.array_equal(order, kind.order(np.random.default_rng(1)))
 
     def test_sparse_rows(self):
-        S = random_array((48, 300), density=0.03, rng=np.random.default_rng(0), format="csr")
+        S = random_array((48, 300), density=0.03, random_state=np.random.default_rng(0), format="csr")
         sparse, dense = adapter().fit(S, Y), adapter().fit(S.toarray(), Y)
         np.testing.assert_array_equal(sparse.components_, dense.components_)
         np.testing.assert_array_equal(sparse.transform(S), dense.transform(S.toarray()))
@@ -172,7 +172,7 @@ class TestTriplets:
 
 class TestRelevance:
     Q = np.random.default_rng(4).normal(size=(10, P)) + 1
-    R = random_array((10, 48), density=0.1, rng=np.random.default_rng(5), format="csr")
+    R = random_array((10, 48), density=0.1, random_state=np.random.default_rng(5), format="csr")
 
     def triples(self):
         query, document = self.R.nonzero()

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from nearkin import LMNN, NCA, NCAClassifier, NCARegressor, PairNCA
+from nearkin import DNE, LDE, LMNN, NCA, EmbeddingAdapter, NCAClassifier, NCARegressor, PairNCA
 from nearkin.estimators import _table_predictor
 from nearkin.estimators._member_path import Member
 
@@ -57,6 +57,9 @@ class Recorder:
         self.calls.append((event, context, values))
         if event == self.fail_at:
             raise OSError(f"failed at {event}")
+
+    def values(self, event):
+        return [values for name, _, values in self.calls if name == event]
 
     @property
     def events(self):
@@ -206,6 +209,54 @@ class TestPredictorsForTables:
 
 
 @with_sklearn_callbacks
+class TestSpectralMethods:
+    def test_report_a_fit(self):
+        X, y = data()
+        recorder = PropagatedRecorder()
+        model = make_pipeline(StandardScaler(), DNE(2)).set_callbacks(recorder).fit(X, y)
+        assert_same_fit(model[-1], DNE(2).fit(StandardScaler().fit_transform(X), y))
+        ours = [(event, context.task_name) for event, context, _ in recorder.calls if context.estimator_name == "DNE"]
+        assert ours == [("begin", "fit"), ("end", "fit")]
+
+    def test_report_the_folds_that_choose_the_neighbors(self):
+        recorder = Recorder()
+        model = LDE(2, n_neighbors_within="auto").set_callbacks(recorder).fit(*data())
+        silent = LDE(2, n_neighbors_within="auto").fit(*data())
+        np.testing.assert_array_equal(model.components_, silent.components_)
+        iterations = [("begin", "iteration"), ("end", "iteration")] * 5
+        assert recorder.events == [("setup", "fit"), ("begin", "fit"), *iterations, ("end", "fit"), ("teardown", "fit")]
+        maps = [values["fitted"].transform(data()[0]) for values in recorder.values("end")]
+        assert {Z.shape for Z in maps} == {(60, 2)}
+
+
+@with_sklearn_callbacks
+def test_the_choice_of_the_penalty_is_reported():
+    recorder = Recorder()
+    model = NCA(2, alpha="cv", max_iter=2).set_callbacks(recorder).fit(*data())
+    assert_same_fit(model, NCA(2, alpha="cv", max_iter=2).fit(*data()))
+    assert recorder.events.count(("end", "iteration")) == 3 * len(model.alpha_scores_) + model.n_iter_
+    assert all(values["fitted"].transform(data()[0]).shape == (60, 2) for values in recorder.values("end"))
+
+
+@with_sklearn_callbacks
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("fit", (data()[1],)),
+        ("fit_pairs", ([[0, 1], [2, 3], [4, 5]],)),
+        ("fit_triplets", ([[0, 1, 2], [3, 4, 5]],)),
+        ("fit_relevance", (data()[0], [[0, 1], [2, 3]])),
+    ],
+)
+def test_every_fit_of_an_adapter_reports_its_passes(method, arguments):
+    recorder = Recorder()
+    model = EmbeddingAdapter(2, max_iter=3).set_callbacks(recorder)
+    getattr(model, method)(data()[0], *arguments)
+    assert recorder.events.count(("end", "iteration")) == model.n_iter_ == 3
+    np.testing.assert_array_equal(recorder.values("end")[-1]["fitted"].components_, model.components_)
+
+
+@with_sklearn_callbacks
 class TestPartialFit:
     def test_is_a_fit_of_one_epoch(self):
         recorder = Recorder()
@@ -228,6 +279,7 @@ class TestPartialFit:
 class TestCallbacksOfScikitLearn:
     @pytest.fixture
     def wine(self):
+        pytest.importorskip("pandas")
         return load_wine(return_X_y=True, as_frame=True)
 
     def test_progress_bar(self, wine, capsys, monkeypatch):

@@ -91,6 +91,8 @@ def contract():
 
 @pytest.mark.parametrize(("estimator", "check"), list(contract()))
 def test_scikit_learn_contract(estimator, check):
+    if type(estimator) is nearkin.TableEncoder and check.func.__name__ == "check_dtype_object":
+        pytest.importorskip("pandas")
     check(estimator)
 
 

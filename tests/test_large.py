@@ -2,6 +2,7 @@
 
 import sys
 import tracemalloc
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from sklearn.base import clone
 from nearkin import LDE, LPP, NCA, _blocks
 from nearkin.neighbors import ivf
 
-METHODS = [LPP(4), LDE(4, search="approximate"), NCA(4, solver="sgd", max_iter=1, random_state=0)]
+needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+WITH_FAISS = pytest.param(LDE(4, search="approximate"), marks=needs_faiss)
+METHODS = [LPP(4), WITH_FAISS, NCA(4, solver="sgd", max_iter=1, random_state=0)]
 
 
 def rows(n, p):

@@ -1,7 +1,6 @@
 import io
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import PCA
@@ -319,6 +318,7 @@ def test_a_display_of_columns_says_what_it_takes():
 
 
 def test_levels_of_a_category_are_points():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"plan": ["free", "paid", "team", None] * 15, "age": np.arange(60.0)})
     shown = ColumnsDisplay.from_estimator(NCAClassifier(2).fit(frame, frame.plan == "paid"))
     points = shown.figure_.axes[2]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ SPECTRAL = ["DNE", "NMMP", "LPP", "LDE", "MFA", "LFDA"]
 PARAMETERS = {"NMMP": {"n_neighbors_within": 5}, "TDL": {"reg": 1.0}}
 EXACT = searcher("exact", 1)
 N = 210
+needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 
 
 @pytest.fixture(params=["even", "one large", "small"])
@@ -52,6 +54,7 @@ def assert_same_lists(G, H):
     np.testing.assert_allclose(G.data, H.data, rtol=1e-6)
 
 
+@needs_faiss
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -68,6 +71,7 @@ def test_exact_where_all_candidates_are_compared(labelled, search, parameters):
     assert_same_lists(G, search(X, y, 4, EXACT))
 
 
+@needs_faiss
 def test_lists_are_as_long_as_the_exact_ones(labelled, search):
     """Also for a row deep inside a large class, where no list nearby holds rows of other classes."""
     X, y = labelled
@@ -84,6 +88,7 @@ def test_lists_are_as_long_as_the_exact_ones(labelled, search):
     assert (np.diff(G.data)[row[1:] == row[:-1]] >= 0).all()
 
 
+@needs_faiss
 def test_measured_recall(labelled, search):
     X, y = labelled
     exact = search(X, y, 5, EXACT)
@@ -96,6 +101,7 @@ def test_measured_recall(labelled, search):
     assert recall == 1.0
 
 
+@needs_faiss
 @pytest.mark.parametrize(("unit", "offset"), [(1e-25, 0.0), (1e40, 0.0), (1.0, 1e8)])
 def test_any_unit_and_origin(labelled, search, unit, offset):
     X, y = labelled
@@ -104,6 +110,7 @@ def test_any_unit_and_origin(labelled, search, unit, offset):
     np.testing.assert_allclose(G.data / unit, search(X, y, 4, EXACT).data, rtol=1e-6)
 
 
+@needs_faiss
 def test_only_some_rows_need_neighbours(labelled, search):
     """Their lists are those of a search for all rows; the lists of the others are empty."""
     X, y = labelled
@@ -129,9 +136,10 @@ def test_transformer_and_given_distances(labelled, search):
     assert np.diff(G.indptr).max() <= 2
 
 
+@needs_faiss
 class TestOneTable:
     def test_sparse_and_float32(self, search):
-        X = random_array((300, 200), density=0.05, format="csr", rng=np.random.default_rng(0))
+        X = random_array((300, 200), density=0.05, format="csr", random_state=np.random.default_rng(0))
         y = np.arange(300) % 3
         approximate = ApproximateSearch(n_probes=1000, n_rerank=300, n_components=20)
         of_sparse, of_dense = (search(A, y, 4, searcher(approximate, 300)) for A in (X, X.toarray()))
@@ -169,6 +177,7 @@ class TestPieces:
         D = euclidean_distances(Y.astype(np.float64) - 1000)
         assert (np.sort(np.take_along_axis(D, found, axis=1), axis=1) <= np.sort(D, axis=1)[:, :3] + 1e-3).all()
 
+    @needs_faiss
     def test_near_lists_hold_enough_rows(self):
         """However few lists are requested."""
         Z = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
@@ -179,6 +188,7 @@ class TestPieces:
             assert len(set(rows)) == len(rows) >= n_rows
             assert rows.min() >= 100
 
+    @needs_faiss
     def test_a_query_so_far_that_distances_overflow(self):
         X = np.random.default_rng(0).normal(size=(500, 3))
         index = searcher("approximate", 500).index(X, 4)
@@ -187,10 +197,12 @@ class TestPieces:
         np.testing.assert_allclose(distances[0], 1e30)
         assert numbers[1, 0] == 7
 
+    @needs_faiss
     def test_auto_is_a_rule_of_n(self):
         assert (choose_search(99_999), choose_search(100_000)) == ("exact", "approximate")
         assert (searcher("auto", 99_999).name, searcher("auto", 100_000).name) == ("exact", "approximate")
 
+    @pytest.mark.filterwarnings("ignore:faiss was imported before")
     def test_absent_faiss_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "faiss", None)
         with pytest.raises(ImportError, match=r'pip install "nearkin\[ann\]"'):
@@ -198,7 +210,11 @@ class TestPieces:
 
     @pytest.mark.parametrize(
         ("search", "message"),
-        [("near", "'exact', 'approximate', 'auto'"), (3, "got 3"), (ApproximateSearch(n_probes=0), "n_probes must be")],
+        [
+            ("near", "'exact', 'approximate', 'auto'"),
+            (3, "got 3"),
+            pytest.param(ApproximateSearch(n_probes=0), "n_probes must be", marks=needs_faiss),
+        ],
     )
     def test_what_is_no_search(self, search, message):
         with pytest.raises(ValueError, match=message):
@@ -213,6 +229,7 @@ class TestPieces:
 
 
 class TestEstimators:
+    @needs_faiss
     @pytest.mark.parametrize("name", [*SPECTRAL, "DiscriminativeProjections", "TDL", "LaplacianEigenmaps"])
     def test_all_searches_agree(self, name):
         X, y = load_digits(return_X_y=True)
@@ -267,6 +284,7 @@ print(sum(after - before.get(name, 0) >= 5 for name, after in ticks().items()),
 """
 
 
+@needs_faiss
 @pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2, reason="counts threads as Linux does, of several"
@@ -282,6 +300,7 @@ def test_the_exact_search_keeps_its_threads(first, n_warnings):
     assert threads >= 2 or n_warnings
 
 
+@needs_faiss
 @pytest.mark.slow
 @pytest.mark.skipif("NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz")
 def test_recall_on_mnist():

@@ -20,8 +20,8 @@ from .browser import Browser, find_chromium
 
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
-MODULES = ["evaluation", "plotting", "preprocessing", "dask", "neighbors", "graphs", "scatter", "span", "linalg", "spectral"]
-MODULES += ["descent", "testing", "datasets"]
+MODULES = ["evaluation", "plotting", "preprocessing", "dask", "neighbors", "graphs", "scatter", "span", "linalg"]
+MODULES += ["spectral", "descent", "testing", "datasets"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (SITE / "index.html").exists(), reason="the documentation is not built"),

@@ -2,7 +2,7 @@
 
 from importlib import import_module as _import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # Names that are no methods, and their modules.
 _ELSEWHERE = {"ApproximateSearch": "neighbors", "TableEncoder": "preprocessing"}
 TYPE_CHECKING = False  # that of typing, which takes time to load

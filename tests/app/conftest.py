@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from nearkin.app.cli import NEEDED
+
+for name in NEEDED:
+    pytest.importorskip(name, reason=f"the command needs {name}: pip install 'nearkin[app]'")
+
 
 @pytest.fixture
 def undrawn(monkeypatch):

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csc_matrix, csr_array
 from sklearn.datasets import load_diabetes, load_iris
@@ -21,6 +20,7 @@ from nearkin.testing import check_gradient
 
 def mixed_table(n=200):
     """The class depends on the size where the colour is red, on nothing else."""
+    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     size, colour = rng.normal(size=n), rng.choice(["red", "blue"], n)
     frame = pd.DataFrame({"noise": rng.normal(size=n), "colour": colour, "size": size})

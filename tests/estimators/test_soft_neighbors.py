@@ -1,6 +1,7 @@
 """The stochastic rule: every training row votes."""
 
 import pickle
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from sklearn.preprocessing import scale
 
 from nearkin import NCA, ApproximateSearch, SoftNeighborsClassifier, SoftNeighborsRegressor
 from nearkin.estimators import initialization, soft_neighbors
+
+needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
+APPROXIMATE = pytest.param(ApproximateSearch(n_probes=1000), marks=needs_faiss, id="approximate")
 
 
 def problem():
@@ -126,7 +130,7 @@ def test_rows_beyond_all_distance_are_refused():
         SoftNeighborsClassifier().fit(X, y).predict([[1e160] * 4])
 
 
-@pytest.mark.parametrize("search", ["exact", ApproximateSearch(n_probes=1000)], ids=["exact", "approximate"])
+@pytest.mark.parametrize("search", ["exact", APPROXIMATE])
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_the_nearest_votes_are_most_of_all(search, container):
     """With enough of them nothing changes: votes fall off as exp(-d^2)."""
@@ -141,6 +145,7 @@ def test_the_nearest_votes_are_most_of_all(search, container):
     np.testing.assert_allclose(numbers.predict(queries), all_votes @ [0, 1, 2], atol=1e-6)
 
 
+@needs_faiss
 def test_approximate_votes_can_be_pickled():
     X, y = load_iris(return_X_y=True)
     fitted = SoftNeighborsClassifier(search="approximate").fit(X, y)

@@ -1,15 +1,16 @@
 """Data frames as people have them: encoded once, the target by name, and a winner that takes such frames."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from nearkin import NMMP, TableEncoder
 from nearkin.evaluation import Method
 
 from .tables import hidden, quick
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 N = 90
 NMMP_2 = Method("NMMP", NMMP(2), nested=False)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
@@ -14,6 +13,7 @@ FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
 
 def table(n=80):
     """The class depends on the size, and not in order: neither on the noise nor on the colour."""
+    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=["size", "a", "b", "c"])
     frame["colour"] = rng.choice(["red", "blue", "green"], n)

@@ -1,7 +1,6 @@
 """Every column of a table as a group of standardized features."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array, issparse, random_array
 
@@ -13,6 +12,8 @@ from nearkin.preprocessing import (
     features_of,
     is_table,
 )
+
+pd = pytest.importorskip("pandas")
 
 
 def table(n=200):
@@ -129,7 +130,7 @@ def test_numbers_whose_squares_are_lost():
 
 
 def test_sparse_rows():
-    X = random_array((50, 8), density=0.1, rng=np.random.default_rng(0))
+    X = random_array((50, 8), density=0.1, random_state=np.random.default_rng(0))
     encoder = SparseEncoder().fit(csr_array(X))
     found = encoder.transform(csr_array(X))
     assert (issparse(found), found.dtype, found.nnz) == (True, np.float32, X.nnz)

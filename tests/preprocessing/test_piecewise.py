@@ -1,7 +1,6 @@
 """The encoding is a basis of the functions that are linear between the edges."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -133,6 +132,7 @@ def test_directions_must_have_a_weight_a_feature():
 
 
 def test_columns_keep_their_names():
+    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     encoder = PiecewiseLinearEncoder(2).set_output(transform="pandas").fit(frame)
     names = encoder.transform(frame).columns

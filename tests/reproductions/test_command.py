@@ -5,8 +5,9 @@ import os
 import pytest
 
 from reproductions import EXPERIMENTS, Experiment
-from reproductions.__main__ import main
 from reproductions.pictures import blank
+
+main = pytest.importorskip("reproductions.__main__", reason="rich is not installed").main
 
 DATA = os.environ.get("NEARKIN_DATA", "")
 

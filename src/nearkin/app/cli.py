@@ -11,18 +11,42 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from . import vector_options as vector_options  # declares its commands
 from .endings import BAD_INPUT, Terminated, ended_by, say, signals_raise
 from .options import PARSER, compare
 from .places import STANDARD_INPUT, is_absent, missing_file
 
+SHELLS = ("bash", "zsh", "fish")
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
     *("quick", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing", "refuse_missing"),
+)
+
+
+class _PrintCompletion(argparse.Action):
+    """Print what makes a shell complete the command, and end."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, shell: Any, option: str | None = None) -> None:
+        try:
+            from .completion import script
+
+            print(script(shell))
+        except ImportError as error:
+            parser.exit(say(f"completion needs {error.name}: pip install 'nearkin[app]'", BAD_INPUT))
+        parser.exit()
+
+
+PARSER.add_argument(
+    "--print-completion",
+    metavar="SHELL",
+    choices=SHELLS,
+    action=_PrintCompletion,
+    help="print what makes a shell (bash, zsh or fish) complete commands, options, files and methods",
 )
 
 

@@ -7,18 +7,20 @@ from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._captions import DOCUMENTATION, Estimator
 from ._table import check_dask_rows, kept_dtype
 
 
-class DaskTransformer(TransformerMixin, BaseEstimator):
+class DaskTransformer(TransformerMixin, Estimator):
     """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and out.
 
     Abstract: a class names its `_local_class`, takes over its `__init__`, and defines `fit`, which fits a local twin.
     """
 
+    _doc_link_template = f"{DOCUMENTATION}/api/generated/nearkin.dask.{{estimator_name}}.html"
     _local_class: ClassVar[type]
 
     def transform(self, X: da.Array) -> da.Array:
@@ -50,6 +52,9 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
         local = self._local_class(**clone(self).get_params(deep=False))
         vars(local).update(deepcopy(_fitted_attributes(self)))
         return local
+
+    def _phrases(self) -> list[str]:
+        return self.to_local()._phrases()
 
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
         """Return the local estimator to be fitted, and X checked, in blocks of whole rows."""

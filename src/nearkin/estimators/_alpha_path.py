@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from .._callbacks import FitTask
 from ..descent import Status
 from ..neighbors import EXACT
 from ..objectives.pair_weights import PairWeights
 from ._folds import inner_folds, sample_rows
-from .nca_problem import NCAProblem, NCARows
+from .nca_problem import NCAProblem, NCARows, check_parameters
 from .soft_neighbors import SoftNeighborsRegressor
 
 ALPHAS = (0.015, 0.05, 0.15, 0.5)  # ascending: dimensions that a large penalty has shrunk to nothing do not come back
@@ -20,13 +22,22 @@ USUAL = 0.15
 N_FOLDS, TOL, MAX_ITER = 3, 3e-3, 50  # a map that is only to be compared with others need not be final
 
 
+def n_iterations(nca: Any) -> int | None:
+    """Check the parameters; return how many iterations a fit reports at most, the descents that choose alpha included.
+
+    None where the rows decide.
+    """
+    most = check_parameters(nca)
+    return most if most is None or nca.alpha != "cv" else most + N_FOLDS * len(ALPHAS)
+
+
 def choose_alpha(
-    nca: Any, X: Any, pair_weights: PairWeights, m: int, *, within_span: bool
+    nca: Any, X: Any, pair_weights: PairWeights, m: int, task: FitTask, *, within_span: bool
 ) -> tuple[float, dict[float, float]]:
     """Return the penalty, and the mean held-out score of the soft vote for every penalty.
 
     The score of a row is 1 where its label is right, else 0; of a real-valued target minus the absolute error, on which
-    an outlier has little effect. Nothing is drawn.
+    an outlier has little effect. Nothing is drawn. Every descent is reported as an iteration of the fit.
     """
     labels = np.zeros(X.shape[0], dtype=int) if pair_weights.codes is None else pair_weights.codes
     chosen = sample_rows(X, labels)
@@ -37,9 +48,11 @@ def choose_alpha(
         rows = NCARows.of(X[train], within_span=within_span, pair_weights=pair_weights.subset(train), search=EXACT)
         of_fold = []
         for B in _path(nca, rows, min(m, len(train) - 1)):
-            Z = X @ rows.components(B).T
+            A = rows.components(B)
+            Z = X @ A.T
             votes = SoftNeighborsRegressor().fit(Z[train], targets[train]).predict(Z[test])
             right = votes.argmax(axis=1) == labels[test]
+            task.iteration(partial(dict, components_=A))
             of_fold.append(right if pair_weights.codes is not None else -np.abs(votes - targets[test])[:, 0])
         scores.append(np.transpose(of_fold))
     of_rows = np.concatenate(scores).astype(np.float64)

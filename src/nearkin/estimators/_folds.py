@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,17 +68,21 @@ def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
 
 
 def held_out_accuracies(
-    embedding: Any, settings: Sequence[dict[str, Any]], X: Any, y: np.ndarray, n_neighbors: int = 1
+    embedding: Any, settings: Sequence[dict[str, Any]], X: Any, y: np.ndarray, on_fold: Callable[[list], object]
 ) -> np.ndarray:
-    """Return the accuracy of k-NN on the test rows of `inner_folds` after the embedding: (settings, folds)."""
+    """Return the accuracy of 1-NN on the test rows of `inner_folds` after the embedding: (settings, folds).
+
+    After every fold `on_fold` is called with the fitted maps.
+    """
     scores = []
     with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
         for train, test in inner_folds(X, y):
-            vote = KNeighborsClassifier(min(n_neighbors, len(train)))
+            vote = KNeighborsClassifier(1)
             maps = [clone(embedding).set_params(**setting).fit(X[train], y[train]) for setting in settings]
             scores.append(
                 [vote.fit(m.transform(X[train]), y[train]).score(m.transform(X[test]), y[test]) for m in maps]
             )
+            on_fold(maps)
     return np.transpose(scores)
 
 

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from .._parallel import blas_in_one_thread
 from ..descent import Status, adam, lbfgs
-from ..linalg import svd
+from ..linalg import eigh, svd
 from ..objectives.kernel_regression import Loss, prediction_loss
 from .descent_embedding import UnitRows, penalized
 from .initialization import directions, perplexity_bandwidth
@@ -24,6 +24,7 @@ COLLAPSED = 0.2  # of the norm of the init: a map that the penalty has shrunk so
 MAX_ITER, TOL = 40, 1e-4  # a map that is stopped early has overfitted less
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
 HELD_OUT = 1000  # rows, at most, by which the vote is chosen after it
+FLAT = 1e-4  # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
 STEP = 0.03  # first length of a step, in norms of the map
 
 
@@ -226,3 +227,18 @@ def descended(A: np.ndarray, rows: Rows, among: np.ndarray, alpha: float, rng: n
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return found.x.astype(np.float32)
+
+
+def along_principal_axes(A: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Return A rotated to the principal axes of the embedded rows X, the longest first; the last are left out.
+
+    Rows lie apart by at most FLAT, the variance along all of these: votes do not notice. One axis stays where no column
+    matters. The largest entry of each axis is positive.
+    """
+    Z = X @ A.T.astype(X.dtype)
+    Z -= Z.mean(axis=0)
+    variance, axes = eigh((Z.T @ Z).astype(np.float64) / len(Z))
+    n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < FLAT)
+    A = axes.T[n_flat:][::-1] @ A
+    largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
+    return A * np.where(largest < 0, -1.0, 1.0)

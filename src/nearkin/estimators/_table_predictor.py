@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.linalg import norm
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.sparsefuncs import mean_variance_axis
@@ -24,24 +24,25 @@ from sklearn.utils.validation import (
 )
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._captions import Estimator
+from .._messages import counted, listed
 from .._validation import canonical, check_choice, check_integer, refuse_foreign, refuse_sparse_gaps
 from ..descent import Status
-from ..linalg import eigh
 from ..objectives.kernel_regression import Loss
 from ..preprocessing import BinnedEncoder, Curve, Feature, Levels, SparseEncoder, TableEncoder, features_of, is_table
 from ._folds import MAX_ROWS, inner_folds, sample_rows
-from ._member_path import ALPHAS, MemberPath, Rows, member_path, refined
+from ._member_path import ALPHAS, MemberPath, Rows, along_principal_axes, member_path, refined
 from .descent_embedding import FLOAT64_ROWS
 from .soft_votes import DISTANCES
 
 FEWEST = 4  # rows: two to learn from, in each of two folds
-FLAT = 1e-4  # variance of the embedded rows, in units in which a vote falls by the factor e from 0 to 1
 
 
-class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC):
     """What the two predictors share. Abstract: a predictor defines `fit` and `_targets`."""
 
     _loss: Loss
+    _loss_name: ClassVar[str]
 
     def __init__(
         self,
@@ -125,6 +126,18 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
             "_Y": rows.Y.astype(dtype),
             "_weights": rows.weights,
         }
+
+    def _phrases(self) -> list[str]:
+        effects = self.feature_effects_
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(effects))])
+        first = [str(names[j]) for j in np.argsort(-effects, kind="stable")[:3] if effects[j] > 0]
+        chosen = [f"alpha = {self.alpha_:.3g}"] * (self.alpha == "auto") + [f"temperature = {self.temperature_:.3g}"]
+        chosen += [f"the {self.distance_} distance"] * (self.distance == "auto")
+        size = f"{np.count_nonzero(effects)} of {counted(len(effects), 'column')}"
+        return [
+            f"{size} → {counted(len(self.components_), 'dimension')}; rows moved farthest by {listed(first)}",
+            f"held-out rows ({self._loss_name} {-self.alpha_scores_[self.alpha_]:.3g}) chose {listed(chosen)}",
+        ]
 
     def _final_vote(self, path: MemberPath) -> Any:
         """Return how all rows predict."""
@@ -278,18 +291,3 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
         distances, found = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self._Z).kneighbors(queries)
         return (distances, self._rows[found]) if return_distance else self._rows[found]
-
-
-def along_principal_axes(A: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return A rotated to the principal axes of the embedded rows X, the longest first; the last are left out.
-
-    Rows lie apart by at most FLAT, the variance along all of these: votes do not notice. One axis stays where no column
-    matters. The largest entry of each axis is positive.
-    """
-    Z = X @ A.T.astype(X.dtype)
-    Z -= Z.mean(axis=0)
-    variance, axes = eigh((Z.T @ Z).astype(np.float64) / len(Z))
-    n_flat = np.count_nonzero(np.cumsum(variance)[:-1] < FLAT)
-    A = axes.T[n_flat:][::-1] @ A
-    largest = np.take_along_axis(A, np.abs(A).argmax(axis=1)[:, None], axis=1)
-    return A * np.where(largest < 0, -1.0, 1.0)

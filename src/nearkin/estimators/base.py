@@ -8,15 +8,17 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._captions import Estimator
 from .._labels import encode_labels
 from .._validation import check_integer, validate_labelled_rows, validate_pairs, validate_rows
 from ..neighbors import EXACT, searcher
 from ..spectral import SpectralResult
-from ._folds import best_setting, held_out_accuracies, sample_rows
+from ._folds import N_SPLITS, best_setting, held_out_accuracies, sample_rows
 from ._rows import Rows, TableRows
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
@@ -31,7 +33,7 @@ class SparseRowsMixin:
         return tags
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseRowsMixin, BaseEstimator, ABC):
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseRowsMixin, Estimator, ABC):
     """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
 
     _needs_labels = False
@@ -107,7 +109,7 @@ class LinearEmbedding(Embedding):
         return self.components_.shape[0]
 
 
-class SpectralEmbedding(LinearEmbedding):
+class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     """A linear map from the scatters of one or two graphs, by an eigenproblem: two graphs and one criterion.
 
     Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where neighbours are
@@ -125,7 +127,9 @@ class SpectralEmbedding(LinearEmbedding):
     _needs_labels = True
     _positive_integers: tuple[str, ...] = ()  # parameters of which this is checked
     _neighbor_counts: tuple[str, ...] = ()
+    _objective_phrase = "sum of the eigenvalues {objective_:.4g}"
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> Self:
         """Learn the map.
 
@@ -145,6 +149,7 @@ class SpectralEmbedding(LinearEmbedding):
         self
         """
         automatic = [name for name in self._neighbor_counts if getattr(self, name) == "auto"]
+        task = FitTask(self, X, y, n_iterations=N_SPLITS * bool(automatic))
         if automatic and (y is None or distances is not None):
             no_labels = "requires y to be passed, but the target y is None"
             reason = no_labels if y is None else "splits the rows, which given distances prevent"
@@ -156,7 +161,9 @@ class SpectralEmbedding(LinearEmbedding):
             codes = np.zeros(X.shape[0], dtype=np.intp)
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
         rows = TableRows(X, codes, search, in_span=self._solves_in_span(*X.shape))
-        return self.fit_rows(rows, self._scores_of_neighbors(automatic, X, codes) if automatic else None)
+        self.fit_rows(rows, self._scores_of_neighbors(automatic, X, codes, task) if automatic else None)
+        task.end()
+        return self
 
     def fit_rows(self, rows: Rows, scores: dict[int, np.ndarray] | None = None) -> Self:
         """Learn the map from rows in any place, by the protocol `Rows`, and set the fitted attributes.
@@ -195,11 +202,19 @@ class SpectralEmbedding(LinearEmbedding):
         for name in self._positive_integers:
             check_integer(getattr(self, name), name, 1)
 
-    def _scores_of_neighbors(self, names: list[str], X: Any, codes: np.ndarray) -> dict[int, np.ndarray]:
+    def _dimension_rule(self) -> str:
+        return "the rank" if self.n_components is None and self.n_components_ == self.rank_ else ""
+
+    def _scores_of_neighbors(self, names: list[str], X: Any, codes: np.ndarray, task: FitTask) -> dict[int, np.ndarray]:
         """Return the accuracy in every fold, by the number of neighbours that these parameters have."""
         sample = sample_rows(X, codes)
         settings = [dict.fromkeys(names, k) for k in NUMBERS_OF_NEIGHBORS]
-        scores = held_out_accuracies(self, settings, X[sample], codes[sample])
+        silent = type(self)(**self.get_params(deep=False))  # without callbacks
+
+        def on_fold(maps: list[Self]) -> bool:
+            return task.iteration(lambda: {"components_": maps[0].components_})
+
+        scores = held_out_accuracies(silent, settings, X[sample], codes[sample], on_fold)
         if scores.size == 0:
             raise ValueError(f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours.")
         return dict(zip(NUMBERS_OF_NEIGHBORS, scores, strict=True))

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._blocks import densified
 from .._callbacks import CallbackSupportMixin, FitTask
+from .._messages import counted
 from .._validation import check_integer
 from .._warn import warn_user
 from ..descent import DescentResult, Status
@@ -24,6 +25,13 @@ from .initialization import nearest_squares, unit_distance
 COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
 # Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the time.
 EARLY = {"tol": 1e-4}
+ENDED = {
+    Status.CONVERGED: "converged",
+    Status.MAX_ITER: "ended by max_iter",
+    Status.STALLED: "ended by the precision of the arithmetic",
+    Status.STOPPED: "stopped by a callback",
+    Status.INTERRUPTED: "interrupted",
+}
 FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
 
 
@@ -122,6 +130,8 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 
     max_iter: Any
     warm_start = False
+    _ended = "ended"  # how the descent did
+    _objective_phrase = "leave-one-out {objective} {objective_:.4g}"
 
     def fit_problem(self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None) -> Self:
         """Learn the map that a descent finds, the lowest from several inits.
@@ -157,12 +167,17 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         self.components_ = components(best.x)
         self.n_components_ = len(self.components_)
         self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
+        self._ended = ENDED[best.status]
         for name, value in problem.attributes(best).items():
             setattr(self, name, value)
         self._report(best)
         if task is not None:
             task.end()
         return self
+
+    def _objective(self) -> str:
+        unit = "epoch" if getattr(self, "solver", None) == "sgd" else "iteration"
+        return f"{super()._objective()}, {self._ended} after {counted(self.n_iter_, unit)}"
 
     def _report(self, best: DescentResult) -> None:
         """Raise the interrupt that ended the descent, once its result is kept; warn where it has not converged."""

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to
+from .._captions import Estimator
 from .._labels import has_target
 from .._memory import require_memory
 from .._validation import validate_partial_target_rows, validate_partly_labelled_rows, validate_rows
@@ -20,7 +21,7 @@ from .base import SparseRowsMixin
 from .discriminative_projections import DiscriminativeProjections
 
 
-class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
+class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     """Classify by the nearest label in the space that `DiscriminativeProjections` makes for rows and labels.
 
     It learns from labelled and unlabelled rows. There is no `predict_proba`: the criterion defines distances to labels,
@@ -80,6 +81,9 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
         self.transduction_ = self.classes_[np.where(codes < 0, self._distances(X).argmin(axis=1), codes)]
         return self
 
+    def _phrases(self) -> list[str]:
+        return self.projections_._phrases()
+
     def _distances(self, X: Any) -> np.ndarray:
         """Return the squared distance of every row to every label, shape (n, c)."""
         return euclidean_distances(self.projections_.transform(X), self.projections_.label_prototypes_, squared=True)
@@ -96,7 +100,7 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Base
         return self.classes_[self._distances(validate_rows(self, X, reset=False)).argmin(axis=1)]
 
 
-class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEstimator):
+class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, Estimator):
     """Predict the value whose label is nearest to the row in the common space of `DiscriminativeProjections`.
 
     That is least squares on the label map: the y that minimizes sum_j (f_j'x - g_j'y)^2 / lambda_j, since the cost of
@@ -168,6 +172,9 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEs
         self.projections_, self.row_mean_, self.target_mean_ = projections, row_mean, target_mean
         self._one_target = y.ndim == 1
         return self
+
+    def _phrases(self) -> list[str]:
+        return self.projections_._phrases()
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the value of every row, shape (n,) or (n, q)."""

@@ -36,9 +36,8 @@ class DiscriminativeProjections(LinearEmbedding):
     their labels y_i as unit vectors s_k of R^c, and W the union k-NN graph weighted by the heat kernel
     `exp(-d^2 / t)`, t the mean squared length of the listed edges, f and g minimize
 
-        sum_(i<=l) ||f'x_i - g'y_i||^2  +  mu sum_ij w_ij ||f'x_i - f'x_j||^2
-        ---------------------------------------------------------------------     (sec. 2.2)
-                     sum_(i<=l) sum_(k: s_k != y_i) ||f'x_i - g's_k||^2
+        ( sum_(i<=l) ||f'x_i - g'y_i||^2  +  mu sum_ij w_ij ||f'x_i - f'x_j||^2 )
+        / sum_(i<=l) sum_(k: s_k != y_i) ||f'x_i - g's_k||^2                          (sec. 2.2)
 
     as the paper solves it: the smallest eigenvalues of (A + C) v = lambda (B + C) v over v = (f; g), V'(B + C)V = I,
     with A, B the squared distances of rows to their own and to all labels and C = mu X'LX. Only about c - 1 eigenvalues
@@ -137,6 +136,7 @@ class DiscriminativeProjections(LinearEmbedding):
     """
 
     _needs_labels = True
+    _objective_phrase = "sum of the eigenvalues {objective_:.4g}"
     compared_as: ClassVar[dict] = {
         "DP": {
             "settings": lambda p: [{"n_components": min(p, 50)}],
@@ -232,6 +232,13 @@ class DiscriminativeProjections(LinearEmbedding):
         self.rank_ = result.rank
         self.search_, self.search_recall_ = search.name, search.recall
         return self
+
+    def _phrases(self) -> list[str]:
+        return [*super()._phrases(), *([f"mu = {self.mu_:.3g} (the paper's rule)"] if self.mu is None else [])]
+
+    def _dimension_rule(self) -> str:
+        by_default = "the classes less one" if self.target == "classes" else "one for each target"
+        return "" if self.n_components or self.n_components_ == self.n_features_in_ else by_default
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -97,6 +97,7 @@ class DMLMJ(ShrinkageEmbedding):
     compared_as: ClassVar[dict] = {"DMLMJ": {}}
 
     _neighbor_counts = ("n_neighbors",)
+    _objective_phrase = "Jeffrey divergence {objective_:.4g}"
 
     def __init__(
         self,

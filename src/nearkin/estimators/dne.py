@@ -79,7 +79,7 @@ class DNE(SpectralEmbedding):
     -----
     The scale of the features matters: a feature in small units has a small eigenvalue and is dropped. Standardize
     first unless the units are comparable. Embeddings of text are better whitened, in which differences within classes
-    count alike: `make_pipeline(RCA(shrinkage="auto"), DNE(64, n_neighbors=10))` raises precision@10 on those of
+    count alike: `make_pipeline(RCA(shrinkage="auto"), DNE(64, n_neighbors=10))` raises precision at 10 on those of
     banking77 from .86 to .88. But 17 of 34 tables lose by it, one 7 points, and so do pixels.
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
@@ -104,6 +104,7 @@ class DNE(SpectralEmbedding):
     compared_as: ClassVar[dict] = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}
 
     _neighbor_counts = ("n_neighbors",)
+    _objective_phrase = "Phi(P) = {objective_:.4g}"
 
     def __init__(self, n_components: Any = None, *, n_neighbors: int | str = 1, search: Any = "exact") -> None:
         self.n_components = n_components
@@ -136,6 +137,14 @@ class DNE(SpectralEmbedding):
                 )
         elif self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
+
+    def _dimension_rule(self) -> str:
+        if _is_integer(self.n_components):
+            return ""
+        if self.eigenvalues_[0] >= -ZERO * np.abs(self.eigenvalues_).max():
+            return "no eigenvalue is negative"
+        whole = self.n_components is None
+        return "the number of negative eigenvalues" if whole else f"{self.n_components:.0%} of the negative sum"
 
     def _uses_lanczos(self, n: int, p: int) -> bool:
         return _is_integer(self.n_components) and choose_solver(min(n, p), self.n_components) == "lanczos"

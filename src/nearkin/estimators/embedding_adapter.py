@@ -23,7 +23,7 @@ from .quantization import QUANTIZERS, BinaryQuantizer, Quantizer
 class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     """A linear map after which the cosine of two embeddings says whether they belong together.
 
-    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean) and scaled again. Row i draws row j with probability
+    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean), scaled again. Row i draws row j with probability
 
         p_ij = exp(cos(z_i, z_j) / T) / sum_{k != i} exp(cos(z_i, z_k) / T),
 
@@ -107,6 +107,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     """
 
     quantizer_: Quantizer | None
+    _objective_phrase = "{loss_} loss {last_loss:.4g} after {n_iter_} passes"
 
     def __init__(
         self,
@@ -158,6 +159,7 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         kind = Labelled(rows[known], Y[known], fixed if fixed is None else fixed[known])
         return self._learn(kind, rows, mean, "nca", task)
 
+    @with_callbacks
     def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
         """Learn the map from pairs of rows that belong together, and pairs that do not.
 
@@ -174,13 +176,14 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        check_parameters(self)
+        task = FitTask(self, X, y, n_iterations=check_parameters(self))
         X = self._unit_rows(X, fitting=True)
         pairs = check_numbers_of_rows(pairs, "pairs", 2, len(X))
         grades = check_grades(y, len(pairs))
         rows, mean, fixed = self._sides(X)
-        return self._learn(Paired(rows, pairs, grades, fixed), rows, mean, "contrastive")
+        return self._learn(Paired(rows, pairs, grades, fixed), rows, mean, "contrastive", task)
 
+    @with_callbacks
     def fit_triplets(self, X: Any, triplets: Any) -> Self:
         """Learn the map from triplets: the first row is more like the second than like the third.
 
@@ -194,12 +197,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        check_parameters(self)
+        task = FitTask(self, X, None, n_iterations=check_parameters(self))
         X = self._unit_rows(X, fitting=True)
         triplets = check_numbers_of_rows(triplets, "triplets", 3, len(X))
         rows, mean, fixed = self._sides(X)
-        return self._learn(Triples(rows, triplets, fixed), rows, mean, "contrastive")
+        return self._learn(Triples(rows, triplets, fixed), rows, mean, "contrastive", task)
 
+    @with_callbacks
     def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
         """Learn the map from queries and the documents that are relevant to them.
 
@@ -215,13 +219,13 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         -------
         self
         """
-        check_parameters(self)
+        task = FitTask(self, documents, None, n_iterations=check_parameters(self))
         documents, queries = self._unit_rows(documents, fitting=True), self._unit_rows(queries, fitting=False)
         R = relevance_matrix(relevance, (len(queries), n := len(documents)))
         judged = np.flatnonzero(np.diff(R.indptr))
         rows, mean, fixed = self._sides(np.concatenate([documents, queries.astype(documents.dtype)]))
         kind = Judged(rows[n:][judged], rows[:n], R[judged], fixed is not None)
-        return self._learn(kind, rows, mean, "contrastive")
+        return self._learn(kind, rows, mean, "contrastive", task)
 
     def transform(self, X: Any) -> np.ndarray:
         """Map rows, and quantize them where that is requested.
@@ -270,22 +274,19 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         X -= mean.astype(X.dtype)
         return X, mean, None
 
-    def _learn(
-        self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask | None = None
-    ) -> Self:
+    def _learn(self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask) -> Self:
         """Descend from the start, quantize, and set the attributes; `rows` are all, `kind` what is known of them."""
         p = rows.shape[1]
         start = np.eye(p) if self.side == "query" else plda(rows, kind, min(self.n_components or p, p))
         self.loss_ = loss if self.loss == "auto" else self.loss
-        m = len(start)
-        sizes = nested_sizes(self.nested, m)
+        m, sizes = len(start), nested_sizes(self.nested, len(start))
 
         def learned(A: np.ndarray) -> dict[str, Any]:
             A, b = A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
             return {"components_": A, "bias_": b, "n_components_": m, "quantizer_": None}
 
         def on_iteration(A: np.ndarray) -> bool:
-            return task is not None and task.iteration(lambda: learned(A))
+            return task.iteration(lambda: learned(A))
 
         with blas_in_one_thread():  # batches are small: a second thread would wait more than it works
             found = descend(self, kind, start, sizes, on_iteration)
@@ -295,6 +296,5 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
             self._quantize(unit_rows(rows @ self.components_.T), sizes)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if task is not None:
-            task.end()
+        task.end()
         return self

@@ -97,6 +97,7 @@ class GMML(SpectralEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"GMML": {"settings": lambda p: [{"t": t} for t in (0.25, 0.5, 0.75)]}}
+    _objective_phrase = "mean squared Riemannian distance {objective_:.4g}"
 
     def __init__(self, n_components: int | None = None, *, t: float = 0.5, reg: float = 0.1, prior: Any = None) -> None:
         self.n_components = n_components

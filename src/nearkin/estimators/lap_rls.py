@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
+from .._captions import Estimator
 from .._labels import has_target, require_two_classes
 from .._memory import require_memory
 from .._validation import (
@@ -31,8 +32,10 @@ from ._kernel_penalty import evaluate, kernel_function
 from .base import SparseRowsMixin
 
 
-class LapRLS(SparseRowsMixin, BaseEstimator):
+class LapRLS(SparseRowsMixin, Estimator):
     """What the classifier and the regressor share: functions f of the rows for targets Y (n, q), NaN where unknown."""
+
+    _objective_phrase = "weight of the graph {gamma_I_:.3g}"
 
     def __init__(
         self,
@@ -50,11 +53,9 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
         self.search = search
 
     def _learn(self, X: Any, Y: np.ndarray, affinity: Any) -> None:
-        n, labelled = X.shape[0], has_target(Y)
+        n, labelled, gamma_A = X.shape[0], has_target(Y), check_positive(self.gamma_A, "gamma_A")
         n_labelled = int(labelled.sum())
-        gamma_A = check_positive(self.gamma_A, "gamma_A")
-        k = check_integer(self.n_neighbors, "n_neighbors", 1)
-        search = searcher(self.search, n)
+        k, search = check_integer(self.n_neighbors, "n_neighbors", 1), searcher(self.search, n)
         W = union(heat_kernel(nearest(X, k, search))) if affinity is None else validate_affinity(affinity, n)
         self.gamma_I_ = self._graph_weight(W)
         penalty = self.gamma_I_ * n_labelled / n**2 * laplacian(W)
@@ -73,8 +74,7 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
         """Solve (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY in the span of the rows."""
         rows = row_space(X)
         Z = rows.coordinates
-        H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty)
-        H[np.diag_indices_from(H)] += ridge
+        H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty) + ridge * np.eye(Z.shape[1])
         row_mean, target_mean = Z[labelled].mean(axis=0, dtype=np.float64), Y[labelled].mean(axis=0)
         residual = Y[labelled] - target_mean
         moment = Z[labelled].T @ residual - np.outer(row_mean, residual.sum(axis=0))
@@ -266,8 +266,7 @@ class LapRLSRegressor(RegressorMixin, LapRLS):
 
     References
     ----------
-    M. Belkin, P. Niyogi, V. Sindhwani: Manifold Regularization: A Geometric Framework for Learning from Labeled and
-    Unlabeled Examples. Journal of Machine Learning Research 7 (2006) 2399-2434, sec. 4.2.
+    See `LapRLSClassifier`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from .._memory import require_memory
 from .._validation import validate_labelled_rows, validate_target_rows
 from ..neighbors import searcher
 from ..objectives.pair_weights import PairWeights, SameClass, TargetKernel, target_bandwidth
-from ._alpha_path import choose_alpha
+from ._alpha_path import choose_alpha, n_iterations
 from ._rows_in_place import rows_and_init, rows_in_place
 from ._sgd import Minibatches, SGDState
 from .descent_embedding import COMPARED, EARLY, DescentEmbedding, n_directions
@@ -135,7 +135,7 @@ class NCA(DescentEmbedding):
     Notes
     -----
     The scale of the features decides where the descent begins and what the penalty costs: standardize them. Embeddings
-    of text are better whitened, `make_pipeline(RCA(shrinkage="auto"), NCA(64))`: on those of banking77 precision@10
+    of text are better whitened, `make_pipeline(RCA(shrinkage="auto"), NCA(64))`: on those of banking77 precision at 10
     rises from .86 to .90. But 22 of 34 tables lose by it, one 4 points, and so do pixels.
 
     Cost: an iteration takes O(n^2 m + n p m), with candidates O(n k m + n p m) and a search among n^2 pairs every 15
@@ -226,14 +226,14 @@ class NCA(DescentEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations=check_parameters(self))
+        task = FitTask(self, X, y, n_iterations(self))
         X, pair_weights = self._validate(X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
         search = searcher(self.search, X.shape[0])
         within_span = self.structure == "full" and not (issparse(X) and m < X.shape[1])
         nca, self.alpha_scores_ = copy(self), None
         if self.alpha == "cv":
-            nca.alpha, self.alpha_scores_ = choose_alpha(self, X, pair_weights, m, within_span=within_span)
+            nca.alpha, self.alpha_scores_ = choose_alpha(self, X, pair_weights, m, task, within_span=within_span)
         self.alpha_ = float(nca.alpha)
         problem: NCAProblem | Minibatches
         if self.solver == "lbfgs":

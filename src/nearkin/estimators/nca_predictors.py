@@ -130,6 +130,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     """
 
     _loss = staticmethod(log_loss)
+    _loss_name = "log loss"
     compared_as: ClassVar[dict] = {"NCA tables": COMPARED | {"params": {"n_members": 3}}}  # in half the time
 
     def __init__(
@@ -250,6 +251,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
     """
 
     _loss = staticmethod(squared_error)
+    _loss_name = "squared error over variance"
     compared_as: ClassVar[dict] = {"NCA tables": COMPARED | {"params": None, "regression": {}}}
 
     @with_callbacks

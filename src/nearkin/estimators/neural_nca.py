@@ -128,6 +128,7 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     """
 
     _needs_labels = True
+    _objective_phrase = "objective {objective_:.4g} after epoch {best_iter_} of {n_iter_}"
 
     def __init__(
         self,
@@ -177,9 +178,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         X, pair_weights, units = self._validate(X, y, pairs, weights)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         held, units = hold_out(units, self.validation_fraction, rng)
-        objective = self.objective
-        if objective == "auto":
-            objective = "expected_accuracy" if pairs is None else "pair_likelihood"
+        by_default = "expected_accuracy" if pairs is None else "pair_likelihood"
+        objective = by_default if self.objective == "auto" else self.objective
         with torch.random.fork_rng(devices=[]):  # torch's own state stays as it is
             torch.manual_seed(int(rng.integers(2**31)))
             self.origin_, self.unit_ = np.zeros(X.shape[1]), 1.0

@@ -66,6 +66,8 @@ class Procrustes(UnitEmbedding):
     True
     """
 
+    _objective_phrase = "scale {scale_:.3g}"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.two_d_labels, tags.target_tags.single_output, tags.target_tags.multi_output = True, False, True

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._blocks import row_blocks
+from .._captions import Estimator
 from .._labels import encode_labels
 from .._validation import as_rows, check_integer, check_positive, refuse_foreign, validate_labelled_rows, validate_rows
 from ..neighbors import Index, searcher
@@ -20,11 +21,13 @@ from .initialization import perplexities, unit_distance
 VOTES = 100  # counted by default where the search is not exact
 
 
-class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
+class _SoftNeighbors(SparseRowsMixin, Estimator):
     """Votes of all training rows, `p_j ~ exp(-||x - x_j||^2 / h^2)`.
 
     Abstract: `fit` keeps, with the rows, what each votes for.
     """
+
+    _objective_phrase = "the nearest {_n_votes} training rows vote"
 
     def __init__(self, *, bandwidth: float | str = 1.0, n_neighbors: int | None = None, search: Any = "exact") -> None:
         self.bandwidth = bandwidth
@@ -119,7 +122,7 @@ class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
 
 
 class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
-    """Classify by all training rows, each voting with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` (NCA, eq. 1).
+    """Classify by all training rows, each with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` of equation 1 of NCA.
 
     A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows. Use it after a
     map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
@@ -201,7 +204,7 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 
 
 class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
-    """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)` (NCA, eq. 1).
+    """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)`, as in NCA.
 
     Use it after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())`.
 

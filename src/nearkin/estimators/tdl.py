@@ -166,6 +166,8 @@ class TDL(TransductiveEmbedding):
         }
     }
 
+    _objective_phrase = "sum of the eigenvalues {objective_:.4g}; label shift {label_shift_:.2f}"
+
     def __init__(
         self,
         n_components: int = 2,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._captions import Estimator
 from .._labels import require_two_classes
 from .._validation import validate_partly_labelled_rows, validate_rows
 from ._label_cost import commute_coordinates, voters
@@ -15,7 +16,7 @@ from .base import SparseRowsMixin
 from .tdl import TDL
 
 
-class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
+class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     """Classify by the nearest labelled rows in the coordinates of `TDL`.
 
     Few rows have labels. `TDL` gives coordinates to all rows, v_j with j = 1, ..., m. They count by their smoothness:
@@ -110,6 +111,9 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
             self.label_distributions_[~labelled] = self._voters.predict_proba(Z[~labelled])
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
+
+    def _phrases(self) -> list[str]:
+        return self.tdl_._phrases()
 
     def predict_proba(self, X: Any, *, affinity: Any = None) -> np.ndarray:
         """Return the shares of the votes for every class, in the order of `classes_`, shape (n_new, n_classes).

@@ -32,6 +32,8 @@ FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20
 class TransductiveEmbedding(Embedding):
     """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines `__init__`, `fit`."""
 
+    _objective_phrase = "sum of the eigenvalues {objective_:.4g}"
+
     def _graph_penalty(self, X: Any, affinity: Any, search: Searcher, *, signed: bool) -> GraphPenalty:
         """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be `signed`."""
         check_choice(self.laplacian, "laplacian", ("normalized", "unnormalized"))

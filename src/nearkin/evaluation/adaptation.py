@@ -18,6 +18,8 @@ import numpy as np
 from .._parallel import blas_in_one_thread
 from ..estimators import EmbeddingAdapter
 from .judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
+from .progress import shown
+from .ranking_html import adaptation_html
 from .retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .statistics import PairedTest, in_sequence, paired_test, status_of
 from .ways import ADAPTER, QUERY, RAW, Way, place_in_sequence, vectors_of, ways_of
@@ -84,6 +86,8 @@ class Adaptation:
     side: str
     between: Callable[[Way, Way], PairedTest]
 
+    _repr_html_ = adaptation_html  # a table with a picture
+
     @property
     def raw(self) -> WayResult:
         """Return the result of the raw vectors."""
@@ -127,7 +131,7 @@ def compare_vectors(
     score: str | None = None,
     unseen: bool = False,
     random_state: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] | bool = False,
 ) -> Adaptation:
     """Compare vectors, as they are and adapted, by held-out queries.
 
@@ -144,8 +148,8 @@ def compare_vectors(
     unseen : bool
         Whether classes that no training row has decide.
     random_state : int
-    progress : callable
-        Called as `progress(done, total)` after every fit.
+    progress : bool or callable, default=False
+        True shows a bar (needs rich). A callable is called as `progress(done, total)` after every fit.
 
     Returns
     -------
@@ -179,7 +183,7 @@ def compare_vectors(
     return Adaptation(results, score, part, n_queries, settings, side, lambda one, other: test(one, other, part))
 
 
-def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Callable[[int, int], None]) -> None:
+def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Any) -> None:
     """Run all rounds, some at a time; an interrupt ends each after the fit in progress."""
     total, done, stopped, lock = sum(one.n_fits for one in rounds), 0, Event(), Lock()
 
@@ -189,9 +193,9 @@ def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Calla
             raise CancelledError
         with lock:
             done += 1
-            progress(done, total)
+            show(done, total)
 
-    with blas_in_one_thread() as n_threads, ThreadPoolExecutor(n_threads) as executor:
+    with blas_in_one_thread() as n_threads, ThreadPoolExecutor(n_threads) as executor, shown(progress) as show:
         running = [executor.submit(one.run, score, unseen, step) for one in rounds]
         try:
             for future in running:

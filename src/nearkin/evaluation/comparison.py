@@ -17,9 +17,10 @@ from ..preprocessing import TableEncoder, features_of
 from .fold import Choice, Outcome, Part
 from .frames import from_frame
 from .methods import RAW, Method, Reference, default_methods, default_references
+from .progress import Progress, shown
 from .protocol import Fold, Protocol
 from .results import Comparison, collect, ranked
-from .runs import Findings, Found, Progress, automatic, jobs_of, run_jobs, with_choice
+from .runs import Findings, Found, automatic, jobs_of, run_jobs, with_choice
 from .tables import make_protocol
 from .task import named_task
 from .vote import VOTES, Vote
@@ -46,7 +47,7 @@ def compare(
     unlabelled: Any = None,
     encoder: TableEncoder | None = None,
     n_jobs: int | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress | bool = False,
 ) -> Comparison:
     """Compare learned metrics by the vote of the nearest rows on held-out rows.
 
@@ -102,8 +103,9 @@ def compare(
     n_jobs : int, default=None
         Processes, each of which works on a fold with one thread; None takes one a core, as -1 does. Small tables take
         one process.
-    progress : callable
-        Called as `progress(what, done, total)`, in fits of a method on a fold.
+    progress : bool or callable, default=False
+        True shows a bar (needs rich). A callable is called as `progress(what, done, total)`, in fits of a method on a
+        fold.
 
     Returns
     -------
@@ -159,7 +161,9 @@ def compare(
     deadline = np.inf if time_budget is None else time.time() + time_budget
     again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
     make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
-    findings = run_jobs(protocol, make_jobs, cpu_count() if n_jobs is None else effective_n_jobs(n_jobs), progress)
+    n_processes = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
+    with shown(progress) as show:
+        findings = run_jobs(protocol, make_jobs, n_processes, show)
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     comparison = _conclude(findings, protocol, folds, methods, references, facts)

@@ -182,8 +182,12 @@ class Protocol:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class")  # `Comparison.reduced` holds it
             if self.grouped:
-                splitter = self.task.group_splitter(n_splits, shuffle=True, random_state=seed)
-                return [(rows[a], rows[b]) for a, b in splitter.split(rows, self.y[rows], self.units[rows])]
+                units, shuffle = self.units[rows], {"shuffle": True, "random_state": seed}
+                if self.task == CLASSIFICATION:  # scikit-learn 1.6 would shuffle the classes of the groups alone
+                    order = check_random_state(seed).permutation(len(first))
+                    units, shuffle = np.argsort(order)[np.unique(units, return_inverse=True)[1]], {}
+                splitter = self.task.group_splitter(n_splits, **shuffle)
+                return [(rows[a], rows[b]) for a, b in splitter.split(rows, self.y[rows], units)]
             heads = rows[np.sort(first)]
             splitter = self.task.splitter(n_splits, shuffle=True, random_state=seed)
             tests = [np.isin(self.units[rows], self.units[heads[b]]) for _, b in splitter.split(heads, self.y[heads])]

@@ -15,6 +15,7 @@ from ..preprocessing import TableEncoder
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol, first_repeat
+from .ranking_html import comparison_html
 from .runs import CHOICE
 from .scores import Score
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
@@ -216,12 +217,7 @@ class Comparison:
         head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
         return "\n".join([head, *map(str, (*self.results, *self.references)), *self.remarks])
 
-    def _repr_html_(self) -> str | None:
-        """Return the ranking as a table; None, which notebooks take for "as text", without pandas."""
-        try:
-            return str(self.to_frame().to_html(index=False, float_format="{:.3g}".format))
-        except ImportError:
-            return None
+    _repr_html_ = comparison_html  # a table with a picture
 
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method, the references last (needs pandas)."""

@@ -15,13 +15,13 @@ from threadpoolctl import threadpool_limits
 from .._parallel import deaf_processes
 from .fold import FAILURES, Choice, FoldRun, Outcome
 from .methods import RAW, Method, Reference
+from .progress import Progress
 from .protocol import Fold, Protocol, first_repeat
 
 CHOICE = "automatic choice"
 WORTH_PROCESSES = 2000  # rows of all folds together from which on processes are worth their start
 FEW_FOLDS = 4  # for each process: of fewer, the methods are shared out, too
 
-Progress = Callable[[str, int, int], None]
 Found = dict[str, Outcome | str]  # by name of the method; a reason where it was skipped
 
 

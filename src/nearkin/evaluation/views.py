@@ -15,9 +15,9 @@ from sklearn.metrics import confusion_matrix
 from .._labels import known_labels
 from .fold import FAILURES, Part
 from .methods import DIMENSIONS, Method, Params
+from .progress import Progress
 from .protocol import NO_ROWS, Fold, first_repeat
 from .results import Comparison, MethodResult
-from .runs import Progress
 from .task import CLASSIFICATION, Task, named_task
 from .vote import Vote, nearest_voters, possible_votes
 

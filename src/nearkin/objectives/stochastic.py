@@ -111,7 +111,7 @@ def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: sli
 
 
 def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `(Z, 1)` and `(2Z, -|z|^2)'`, whose product is `|z_i|^2 - ||z_i - z_j||^2`: the same softmax as of -d^2."""
+    """Return `(Z, 1)` and `(2Z, -|z|^2)'`: the product, `|z_i|^2 - ||z_i - z_j||^2`, has the softmax of -d^2."""
     squares = (Z * Z).sum(axis=1, keepdims=True)
     return np.hstack([Z, np.ones_like(squares)]), np.hstack([2 * Z, -squares]).T
 

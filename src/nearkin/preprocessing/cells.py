@@ -177,8 +177,10 @@ def _numeric(X: np.ndarray) -> Cells:
 
 def _frame(X: Any) -> Cells:
     """Return the columns of a pandas data frame, or of an array of objects."""
-    import pandas as pd
-
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError('Rows of text or other objects need pandas: pip install "nearkin[app]".') from error
     frame = X if hasattr(X, "iloc") else pd.DataFrame(X).rename(columns="x{}".format)
     names = [str(name) for name in frame.columns]
     repeated = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()

@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._blocks import row_blocks
-from .._messages import listed, note, quoted
+from .._captions import Estimator
+from .._messages import counted, listed, note, quoted
 from .._validation import check_choice, check_integer
 from .cells import Cells, read_cells
 from .columns import NumberColumn, Rules, column_from, indicator_names
@@ -18,7 +19,7 @@ from .learning import Learned
 from .numerals import MARKS
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Estimator):
     """Encode a table as people have them, with text, dates and missing cells, as rows of numbers.
 
     What a column becomes is decided for the column as a whole:
@@ -245,6 +246,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         _check_feature_names_in(self, input_features)
         return np.array([*self._names, *indicator_names(self.columns_, self.indicated_.tolist())], dtype=object)
 
+    def _phrases(self) -> list[str]:
+        size = counted(len(self._names) + len(self.indicated_), "feature")
+        return [f"{counted(self.n_features_in_, 'column')} → {size}", *note("left out", list(self.dropped_))]
+
     def _cells(self, X: Any, *, reset: bool) -> Cells:
         """Return the cells of X, its columns named as in `fit`."""
         cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
@@ -282,16 +287,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Return the encoder of a state that `to_dict` wrote; raise an error where it is none."""
         encoder = cls(**state["parameters"])
         encoder._check_parameters()
-        if {type(name) for name in (*state["numbers"], *(state["names"] or []))} - {str} or type(
-            state["n_features"]
-        ) is not int:
+        named = {type(name) for name in (*state["numbers"], *(state["names"] or []))} <= {str}
+        if not named or type(state["n_features"]) is not int:
             raise ValueError("its names")
         plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
         encoder.columns_ = [*plain, *map(column_from, state["columns"])]
         encoder.n_features_in_, encoder.dropped_, encoder.remarks_ = state["n_features"], {}, []
         if state["names"] is not None:
             encoder.feature_names_in_ = np.array(state["names"], dtype=object)
-        encoder.indicated_ = np.array(state["indicated"], dtype=int)
-        encoder.medians_ = np.array(state["medians"], dtype=float)
+        encoder.indicated_, encoder.medians_ = np.array(state["indicated"], int), np.array(state["medians"], float)
         encoder._check_names()
         return encoder

@@ -1,0 +1,110 @@
+"""Rankings in a notebook: a table with a picture of the differences, which needs no other package, light or dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+WIDTH, HEIGHT = 180, 26  # of the picture beside a line
+COLORS = {
+    "better": "#009E73",
+    "worse": "#D55E00",
+    "unclear": "#0072B2",
+    "baseline": "currentColor",
+    "reference": "gray",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a ranking.
+
+    Attributes
+    ----------
+    cells : sequence of str
+        What stands before the picture; the first is the name.
+    difference : float
+        From the baseline.
+    interval : pair of float
+    p_value : float
+        NaN where nothing was tested.
+    status : str
+    is_chosen : bool
+    """
+
+    cells: Sequence[str]
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    status: str
+    is_chosen: bool
+
+
+def comparison_html(found: Any) -> str:
+    """Return what `compare` found as a table: the methods, the automatic choice among them, and the references."""
+    lines = []
+    for one in (*found.results, *found.references):
+        spread = f" ± {one.score.std(ddof=1):.2g}" if len(one.score) > 1 else ""
+        dimension = "" if one.kind == "reference" else f"{np.median(one.dimension):g}"
+        cells = [one.name, f"{one.score.mean():.4g}{spread}", dimension]
+        lines.append(Line(cells, one.difference, one.interval, one.p_value, one.status, one.kind == "choice"))
+    head, *_ = repr(found).split("\n")
+    winner = [] if found.winner is None else [f"The automatic choice on all rows is {found.winner_method}."]
+    score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
+    return ranking_html([head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines)
+
+
+def adaptation_html(found: Any) -> str:
+    """Return what `compare_vectors` found as a table: the raw vectors, shorter ones and adapted ones."""
+    chosen, lines = found.chosen, []
+    for one in found.results:
+        test, p_value = one.tests[found.part], one.p_value if one.way.is_adapted else np.nan
+        cells = [one.way.name, f"{one.scores[found.part][found.score]:.4g}", f"{one.way.bytes:,}"]
+        lines.append(Line(cells, test.difference, test.interval(), p_value, one.status, one is chosen))
+    head = f"Vectors compared by {found.score} of {found.n_queries[found.part]:,} held-out queries ({found.part})"
+    return ranking_html([head], ["vectors", found.score, "bytes"], lines)
+
+
+def ranking_html(caption: Sequence[str], names: Sequence[str], lines: Sequence[Line]) -> str:
+    """Return a ranking as HTML, the chosen line in bold letters; texts are escaped here."""
+    ends = np.array([(line.difference, *line.interval) for line in lines if line.status != "reference"])
+    ends = ends[np.isfinite(ends).all(axis=1)]  # that of the raw features is
+    span = [ends.min(), ends.max()] if np.ptp(ends) else [0.0]
+    head = [*names, "difference", "p", "95 % interval (dashed: raw)", "status"]
+    rows = [_row([escape(name) for name in head], "th scope='col'", "bold")]
+    for line in lines:
+        is_raw, p = line.status == "baseline", line.p_value
+        cells = [*line.cells, "" if is_raw else f"{line.difference:+.3g}"]
+        cells.append("" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.2g}")
+        weight = "bold" if line.is_chosen else "normal"
+        rows.append(_row([*map(escape, cells), _picture(line, span), escape(line.status)], "td", weight))
+    return f"<table><caption>{'<br>'.join(map(escape, caption))}</caption>{''.join(rows)}</table>"
+
+
+def _row(cells: Sequence[str], tag: str, weight: str) -> str:
+    style = f"text-align: left; padding: 0 0.5em; font-weight: {weight}; white-space: nowrap"
+    written = [f"<{tag} style='{style}'>{cell}</{tag.split()[0]}>" for cell in cells]
+    return f"<tr>{''.join(written)}</tr>"
+
+
+def _picture(line: Line, span: Sequence[float]) -> str:
+    """Return a line's difference with its interval, beside the raw features; an arrow leads to what lies outside."""
+    margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]
+    raw, dot, low, high = np.interp(
+        np.nan_to_num([0.0, line.difference, *line.interval]), span, np.linspace(margin, WIDTH - margin, len(span))
+    )
+    mark = f'<circle cx="{dot:.1f}" cy="{middle}" r="{6 if line.is_chosen else 4}" fill="{color}"/>'
+    if not span[0] <= line.difference <= span[-1]:
+        arrow = "←" if line.difference < span[0] else "→"
+        mark = f'<text x="{dot:.1f}" y="{middle + 5}" text-anchor="middle" fill="{color}">{arrow}</text>'
+    text = f"difference {line.difference:+.3g}, 95 % interval {line.interval[0]:+.3g} to {line.interval[1]:+.3g}"
+    return (
+        f'<svg role="img" aria-label="{text}" width="{WIDTH}" height="{HEIGHT}" style="display: block"><title>{text}'
+        f'</title><path d="M{raw:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-dasharray="3" opacity="0.6"/>'
+        f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="{color}" stroke-width="2"/>'
+        f"{mark}</svg>"
+    )
