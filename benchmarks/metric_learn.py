@@ -11,7 +11,7 @@ which gets the rows in an NPZ file and returns the maps in another:
 The sets are those that come with scikit-learn. Three folds, standardized by the training rows; features that are
 constant in the set are left out. Both libraries have their defaults, but for SDML, which fails with its own. One
 function scores all maps: k-NN with k = 3. Prints Markdown; a cell has metric-learn's figure, then nearkin's. "-" stands
-for a fit that fails, or takes more than 30 seconds, in one of the folds; why is printed to standard error.
+for a fit that fails, takes more than 30 seconds, or gives a map with NaN, in one of the folds; standard error says why.
 """
 
 from __future__ import annotations
