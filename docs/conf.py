@@ -96,7 +96,7 @@ def inline_math(self: HTML5Translator, node: nodes.math) -> None:
 def display_math(self: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula of its own as MathML, in a box that scrolls if the screen is narrow."""
     formula = tex2mathml(node.astext().strip(), as_block=True)
-    self.body.append(f'<div class="math-block" tabindex="0">{formula}</div>')
+    self.body.append(f'<div class="math-block">{formula}</div>')
     raise nodes.SkipNode
 
 

@@ -18,6 +18,7 @@ from nearkin.evaluation import TASKS
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and shells")
 NEARKIN = [sys.executable, "-m", "nearkin"]
 QUICK = ["compare", "iris", "--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
+USAGE = "usage: nearkin [-h] [--version] [--print-completion SHELL] COMMAND ...\n"
 FILES = ["--save", "m.safetensors", "--report", "r.html", "--json", "j.json", "--picture", "p.png"]
 
 
@@ -114,7 +115,7 @@ def test_streams_that_are_closed_are_none_of_the_files_that_are_opened(here):
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     [
-        ("$nearkin --help | head -1; exit ${PIPESTATUS[0]}", 0, "usage: nearkin [-h] [--version] COMMAND ...\n", ""),
+        ("$nearkin --help | head -1; exit ${PIPESTATUS[0]}", 0, USAGE, ""),
         ("$nearkin --help | true; exit ${PIPESTATUS[0]}", 0, "", ""),
         ("$nearkin --help >&-", 0, "", ""),
         ("$nearkin compare no.csv 2>&1 | true; exit ${PIPESTATUS[0]}", 2, "", ""),
