@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 import nearkin
+from nearkin._captions import DOCUMENTATION, Estimator
 
 from .browser import Browser, find_chromium
 
@@ -99,6 +100,14 @@ def test_every_public_name_has_its_place():
     pages = "".join(path.read_text(encoding="utf-8") for path in (SITE / "api").rglob("*.html"))
     documented = {name.rpartition(".")[2] for name in re.findall(r'id="(nearkin\.[\w.]+)"', pages)}
     assert not sorted({name.rpartition(".")[2] for name in public_names()} - documented)
+
+
+def test_diagrams_link_to_pages_of_the_documentation():
+    classes = [getattr(nearkin, name) for name in nearkin.__all__]
+    classes += [value for name, value in vars(import_module("nearkin.dask")).items() if name.startswith("Dask")]
+    links = [cls()._get_doc_link() for cls in classes if issubclass(cls, Estimator)]
+    assert len(links) > 30
+    assert all((SITE / link.removeprefix(f"{DOCUMENTATION}/")).exists() for link in links)
 
 
 chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
