@@ -83,10 +83,9 @@ plt.show()
 
 # %%
 # With one label of each digit the draws differ widely, and the methods that use the other images gain most. With more
-# labels the methods come closer to each other. These are the images of one data set and a few draws, which overlap:
-# what holds beyond them is in the study of 14 data sets, where the lead of TDLClassifier over LabelSpreading is not
-# significant. From five labels of each class on TDLClassifier also chooses the weight of the labels, which takes
-# longer.
+# labels the methods come closer to each other. This is one data set with a few draws, which overlap: the study of 14
+# data sets says what holds in general, and there the lead of TDLClassifier over LabelSpreading is not significant. From
+# five labels of each class on TDLClassifier also chooses the weight of the labels, which takes longer.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for the way to do this with a table, :doc:`/measured/few_labels` for the study.

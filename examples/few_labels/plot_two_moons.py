@@ -2,7 +2,7 @@
 Two moons and a handful of labels
 =================================
 
-What do rows without a label tell? They show where the data lie dense, and a class rarely ends in the midst of a dense
+What do rows without a label say? They show where the data lie dense, and a class rarely ends in the midst of a dense
 region. Here two classes form two moons, and only two rows of each have a label.
 
 The first picture shows the classes, the others what three classifiers predict everywhere: 1-NN, which learns from the
@@ -78,9 +78,9 @@ fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
-# In this draw a labelled row of the upper moon lies close to the lower one. 1-NN gives it all that is near, and so
-# parts of both moons. The other two follow the moons, but TDLClassifier takes a part of the lower moon for the upper
-# one, too: few labels may mislead every method, and other draws give other pictures.
+# In this draw a labelled row of the upper moon lies close to the lower one. 1-NN gives its label to everything nearby,
+# including parts of the lower moon. The other two follow the moons, but TDLClassifier also takes a part of the lower
+# moon for the upper one: few labels can mislead every method, and other draws give other pictures.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for what to do with few labels, :doc:`/theory/tdl` for TDL,

@@ -24,7 +24,9 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 
 # %%
-# Fit --- All 64 features are pixels from 0 to 16. They share a unit, so they are not standardized.
+# Fit
+# ---
+# All 64 features are pixels from 0 to 16. They share a unit, so they are not standardized.
 # ``n_components=None`` keeps the directions with negative eigenvalues; a share such as 0.96 keeps the fewest whose
 # eigenvalues make up 96 % of the negative sum, the rule of the paper.
 
@@ -80,10 +82,9 @@ plt.show()
 
 # %%
 # The negative eigenvalues fall by orders of magnitude: above, the scale is logarithmic beyond 0.001. So the last
-# negative directions hardly change a distance, and the accuracy has reached its level long before. The number of
-# negative eigenvalues is a safe dimension rather than the smallest good one; a share of their sum gives fewer
-# directions, here at about the same accuracy. Above ten directions the curves of DNE and PCA are close to each other on
-# these images.
+# negative directions hardly change a distance, and the accuracy has levelled off long before. The number of negative
+# eigenvalues is a safe dimension rather than the smallest good one; a share of their sum gives fewer directions, here
+# at about the same accuracy. Above ten directions the curves of DNE and PCA are close to each other on these images.
 #
 # .. seealso::
 #    :doc:`/guide/dimensions` for other ways to choose the dimension, :doc:`/theory/dne` for the objective.

@@ -2,9 +2,9 @@
 Rows before and after NCA
 =========================
 
-What does :class:`~nearkin.NCA` change about the neighbours of a row? In its model a row draws another one as its
-neighbour, the nearer the more likely, and takes over its label. NCA learns the map under which this label is right most
-often.
+What does :class:`~nearkin.NCA` change about the neighbours of a row? In its model a row draws another row as its
+neighbour, a nearer one with a higher probability, and takes over its label. NCA learns the map under which this label
+is right most often.
 
 The two maps show images of the digits 3, 5, 8 and 9, by PCA and by NCA. In both, lines join one held-out image with the
 training images that it may draw as its neighbour.
@@ -77,9 +77,9 @@ fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 plt.show()
 
 # %%
-# Before, the image lies among other digits, and those few that are nearest vote. After, it lies among images of its own
-# digit, and many of them vote: NCA has learned the number of neighbours, too. This row was chosen for its large gain;
-# the second line of each title is for all held-out rows, and NCA's map also gets some of them wrong.
+# Before, the image lies among other digits, and the few nearest images vote. After, it lies among images of its own
+# digit, and many of them vote: NCA also learns the number of neighbours. This row was chosen for its large gain; the
+# second line of each title is for all held-out rows, some of which NCA's map also gets wrong.
 #
 # .. seealso::
 #    :doc:`/theory/nca` for the objective, :doc:`/guide/python` for probabilities of new rows.

@@ -2,9 +2,9 @@
 Rows on a cluster
 =================
 
-What changes if the rows are too many for one machine? :class:`~nearkin.dask.DaskDNE` and its like take Dask arrays,
-whose blocks of rows stay on the workers of a cluster, and learn the map that the local class learns. The picture
-shows the first directions of both.
+What changes if the rows are too many for one machine? :class:`~nearkin.dask.DaskDNE` and the other Dask classes take
+Dask arrays, whose blocks of rows stay on the workers of a cluster, and learn the same map as the local class. The
+picture shows the first directions of both.
 """
 
 # %%
@@ -69,8 +69,8 @@ fig.suptitle(
 plt.show()
 
 # %%
-# The two lines of images are equal to rounding. They may differ where distances are tied, as many of the raw pixels
-# are, which are whole numbers: which of equally near rows is a neighbour is then left to the search.
+# The two rows of images are equal up to rounding. Maps may differ where distances are tied, as they often are between
+# rows of whole numbers such as raw pixels: the search may then pick either of two equally near rows.
 #
 # .. seealso::
 #

@@ -2,18 +2,17 @@
 A method of your own in ten lines
 =================================
 
-How much code is a new spectral method? A class with a constructor and ``_solve``, which computes scatters and solves
-an eigenproblem; :class:`~nearkin.estimators.base.SpectralEmbedding` does the rest: validation, neighbour search,
-sparse rows, more features than rows. The example here is a nonparametric discriminant analysis (after Fukunaga and
-Mantock 1983): LDA with neighbours of other classes in place of class means. LDA has at most as many directions as
-classes but one, the new method has more. The picture shows both on wines.
+How much code is a new spectral method? A class with a constructor and ``_solve``, which computes scatters and solves an
+eigenproblem; :class:`~nearkin.estimators.base.SpectralEmbedding` does the rest: validation, neighbour search, sparse
+rows, more features than rows. The example here is a nonparametric discriminant analysis (after Fukunaga and Mantock
+1983): LDA with neighbours of other classes in place of class means. LDA has at most one direction fewer than classes;
+the new method can have more. The picture shows both on wines.
 """
 
 # %%
 # The method
 # ----------
-# ``rows`` answers with graphs and scatters. The between-class scatter is that of the graph of neighbours of the other
-# class.
+# ``rows`` provides graphs and scatters. The between-class scatter is that of the graph of neighbours of other classes.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -57,9 +56,9 @@ for ax, (name, mapping) in zip(axes, maps.items(), strict=True):
 plt.show()
 
 # %%
-# Both maps tell the three cultivars apart on held-out wines. What the new method is worth is a matter of more tables
-# than one: ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of :mod:`nearkin.evaluation`
-# measures it beside the raw features.
+# Both maps separate the three cultivars on held-out wines. One table does not show what the new method is worth:
+# ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of :mod:`nearkin.evaluation` compares it with
+# the raw features.
 #
 # .. seealso::
 #

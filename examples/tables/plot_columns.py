@@ -7,7 +7,7 @@ columns do their predictions depend on, and how? The picture shows how far each 
 and where the values of each column lie in it.
 
 The table has 442 people with diabetes, ten columns, and how far the disease had advanced after a year (Efron et al.
-2004, as scikit-learn ships it). So that it is like the tables of users, the sex is a word here and some blood pressures
+2004, as scikit-learn ships it). To make it more like ordinary tables, the sex is a word here and some blood pressures
 are missing.
 """
 

@@ -11,9 +11,8 @@ chance.
 # %%
 # Compare
 # -------
-# ``balance_scale`` is bundled: which side of a scale goes down, by two weights and two distances. A few methods are
-# taken here to be quick; without ``methods`` all are compared, and without ``references`` also a random forest and
-# the like.
+# ``balance_scale`` is bundled: which side of a scale goes down, by two weights and two distances. To be quick, only a
+# few methods are taken here. By default all are compared, beside references such as a random forest.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -60,9 +59,9 @@ plt.show()
 #   interval is that of one method alone; it may leave zero out where the corrected p does not.
 # - The training sets of the folds overlap. The test corrects for it, which is why the intervals are wider than the
 #   spread of the folds suggests.
-# - The best line of a ranking was picked by the rows that it is scored on. The automatic choice (diamond) was not: it
-#   takes in every fold the method that inner folds of the training rows prefer. Its score is what you may expect of
-#   new rows.
+# - The best line of a ranking was picked by the rows that it is scored on. The automatic choice (diamond) was not: in
+#   every fold it takes the method that inner folds of the training rows prefer. Its score is what you may expect of new
+#   rows.
 # - "Unclear" does not mean "equal". About how large a difference this table would show in four of five cases:
 print(f"{100 * comparison.least_difference:.1f} points")
 

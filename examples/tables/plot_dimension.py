@@ -2,9 +2,9 @@
 How many components?
 ====================
 
-A map to fewer dimensions makes k-NN quicker, and may make it more accurate, until too little is left. How many
-components are enough? Cross-validation inside the training rows answers, for each method anew. The picture shows its
-curves for PCA, :class:`~nearkin.NMMP` and :class:`~nearkin.NCA` on handwritten digits of 64 pixels, and what the chosen
+A map to fewer dimensions makes k-NN quicker, and may make it more accurate, until too few are left. How many components
+are enough? Cross-validation inside the training rows answers, separately for each method. The picture shows its curves
+for PCA, :class:`~nearkin.NMMP` and :class:`~nearkin.NCA` on handwritten digits of 64 pixels, and what the chosen
 numbers of components give on held-out rows.
 """
 

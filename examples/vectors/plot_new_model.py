@@ -3,7 +3,7 @@ A new model for an old index
 ============================
 
 A better embedding model comes out, and the index holds millions of vectors of the old one. Queries of the new model
-mean nothing there: its dimensions are others. :class:`~nearkin.Procrustes` rotates them into the space of the old
+mean nothing there: its dimensions are different. :class:`~nearkin.Procrustes` rotates them into the space of the old
 model, learned from a sample that both models have embedded. How large must this sample be? The picture shows which
 neighbours of the old model the rotated queries find.
 """
@@ -12,7 +12,7 @@ neighbours of the old model the rotated queries find.
 # Two models
 # ----------
 # scikit-learn ships no embedding models. Two kernel approximations of handwritten digits stand in for them here:
-# features of other widths, relative to other images, 64 of the old model and 96 of the new one.
+# with different kernel widths and landmark images, 64 dimensions for the old model and 96 for the new one.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -43,7 +43,7 @@ def recall(found: np.ndarray) -> float:
 # %%
 # Queries in the old space
 # ------------------------
-# The sample are the first rows of the index. Without a map the first 64 dimensions of the new model can only be taken
+# The sample consists of the first rows of the index. Without a map, the first 64 dimensions of the new model are taken
 # for those of the old one.
 sizes = (10, 20, 30, 50, 100, 200, 500, 1000)
 rotated = [ten_nearest(Procrustes().fit(new_index[:n], index[:n]).transform(new_queries), index) for n in sizes]
@@ -75,10 +75,10 @@ right.legend(loc="center right")
 plt.show()
 
 # %%
-# A rotation has few free numbers: some hundred rows are enough. The two models do not agree on every neighbour, so
-# not even a new index returns all the old ones; the rotated queries stay nearer to these. Whether the new model's
-# better understanding survives the rotation is to be measured: text that only it understands is placed, not
-# understood.
+# A rotation has few free numbers, so about a hundred rows are enough here. The two models do not agree on every
+# neighbour, so even a new index does not return all the old ones; the rotated queries return more of them. Measure
+# whether what the new model does better survives the rotation: the old space cannot express what only the new model
+# distinguishes.
 #
 # .. seealso::
 #

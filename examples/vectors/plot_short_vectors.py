@@ -7,9 +7,8 @@ ten most similar. The picture shows the share of such items (precision at 10) fo
 of a vector: truncated, by PCA and by :class:`~nearkin.EmbeddingAdapter`, which learns from labels; in float32, in
 int8 and in bits.
 
-scikit-learn ships no sentence embeddings. The vectors here are images of digits, 64 pixels or 256 bytes each,
-compared by cosine as embeddings are. :doc:`/measured/adapt` has the same measurement on sentence embeddings of 77
-intents.
+scikit-learn ships no sentence embeddings. The vectors here are images of digits, 64 pixels or 256 bytes each, compared
+by cosine as embeddings are. :doc:`/measured/adapt` has the same measurement on sentence embeddings of 77 intents.
 """
 
 # %%
@@ -91,8 +90,7 @@ plt.show()
 # %%
 # The adapter knows the labels of the index, PCA and truncation do not: with it short vectors find more items of the
 # query's class than the raw ones. int8 costs next to nothing, so numbers should be rounded before dimensions are
-# dropped. This holds for classes that the adapter has seen; others are the matter of
-# :doc:`/gallery/vectors/plot_unseen_classes`.
+# dropped. This holds for classes that the adapter has seen; for others see :doc:`/gallery/vectors/plot_unseen_classes`.
 #
 # .. seealso::
 #

@@ -2,10 +2,10 @@
 Classes that the adapter has never seen
 =======================================
 
-An adapter learns from labels which vectors belong together. What does it do to a search for things that no label told
-it of? Here an :class:`~nearkin.EmbeddingAdapter` learns from eight digits and searches for the other two, five times.
-The picture compares the raw vectors, PCA and the adapter, on queries of digits that it has seen and of digits that it
-has not.
+An adapter learns from labels which vectors belong together. What does it do to a search for classes without a label?
+Here an :class:`~nearkin.EmbeddingAdapter` learns from eight digits and searches for the other two, five times. The
+picture compares the raw vectors, PCA and the adapter, on queries of digits that it has seen and of digits that it has
+not.
 """
 
 # %%
@@ -56,10 +56,10 @@ axes[0].legend(loc="lower left")
 plt.show()
 
 # %%
-# For digits that it has seen the adapter is more accurate than the raw vectors in a quarter of their length. For digits
-# that it has not seen it is less accurate than the raw vectors in the mean, as PCA is; which pair is unseen makes the
-# largest difference. So an index whose classes change should be measured with classes held out. ``nearkin adapt`` does
-# that, and advises no adapter that loses more than a standard error on them.
+# For digits that it has seen the adapter is more accurate than the raw vectors, with a quarter of their numbers. For
+# unseen digits it is less accurate than the raw vectors in the mean, as PCA is; most depends on which pair is unseen.
+# So an index whose classes change should be measured with classes held out. ``nearkin adapt`` does that, and advises no
+# adapter that loses more than a standard error on them.
 #
 # .. seealso::
 #

@@ -3,7 +3,7 @@ A vector index that adapts what goes in
 =======================================
 
 How does an adapter get into a vector index? It is a matrix and a bias, so faiss can apply it to whatever is added and
-to every query: the program around the index goes on with raw vectors. This example builds such indexes, checks that
+to every query: the program around the index keeps using raw vectors. This example builds such indexes, checks that
 they return the neighbours that nearkin returns, and shows what they weigh and how many of the exact neighbours
 inverted lists find.
 """
@@ -78,7 +78,7 @@ for name in ("adapted", "adapted, int8"):
 # %%
 # Inverted lists
 # --------------
-# An index of millions of vectors looks into some lists only. This one has 32 of them.
+# An index of millions of vectors searches only some of its lists. This one has 32.
 lists = faiss.index_factory(16, "IVF32,Flat", cosine)
 inverted = with_adapter(lists)
 inverted.train(vectors)
@@ -106,8 +106,8 @@ right.set_title(f"Four lists find {recall[2]:.1%} of the neighbours")
 plt.show()
 
 # %%
-# The index of adapted vectors holds a quarter of the numbers, in int8 a quarter of their bytes (and in both the
-# adapter itself), and finds more items of the query's digit than the raw vectors. The images of each list are near
+# The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter of the bytes (both also
+# hold the adapter). It finds more items of the query's digit than the raw vectors do. The images of each list are near
 # each other, so few lists hold most neighbours of a query.
 #
 # .. seealso::
