@@ -27,6 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.rst"]
@@ -67,6 +68,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "nearkin"
 html_static_path = ["_static"]
 html_css_files = ["nearkin.css"]
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and output are not copied
 html_show_sourcelink = False
 html_copy_source = False
 html_domain_indices = False
@@ -78,7 +80,6 @@ html_theme_options = {
     "secondary_sidebar_items": {page: ["page-toc"] for page in ("guide/*", "theory/*", "troubleshooting")},
     "footer_start": ["copyright"],
     "footer_end": [],
-    "show_prev_next": False,
     "navigation_with_keys": False,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
