@@ -35,6 +35,7 @@ templates_path = ["_templates"]
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 4
+highlight_language = "none"  # of blocks that name none: formulas
 default_role = "py:obj"  # `NCA` links to its page, `X` is set as code
 
 autosummary_generate = True
