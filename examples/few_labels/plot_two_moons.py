@@ -67,7 +67,9 @@ for ax, name in zip(axes.flat, ["The classes", *models], strict=True):
         DecisionBoundaryDisplay.from_estimator(
             fit(name, draws[0]), X, response_method="predict", cmap=ListedColormap(colors), alpha=0.3, eps=0.3, ax=ax
         )
-        ax.set_title(f"{name}: {scores[name][0]:.0%} of new rows right\n(ten draws: {np.mean(scores[name]):.0%})")
+        ax.set_title(
+            f"{name}: {scores[name][0]:.0%} of new rows right\n(mean of ten draws: {np.mean(scores[name]):.0%})"
+        )
     for c, (color, marker) in enumerate(zip(colors, markers, strict=True)):
         seen = color if name == "The classes" else "#555555"
         ax.scatter(*X[y == c].T, s=9, color=seen, linewidths=0)
@@ -78,9 +80,9 @@ fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
-# In this draw a labelled row of the upper moon lies close to the lower one. 1-NN gives its label to everything nearby,
-# including parts of the lower moon. The other two follow the moons, but TDLClassifier also takes a part of the lower
-# moon for the upper one: few labels can mislead every method, and other draws give other pictures.
+# In this draw a labelled row of the upper moon lies close to the lower one. 1-NN assigns everything near it to the
+# upper moon, including parts of the lower one. The other two follow the moons, but TDLClassifier also takes a part of
+# the lower moon for the upper one: few labels can mislead every method, and other draws give other pictures.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for what to do with few labels, :doc:`/theory/tdl` for TDL,
