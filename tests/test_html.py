@@ -133,8 +133,8 @@ class TestEveryEstimator:
         (SoftNeighborsClassifier(bandwidth="auto"), r"; the nearest 75 training rows vote; bandwidth = .* \(auto\)"),
         (
             NCAClassifier(n_members=2),
-            r"4 of 4 columns → \d dimensions?; rows moved farthest by x[23], x\d, x\d; held-out rows "
-            r"\(log loss 0\.\d+\) chose alpha = [\d.]+, temperature = [\d.]+, the (squared|plain) distance",
+            r"4 of 4 columns → \d dimensions?; rows moved farthest by x[23], x\d, x\d; chosen on held-out rows "
+            r"\(log loss 0\.\d+\): alpha [\d.]+, temperature [\d.]+, the (squared|plain) distance",
         ),
     ],
     ids=repr,
@@ -209,7 +209,7 @@ class TestComparison:
         assert page.texts[1] == f"The automatic choice on all rows is {comparison.winner_method}."
         assert len(page.labels) == len(results)
         assert page.labels[names.index("majority")].startswith(
-            f"difference {results[-1].difference:+.3g}, 95 % interval"
+            f"difference {results[-1].difference:+.3f}, 95 % interval"
         )
         assert page.texts[-2:] == ["←", "reference"]  # far below the others
 
@@ -221,7 +221,9 @@ class TestComparison:
         found = replace(comparison, results=(raw, lpp), references=(), protocol=protocol, winner=None, remarks=("<&>",))
         page = Text(found._repr_html_())
         assert page.texts[1] == "<&>"
-        assert {"log loss (less is better)", "<0.001", f"{raw.score[0]:.4g}"} <= set(page.texts)
+        assert {"log loss (less is better), mean ± std of the folds", "<0.001", f"{raw.score[0]:.3f}"} <= set(
+            page.texts
+        )
 
 
 def test_vectors_that_were_compared():
@@ -237,7 +239,7 @@ def test_vectors_that_were_compared():
     page = Text(found._repr_html_())
     assert page.texts[0] == "Vectors compared by MRR of 1,234 held-out queries (seen)"
     at = page.texts.index("adapter 4")
-    assert page.texts[at : at + 5] == ["adapter 4", "0.6", "16", "+0.1", "0.02"]
+    assert page.texts[at : at + 5] == ["adapter 4", "0.600", "16", "+0.100", "0.02"]
     assert found._repr_html_().count("font-weight: bold") == 7 + 7  # the head, and the adapter
     assert "0.02" not in page.texts[: at - 1]
 

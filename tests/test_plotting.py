@@ -278,7 +278,8 @@ def test_columns_display():
     shown = ColumnsDisplay.from_estimator(NCARegressor(2).fit(X, np.abs(X[:, 1]) + (X[:, 0] > 0)), n_curves=3)
     _, bars, *curves = shown.figure_.axes
     assert [bar.get_width() for bar in bars.patches] == sorted(shown.effects)
-    assert [ax.get_title() for ax in curves][:2] == list(shown.curves)[:2]
+    names = [f"x{column}" for column in np.argsort(-shown.effects)]
+    assert [ax.get_title() for ax in curves] == [*names[: len(shown.curves)], ""]  # last, what the lines are
     assert {ax.get_title() for ax in curves[:2]} == {"x0", "x1"}
     first, second = (line.get_ydata() for line in curves[0].lines[:2])
     values = shown.curves[curves[0].get_title()].values
@@ -326,3 +327,22 @@ def test_levels_of_a_category_are_points():
     names = [label.get_text() for label in points.get_xticklabels()]
     assert sorted(names) == ["(missing)", "free", "paid", "team"]
     assert "paid" in (names[0], names[-1])
+
+
+def test_dates_are_drawn_as_dates_and_months():
+    pd = pytest.importorskip("pandas")
+    days = np.arange(0, 1200, 10)
+    dates = pd.Timestamp("2021-01-01") + pd.to_timedelta(days, unit="D")
+    frame = pd.DataFrame({"since": dates.strftime("%Y-%m-%d")})
+    y = np.sin(2 * np.pi * days / 365.25) + days / 1000
+    shown = ColumnsDisplay.from_estimator(NCARegressor(2, alpha=0.5, n_members=2).fit(frame, y))
+    panels = {ax.get_title(): [label.get_text() for label in ax.get_xticklabels()] for ax in shown.figure_.axes[2:-1]}
+    assert panels["since"][0] == "2021-01"
+    assert panels["since (month)"] == ["Jan", "Apr", "Jul", "Oct"]
+
+
+def test_numbers_that_are_no_dates_whatever_their_name():
+    curve = columns.Curve(0, np.array([0.0, 1e300]), np.array([[0.0, 1.0]]), None)
+    names = ["x (days since 1970)"]
+    (*_, panel, _) = ColumnsDisplay.of(np.ones(1), ["x"], {names[0]: curve}, "map").plot().figure_.axes
+    assert panel.get_xticklabels()[-1].get_text() == "1e+300"

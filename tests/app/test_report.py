@@ -296,7 +296,7 @@ def test_a_regression_has_no_classes(browser, pages):
     browser.open(pages["real numbers"], width=1440)
     visible = "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
     assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out rows", "R² by dimension",
-                                         "The methods", "To get these figures again"]  # fmt: skip
+                                         "The methods", "To quote", "To get these figures again"]  # fmt: skip
     assert browser.evaluate("document.querySelectorAll('#legend .scale').length") == 1
 
 

@@ -99,8 +99,14 @@ def test_verdict_of_a_choice_that_is_better(won):
     assert finding.endswith(" after Holm over 2 methods).")
     assert references.startswith("The best reference, logistic regression, is right in ")
     assert references.endswith(" it.")
-    assert power.startswith("A difference of about ")
+    assert power.startswith("This table is large enough to show a true difference of about ")
     assert quote(won).startswith("On held-out rows (240 rows, 3 folds), the automatic choice (one in all 3 folds) is ")
+
+
+def test_references_may_have_fewer_folds():
+    comparison = compare(X, Y, methods=ONE, references=LINEAR, n_splits=3, n_repeats=2)
+    assert " on the 3 of 6 folds that references have; on these the automatic choice is " in verdict(comparison)
+    assert "(90 labelled rows, 6 folds, references on the first 3):" in repr(comparison)
 
 
 def test_a_choice_that_every_fold_makes_otherwise(won):

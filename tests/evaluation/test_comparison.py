@@ -504,7 +504,7 @@ def test_processes_find_the_same(monkeypatch):
 class TestPresentation:
     def test_it_prints_a_line_a_method(self, comparison):
         lines = repr(comparison).splitlines()
-        assert lines[0] == "Comparison by accuracy (150 labelled rows, 6 folds):"
+        assert lines[0] == "Comparison by accuracy (150 labelled rows, 6 folds, references on the first 3):"
         assert [line[:22].strip() for line in lines[1:]] == [
             result.name for result in (*comparison.results, *comparison.references)
         ]

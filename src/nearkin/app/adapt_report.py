@@ -95,7 +95,7 @@ def quality_pictures(found: Adaptation) -> str:
         figure.set_size_inches(6, 4.2)
         figure.patch.set_alpha(0)
         _draw_quality(ax, found, part)
-        ax.legend(frameon=False, labelcolor=GREY, fontsize="small")
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY, fontsize="small")
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
         pictures.append(text.getvalue()[text.getvalue().index("<svg") :])
@@ -125,7 +125,8 @@ def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
     ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
     ax.set_xlabel("bytes a vector")
     ax.set_ylabel(f"{SHORT[score]} of held-out queries, %")
-    ax.set_title(f"{part} ({found.n_queries[part]:,})" if part != "queries" else f"{found.n_queries[part]:,} queries")
+    queries = f"{found.n_queries[part]:,} queries"
+    ax.set_title(queries if part == "queries" else f"{part} ({queries})")
     ax.patch.set_alpha(0)
     ax.tick_params(colors=GREY)
     for text in (ax.xaxis.label, ax.yaxis.label, ax.title):

@@ -29,7 +29,7 @@ TABLE_ONLY = (
 
 
 class _PrintCompletion(argparse.Action):
-    """Print what makes a shell complete the command, and end."""
+    """Print a completion script for a shell, and end."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, shell: Any, option: str | None = None) -> None:
         try:
@@ -46,7 +46,7 @@ PARSER.add_argument(
     metavar="SHELL",
     choices=SHELLS,
     action=_PrintCompletion,
-    help="print what makes a shell (bash, zsh or fish) complete commands, options, files and methods",
+    help="print a completion script for bash, zsh or fish: commands, options, files and methods",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..evaluation import Comparison, chosen_predictor
-from ..preprocessing import Curve, Levels
+from ..preprocessing import Curve, Levels, with_seasons
 from .plain import digits, short_text
 from .tables import Table
 
@@ -33,7 +33,7 @@ def learned_columns(comparison: Comparison, table: Table) -> dict[str, Any] | No
         "axes": digits(shares[:n_axes]),
         "n_columns": len(order),
         "effects": [{"column": short_text(names[j]), "effect": digits(effects[j])} for j in order[:MAX_COLUMNS]],
-        "curves": _curves(predictor.curves(), comparison, order[:MAX_CURVED], n_axes),
+        "curves": _curves(with_seasons(predictor.curves()), comparison, order[:MAX_CURVED], n_axes),
     }
 
 

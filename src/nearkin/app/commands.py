@@ -139,7 +139,8 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     if "fill" not in model.arrays and not model.bins and not issparse(X) and np.isnan(X).any():
         raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
     console.remark([*notes, *note("far outside the rows learned from", far_features(model, X))], quiet=options.quiet)
-    with console.Progress("rows", quiet=options.quiet) as progress, np.errstate(all="ignore"), one_line(options.table):
+    bar = console.Progress("rows", quiet=options.quiet, lines=output is None)  # a written file has a line of its own
+    with bar as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
     if options.id is not None:
         columns = {f"{options.id} (given)" if options.id in columns else options.id: names} | columns

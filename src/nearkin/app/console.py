@@ -127,6 +127,7 @@ def describe(model: Model, path: Path) -> None:
         say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
     names = model.stretched
     grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)
+    n_hidden *= len(names) > 3 * FEW
     for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
         if n_hidden and place == FEW:
             grid.add_row("", "", f"... {n_hidden:,} more")

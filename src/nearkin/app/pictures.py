@@ -29,6 +29,7 @@ def draw_model(model: Model, path: Path) -> None:
     n_axes = 1 if model.bins else (not model.graph) + (len(spectrum) > 0)
     figure, *axes = new_figure(title, n_axes)
     if model.bins:
+        figure.set_size_inches(12, 6)
         curves, encoder = model.binned.curves(model.arrays["components"]), model.encoder
         learned = dict(zip(model.stretched, model.arrays["effects"], strict=True))
         effects = np.array([learned.get(name, 0.0) for name in encoder.feature_names_in_])  # 0: left out

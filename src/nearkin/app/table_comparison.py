@@ -23,6 +23,7 @@ from ..evaluation import (
     first_map,
     score_by_dimension,
 )
+from ..evaluation.features import missing_cells
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
 from .document import comparison_document
@@ -59,6 +60,8 @@ class TableComparison(nullcontext):
         p, n_columns = table.X.shape[1], len(table.encoder.columns_)
         features = counted(p, "sparse feature" if issparse(table.X) else "feature")
         encoded = f" from {counted(n_columns, 'column')}" * (p > n_columns)
+        n_gaps = int(np.count_nonzero(missing_cells(table.X)))
+        encoded += f" and {counted(n_gaps, 'indicator')} of missing cells" * (n_gaps > 0)
         grouped = "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
         facts = f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
         return facts, table.notes
@@ -122,7 +125,9 @@ class TableComparison(nullcontext):
         model, words = learned_model(comparison, self.table), wording(comparison)
         rows = "all rows" if len(comparison.folds) > 1 else "the training rows of the split, fitted to all rows"
         score = f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
-        return model, f"{model.method} ({model.vote}), chosen on {rows}; {score}"
+        sure = model.is_raw or comparison.choice.status == "better"
+        doubt = "" if sure else " (not shown to be better than raw k-NN)"
+        return model, f"{model.method} ({model.vote}), chosen on {rows}; {score}{doubt}"
 
 
 def _score_named(option: str | None, task: str) -> str | None:

@@ -21,7 +21,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 @command
 def adapt(add: Callable[..., Any]) -> None:
-    """Make vectors for search shorter and more accurate, or say that none are shown to be.
+    """Make vectors for search shorter and more accurate, or say that no shorter version is shown to be better.
 
     Vectors of a language or image model, as they are, truncated, by PCA, and adapted by a linear
     map that is learned from what is known of them, are compared by held-out queries: which

@@ -115,9 +115,9 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
         ahead = first.sign * float(first.score[: len(best.score)].mean() - best.score.mean())
         where = f"{words.number(abs(ahead))}{words.points} {'ahead of' if ahead > 0 else 'behind'}"
         where = "level with" if words.is_zero(ahead) else where
-        same = "" if len(best.score) == len(first.score) else " on the folds that both have"
-        score = words.says(best.score.mean(), rows=False)
-        yield f"The best reference, {best.name}, {score}: {subject} is {where} it{same}."
+        score, n, n_folds = words.says(best.score.mean(), rows=False), len(best.score), len(first.score)
+        fewer = f" on the {n} of {n_folds} folds that references have; on these" if n < n_folds else ":"
+        yield f"The best reference, {best.name}, {score}{fewer} {subject} is {where} it."
     for constant in (r for r in comparison.references if r.name in CONSTANT):
         test = difference_test(first, constant, comparison.folds, comparison.protocol.units)
         always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
@@ -133,7 +133,7 @@ def _power(comparison: AnyComparison) -> Iterator[str]:
     least, words = comparison.least_difference, WORDING[comparison.score.name]
     if np.isfinite(least) and least > 0:
         size = f"{words.factor * least:.2g}{words.points}"
-        yield f"A difference of about {size} would have been shown here in four of five cases."
+        yield f"This table is large enough to show a true difference of about {size} in four of five cases."
 
 
 def _capital(text: str) -> str:

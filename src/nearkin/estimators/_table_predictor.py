@@ -131,12 +131,12 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         effects = self.feature_effects_
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(effects))])
         first = [str(names[j]) for j in np.argsort(-effects, kind="stable")[:3] if effects[j] > 0]
-        chosen = [f"alpha = {self.alpha_:.3g}"] * (self.alpha == "auto") + [f"temperature = {self.temperature_:.3g}"]
+        chosen = [f"alpha {self.alpha_:.3g}"] * (self.alpha == "auto") + [f"temperature {self.temperature_:.3g}"]
         chosen += [f"the {self.distance_} distance"] * (self.distance == "auto")
         size = f"{np.count_nonzero(effects)} of {counted(len(effects), 'column')}"
         return [
             f"{size} → {counted(len(self.components_), 'dimension')}; rows moved farthest by {listed(first)}",
-            f"held-out rows ({self._loss_name} {-self.alpha_scores_[self.alpha_]:.3g}) chose {listed(chosen)}",
+            f"chosen on held-out rows ({self._loss_name} {-self.alpha_scores_[self.alpha_]:.3g}): {listed(chosen)}",
         ]
 
     def _final_vote(self, path: MemberPath) -> Any:

@@ -25,9 +25,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     Columns of numbers, categories and dates, with missing values, become groups of features in which a linear map can
     bend: bins of a number, indicators of a category (`nearkin.preprocessing.BinnedEncoder`). The map A maximizes
-    NCA's log-likelihood, in which every row is classified by all others,
+    NCA's log-likelihood [1]_, in which every row is classified by all others,
 
-        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2)            (eq. 6 of [1]_)
+        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2)            (eq. 6)
 
     minus `alpha / sqrt(n) ||A||^2 u^2`, with a norm that prefers few of the G columns of the table,
 

@@ -46,16 +46,18 @@ class Line:
 
 def comparison_html(found: Any) -> str:
     """Return what `compare` found as a table: the methods, the automatic choice among them, and the references."""
-    lines = []
+    lines, size = list[Line](), abs(found.results[0].score.mean())
+    decimals = int(np.clip(3 - np.ceil(np.log10(size)), 0, 6)) if size > 0 else 3
     for one in (*found.results, *found.references):
-        spread = f" ± {one.score.std(ddof=1):.2g}" if len(one.score) > 1 else ""
+        spread = f" ± {one.score.std(ddof=1):.{decimals}f}" if len(one.score) > 1 else ""
         dimension = "" if one.kind == "reference" else f"{np.median(one.dimension):g}"
-        cells = [one.name, f"{one.score.mean():.4g}{spread}", dimension]
+        cells = [one.name, f"{one.score.mean():.{decimals}f}{spread}", dimension]
         lines.append(Line(cells, one.difference, one.interval, one.p_value, one.status, one.kind == "choice"))
     head, *_ = repr(found).split("\n")
     winner = [] if found.winner is None else [f"The automatic choice on all rows is {found.winner_method}."]
     score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
-    return ranking_html([head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines)
+    score += ", mean ± std of the folds" * (len(found.folds) > 1)
+    return ranking_html([head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines, decimals)
 
 
 def adaptation_html(found: Any) -> str:
@@ -63,35 +65,39 @@ def adaptation_html(found: Any) -> str:
     chosen, lines = found.chosen, []
     for one in found.results:
         test, p_value = one.tests[found.part], one.p_value if one.way.is_adapted else np.nan
-        cells = [one.way.name, f"{one.scores[found.part][found.score]:.4g}", f"{one.way.bytes:,}"]
+        cells = [one.way.name, f"{one.scores[found.part][found.score]:.3f}", f"{one.way.bytes:,}"]
         lines.append(Line(cells, test.difference, test.interval(), p_value, one.status, one is chosen))
     head = f"Vectors compared by {found.score} of {found.n_queries[found.part]:,} held-out queries ({found.part})"
-    return ranking_html([head], ["vectors", found.score, "bytes"], lines)
+    return ranking_html([head], ["vectors", found.score, "bytes"], lines, 3)
 
 
-def ranking_html(caption: Sequence[str], names: Sequence[str], lines: Sequence[Line]) -> str:
+def ranking_html(caption: Sequence[str], names: Sequence[str], lines: Sequence[Line], decimals: int) -> str:
     """Return a ranking as HTML, the chosen line in bold letters; texts are escaped here."""
     ends = np.array([(line.difference, *line.interval) for line in lines if line.status != "reference"])
     ends = ends[np.isfinite(ends).all(axis=1)]  # that of the raw features is
     span = [ends.min(), ends.max()] if np.ptp(ends) else [0.0]
-    head = [*names, "difference", "p", "95 % interval (dashed: raw)", "status"]
+    head = [*names, "difference", "p", "95 % interval (dashed: raw)", "verdict"]
     rows = [_row([escape(name) for name in head], "th scope='col'", "bold")]
     for line in lines:
         is_raw, p = line.status == "baseline", line.p_value
-        cells = [*line.cells, "" if is_raw else f"{line.difference:+.3g}"]
+        cells = [*line.cells, "" if is_raw else f"{line.difference:+z.{decimals}f}"]
         cells.append("" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.2g}")
         weight = "bold" if line.is_chosen else "normal"
-        rows.append(_row([*map(escape, cells), _picture(line, span), escape(line.status)], "td", weight))
+        rows.append(_row([*map(escape, cells), _picture(line, span, decimals), escape(line.status)], "td", weight))
     return f"<table><caption>{'<br>'.join(map(escape, caption))}</caption>{''.join(rows)}</table>"
 
 
 def _row(cells: Sequence[str], tag: str, weight: str) -> str:
-    style = f"text-align: left; padding: 0 0.5em; font-weight: {weight}; white-space: nowrap"
-    written = [f"<{tag} style='{style}'>{cell}</{tag.split()[0]}>" for cell in cells]
+    aligned = ["left", *["right"] * (len(cells) - 3), "left", "left"]  # name, figures, picture, verdict
+    style = f"padding: 0 0.5em; font-weight: {weight}; white-space: nowrap"
+    written = [
+        f"<{tag} style='text-align: {side}; {style}'>{cell}</{tag.split()[0]}>"
+        for side, cell in zip(aligned, cells, strict=True)
+    ]
     return f"<tr>{''.join(written)}</tr>"
 
 
-def _picture(line: Line, span: Sequence[float]) -> str:
+def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
     """Return a line's difference with its interval, beside the raw features; an arrow leads to what lies outside."""
     margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]
     raw, dot, low, high = np.interp(
@@ -101,7 +107,8 @@ def _picture(line: Line, span: Sequence[float]) -> str:
     if not span[0] <= line.difference <= span[-1]:
         arrow = "←" if line.difference < span[0] else "→"
         mark = f'<text x="{dot:.1f}" y="{middle + 5}" text-anchor="middle" fill="{color}">{arrow}</text>'
-    text = f"difference {line.difference:+.3g}, 95 % interval {line.interval[0]:+.3g} to {line.interval[1]:+.3g}"
+    said = [f"{end:+z.{decimals}f}" for end in (line.difference, *line.interval)]
+    text = f"difference {said[0]}, 95 % interval {said[1]} to {said[2]}"
     return (
         f'<svg role="img" aria-label="{text}" width="{WIDTH}" height="{HEIGHT}" style="display: block"><title>{text}'
         f'</title><path d="M{raw:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-dasharray="3" opacity="0.6"/>'

@@ -214,6 +214,8 @@ class Comparison:
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
+        fewer = min((len(reference.score) for reference in self.references), default=len(self.folds))
+        folds += f", references on the first {fewer}" * (fewer < len(self.folds))
         head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
         return "\n".join([head, *map(str, (*self.results, *self.references)), *self.remarks])
 

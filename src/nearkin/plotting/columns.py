@@ -10,14 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_integer
 from ..linalg import svd
-from ..preprocessing import Curve, Levels
-from .base import COLORS, Display, shortened
+from ..preprocessing import DAYS, Curve, Levels, with_seasons
+from .base import COLORS, GREY, Display, shortened
 
 N_BARS = 12
 N_ACROSS = 3
 N_TICKS = 4
 N_LEVELS = 8
 WIDTHS = (2, 1)  # of the first direction and the second
+KEY = ("along the direction in which the values differ most", "along the second", "missing value")
+DATES = f" ({DAYS})"  # how the name of such a curve ends
+LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; days from which months are enough
+LEAST_REACH = 0.04  # of a curve, as a part of the largest
 
 
 @dataclass(eq=False, repr=False)
@@ -27,8 +31,8 @@ class ColumnsDisplay(Display):
     The values of a column are points in the learned space. Each curve shows them along the direction in which they
     differ most, and a thin one along the second; dotted is a missing value. Where both are flat, rows that differ are
     alike; where one is steep, a small difference sets them apart. Values of a category are points, the largest along
-    the first direction first. A vote from a distance of 1 has 1/e of the weight of
-    one from the same place (1/e^2, where `distance_` is "plain").
+    the first direction first; months, weekdays and hours, of a date, keep their order. A vote from a distance of 1 has
+    1/e of the weight of one from the same place (1/e^2, where `distance_` is "plain").
     """
 
     effects: np.ndarray  # `feature_effects_`
@@ -38,7 +42,7 @@ class ColumnsDisplay(Display):
 
     @property
     def _size(self) -> tuple[float, float]:  # type: ignore[override]
-        return 11.0, 2.4 * max(self._n_down, 2)
+        return 11.0, 2.4 * max(self._n_down, 2) + 0.5
 
     @property
     def _n_down(self) -> int:
@@ -46,7 +50,7 @@ class ColumnsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
-        """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves whose values lie farthest apart."""
+        """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves of the columns that move rows farthest."""
         if not hasattr(estimator, "curves"):
             kind, remedy = type(estimator).__name__, "of a pipeline pass the last step, pipeline[-1]"
             raise TypeError(f"estimator must be a fitted NCAClassifier or NCARegressor, got {kind}: {remedy}.")
@@ -60,8 +64,12 @@ class ColumnsDisplay(Display):
     def of(
         cls, effects: np.ndarray, names: list[str], curves: dict[str, Curve | Levels], name: str, *, n_curves: int = 6
     ) -> ColumnsDisplay:
-        """Return the display of columns, with the curves whose values lie farthest apart."""
-        order = sorted(curves, key=lambda name: _effect(curves[name]), reverse=True)
+        """Return the display of columns, with the curves of those that move rows farthest."""
+        curves = with_seasons(curves)
+        reach = {name: _reach(curve) for name, curve in curves.items()}
+        least = LEAST_REACH * max(reach.values(), default=0)
+        kept = [name for name in curves if reach[name] >= least]
+        order = sorted(kept, key=lambda name: (-effects[curves[name].column], -reach[name]))
         return cls(effects, names, {name: curves[name] for name in order[:n_curves]}, name)
 
     def _draw(self, ax: Any) -> None:
@@ -69,8 +77,9 @@ class ColumnsDisplay(Display):
         place = ax.get_subplotspec()
         if place is None:
             raise ValueError("ax must be of a grid of axes: take one of plt.subplots().")
-        grid = place.subgridspec(self._n_down, N_ACROSS + 1, width_ratios=[1.3, *[1] * N_ACROSS])
-        self._draw_effects(ax.figure.add_subplot(grid[:, 0]))
+        ratios = {"width_ratios": [1.3, *[1] * N_ACROSS], "height_ratios": [*[1] * self._n_down, 0.1]}
+        grid = place.subgridspec(self._n_down + 1, N_ACROSS + 1, **ratios)
+        self._draw_effects(ax.figure.add_subplot(grid[:-1, 0]))
         panel = None
         for at, (name, curve) in enumerate(self.curves.items()):
             panel = ax.figure.add_subplot(grid[at // N_ACROSS, 1 + at % N_ACROSS], sharey=panel)
@@ -78,6 +87,16 @@ class ColumnsDisplay(Display):
             panel.tick_params(labelleft=at % N_ACROSS == 0)
             if at % N_ACROSS == 0:
                 panel.set_ylabel("place in the learned space")
+        if self.curves:
+            self._draw_key(ax.figure.add_subplot(grid[-1, :]))
+
+    def _draw_key(self, ax: Any) -> None:
+        ax.set_axis_off()
+        lines = [ax.plot([], [], color=color, linewidth=width)[0] for color, width in zip(COLORS, WIDTHS, strict=False)]
+        lines += ax.plot([], [], color=GREY, linestyle=":")
+        n_shown = len(KEY) if any(_places(one).shape[1] > one.values.shape[1] for one in self.curves.values()) else 2
+        key = ax.legend(lines[:n_shown], KEY[:n_shown], loc="center", ncols=n_shown, frameon=False, fontsize="small")
+        key.set_in_layout(False)  # a wide one would squeeze the panels
 
     def _draw_effects(self, ax: Any) -> None:
         order = np.argsort(-self.effects, kind="stable")[:N_BARS][::-1]
@@ -94,7 +113,7 @@ def _places(curve: Curve | Levels) -> np.ndarray:
     return np.column_stack([curve.values, *missing])
 
 
-def _effect(curve: Curve | Levels) -> float:
+def _reach(curve: Curve | Levels) -> float:
     """Return how far apart the values lie: bins hold about equally many rows."""
     return float(np.linalg.norm(_places(curve).std(axis=1)))
 
@@ -113,17 +132,23 @@ def _draw(ax: Any, name: str, curve: Curve | Levels) -> None:
     if isinstance(curve, Levels):
         _draw_levels(ax, curve)
     else:
-        _draw_curve(ax, curve)
-    ax.set_title(shortened(name), parse_math=False, fontsize="medium")
+        _draw_curve(ax, name, curve)
+    ax.set_title(shortened(name.removesuffix(DATES)), parse_math=False, fontsize="medium")
 
 
-def _draw_curve(ax: Any, curve: Curve) -> None:
+def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
     """Draw bins equally wide, as they hold about equally many rows."""
     places, at = _coordinates(curve), np.arange(len(curve.edges))
     for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
         ax.plot(at, along[: len(at)], color=color, linewidth=width, marker=".", markersize=2 + 2 * width)
         if curve.missing is not None:
             ax.axhline(along[len(at)], color=color, linewidth=width, linestyle=":")
+    if name.endswith(DATES) and np.abs(curve.edges).max() < LAST_DAY:
+        unit, n_ticks = ("M", N_TICKS - 1) if np.ptp(curve.edges) > LONG_SPAN else ("D", 2)
+        shown = np.linspace(0, at[-1], min(n_ticks, len(at))).astype(int)
+        dates = curve.edges[shown].astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(str)
+        ax.set_xticks(shown, dates, fontsize="small")
+        return
     n_ticks = N_TICKS if max(map(len, ticks(curve.edges[[0, -1]]))) < N_TICKS else N_TICKS - 1  # long ones would touch
     shown = np.linspace(0, at[-1], min(n_ticks, len(at))).astype(int)
     ax.set_xticks(shown, ticks(curve.edges[shown]))
@@ -141,11 +166,15 @@ def ticks(numbers: np.ndarray) -> list[str]:
 def _draw_levels(ax: Any, levels: Levels) -> None:
     """Draw the values of a category, of many those at both ends, in their order along the first direction."""
     places = _coordinates(levels)
-    order = np.argsort(-places[0])
-    if len(order) > N_LEVELS:
+    order = np.arange(len(levels.names)) if levels.ordered else np.argsort(-places[0])
+    if len(order) > N_LEVELS and not levels.ordered:
         order = np.r_[order[: N_LEVELS // 2], order[-N_LEVELS // 2 :]]
     for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
-        ax.plot(along[order], "o", color=color, markersize=2 + 2 * width)
+        ax.plot(along[order], "o-" if levels.ordered else "o", color=color, linewidth=width, markersize=2 + 2 * width)
+    if levels.ordered:
+        shown = order[:: -(-len(order) // N_TICKS)]
+        ax.set_xticks(shown, [levels.names[level] for level in shown])
+        return
     names = [shortened(levels.names[level], 12) for level in order]
     slanted = {"rotation": 30, "ha": "right"} if max(map(len, names)) > N_TICKS else {}
     ax.set_xticks(range(len(order)), names, parse_math=False, fontsize="small", **slanted)

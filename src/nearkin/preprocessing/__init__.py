@@ -8,7 +8,9 @@ from .binned import features_of as features_of
 from .binned import is_table as is_table
 from .cells import Cells as Cells
 from .cells import Text as Text
+from .columns import DAYS as DAYS
 from .columns import indicator_names as indicator_names
 from .piecewise import Curve as Curve
 from .piecewise import PiecewiseLinearEncoder as PiecewiseLinearEncoder
+from .seasons import with_seasons as with_seasons
 from .table import TableEncoder as TableEncoder

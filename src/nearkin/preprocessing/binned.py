@@ -61,11 +61,14 @@ class Levels(NamedTuple):
         The values, and "(missing)" where cells were missing.
     values : ndarray of shape (m, number of values)
         About their mean over the training rows.
+    ordered : bool
+        Whether the values have an order of their own, as months do.
     """
 
     column: int
     names: list[str]
     values: np.ndarray
+    ordered: bool = False
 
 
 def features_of(encoder: TableEncoder) -> list[Feature]:

@@ -21,6 +21,7 @@ from .numerals import MARKS, TRUTH_UNIT, read_numbers
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
+DAYS = "days since 1970"
 # What a spreadsheet or a program writes where there is no number; compared without regard to case.
 MARKS_OF_MISSING = {
     *("na", "n/a", "n.a.", "nan", "-nan", "null", "none", "nil", "<na>", "?", "-", "--", ".", "..", "\u2013", "\u2014"),
@@ -159,7 +160,7 @@ class DateColumn(Column):
     @property
     def names(self) -> list[str]:
         """Return e.g. "visit (days since 1970)", "visit (year, sin)", "visit (year, cos)"."""
-        elapsed = ["days since 1970"] if self.may_miss else []
+        elapsed = [DAYS] if self.may_miss else []
         parts = [*elapsed, *(f"{cycle}, {part}" for cycle in self.cycles for part in ("sin", "cos"))]
         return [f"{self.name} ({part})" for part in parts]
 

@@ -207,7 +207,7 @@ function writeHead() {
   const tile = (name, value) => value ? html("div", {}, html("dt", {}, name), html("dd", {}, value)) : null;
   fill("keys", tile(`${choice.name}, ${inText(score.title)}`, figure(choice.score)),
     tile(`against ${baseline.name}`, signed(choice.difference) + points), tile("95% interval", interval(choice)),
-    tile(protocol.tests > 1 ? `p, of ${protocol.tests} tests` : "p", pValue(choice.p)));
+    tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p)));
   fill("promise", `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
     + "so this is the figure that a saved model can promise.");
   fill("quote", data.quote);
@@ -225,7 +225,8 @@ function writeFacts() {
   const facts = [
     ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
     ["Features", number(table.features) + (table.sparse ? ", sparse" : "")
-      + (table.features > table.columns ? ` from ${counted(table.columns, "column")}` : "")],
+      + (table.features > table.columns ? ` from ${counted(table.columns, "column")}` : "")
+      + (table.missing.n_features ? ` and ${counted(table.missing.n_features, "indicator")} of missing cells` : "")],
     ["Target", `${table.target}, ${kind}`],
     ["Classes", named.join(", ") + (named.length < table.n_classes ? ", …" : "")],
     ["Largest class", missing(table.largest_class) ? "" : `${percent(100 * table.largest_class)} of the rows`],
@@ -342,7 +343,7 @@ function writeRankingKey() {
     ranking.some(interval) ? html("span", {}, band, "95% interval of the difference, laid from the baseline") : null,
     ranking.some(row => row.folds.length > 1) ? html("span", {}, dot, "a fold") : null);
   fill("ranking-caption", `${score.title} on held-out rows${score.sign < 0 ? ", smaller is better" : ""}; every difference is `
-    + `to ${baseline.name}.${used.includes("reference") ? " The references, no k-NN, stand below for comparison." : ""}`
+    + `from ${baseline.name}.${used.includes("reference") ? " The references, which are not k-NN, stand below." : ""}`
     + " Sort the table by its headings.");
 }
 
@@ -407,27 +408,34 @@ function drawEffects() {
   explore(node, spots, (p, x, y) => Math.abs(p.y - y));
 }
 
-/** Return the marks of the horizontal axis of a panel: numbers, or the values of a category. */
+const DAYS = " (days since 1970)", LAST_DAY = 2.9e6; // of the year 9909
+const isDates = curve => curve.edges && curve.name.endsWith(DAYS) && curve.edges.every(edge => Math.abs(edge) < LAST_DAY);
+const nameOf = curve => isDates(curve) ? curve.name.slice(0, -DAYS.length) : curve.name;
+const day = value => new Date(86400000 * value).toISOString().slice(0, 10);
+
+/** Return the marks of the horizontal axis of a panel: numbers, dates, or the values of a category. */
 function panelAxis(curve, left, right) {
   if (curve.levels) {
     const x = linear([-0.5, curve.levels.length - 0.5], [left, right]);
     const short = shortAll(curve.levels, curve.levels.length > 4 ? 9 : 14);
     return {x, at: curve.levels.map((_, i) => i), found: curve.levels.map((_, i) => i), text: i => short[i]};
   }
-  const ends = extent(curve.edges), x = linear(ends, [left, right]);
+  const ends = extent(curve.edges), x = linear(ends, [left, right]), middle = (ends[0] + ends[1]) / 2;
+  if (isDates(curve)) return {x, at: curve.edges, found: [...new Set([ends[0], middle, ends[1]])], text: day};
   const many = ticks(ends[0] === ends[1] ? around(ends, 1) : ends, 4);
   return {x, at: curve.edges, found: many.found.filter(value => value >= ends[0] && value <= ends[1]), text: many.text};
 }
 
 function drawPanel(curve, id, domain) {
-  const width = widthOf(id), left = 36, apart = curve.missing ? 40 : 8, right = width - apart, top = 8, bottom = 170;
-  const askew = curve.levels && curve.levels.length > 4;
+  const askew = curve.levels && curve.levels.length > 4, apart = curve.missing ? 40 : askew ? 20 : 8;
+  const width = widthOf(id), left = 36, right = width - apart, top = 8, bottom = 170;
   const node = chart(id, curve.name, "The places of its values along the first axes; the arrow keys walk through them.", width,
     bottom + (askew ? 62 : 22));
   const {x, at, found, text} = panelAxis(curve, left, right), y = linear(domain, [bottom, top]);
   axisLeft(node, y, ticks(domain, 4), left, width - 4, "");
+  const anchor = value => !isDates(curve) ? "middle" : value === found[0] ? "start" : value === found[2] ? "end" : "middle";
   const label = value => askew ? svg("text", {transform: `translate(${x(value)} ${bottom + 12}) rotate(40)`}, text(value))
-    : textAt(x(value), bottom + 16, {"text-anchor": "middle"}, text(value));
+    : textAt(x(value), bottom + 16, {"text-anchor": anchor(value)}, text(value));
   node.append(svg("g", {class: "axis"}, found.map(label)));
   if (curve.missing) {
     node.append(svg("path", {class: "grid", d: `M${right + 6} ${top}V${bottom}`}),
@@ -437,11 +445,12 @@ function drawPanel(curve, id, domain) {
   curve.places.forEach((places, axis) => {
     const group = svg("g", {class: color(axis)}), line = places.map((value, i) => [x(at[i]), y(value)]);
     if (!curve.levels) group.append(svg("path", {class: "curve", d: path(line)}));
-    const put = (px, py, said, value) => {
+    const put = (px, py, shownValue, value) => {
       group.append(svg("path", {class: "mark", d: shape(axis, px, py, curve.levels ? 5 : 3.5)}));
-      spots.push({x: px, y: py, lines: () => [`${curve.name}: ${said}`, `axis ${axis + 1}: ${number(value)}`]});
+      spots.push({x: px, y: py, lines: () => [`${nameOf(curve)}: ${shownValue}`, `axis ${axis + 1}: ${number(value)}`]});
     };
-    line.forEach(([px, py], i) => put(px, py, curve.levels ? curve.levels[i] : number(at[i]), places[i]));
+    const said = i => curve.levels ? curve.levels[i] : isDates(curve) ? day(at[i]) : number(at[i]);
+    line.forEach(([px, py], i) => put(px, py, said(i), places[i]));
     if (curve.missing) put(width - 20, y(curve.missing[axis]), "missing", curve.missing[axis]);
     node.append(group);
   });
@@ -464,7 +473,7 @@ function startColumns() {
     + "moves no more. Learned from all rows.");
   fill("panels-key", axes.map((share, axis) => html("span", {}, icon(axis, color(axis), true),
     `axis ${axis + 1} (${percent(100 * share)} of the variance)`)));
-  fill("panels", panels.map((curve, i) => html("figure", {}, html("figcaption", {}, shorten(curve.name, 40)),
+  fill("panels", panels.map((curve, i) => html("figure", {}, html("figcaption", {}, shorten(nameOf(curve), 40)),
     html("div", {id: `panel-${i}`, class: "chart"}))));
   const heights = panels.flatMap(curve => [...curve.places.flat(), ...(curve.missing || [])]);
   const domain = widen(extent(heights), 0.06);
@@ -596,7 +605,10 @@ function startCurves() {
   fill("curves-title", `${score.title} by dimension`);
   const top = curve => [...curve.mean].sort(better)[0];
   const best = curves.filter(curve => curve !== raw).sort((a, b) => better(top(a), top(b)));
-  const all = raw ? [raw, ...best] : best;
+  const usual = choice.choices[0]?.params.method, chosen = best.filter(curve => curve.name === usual);
+  const none = usual && usual !== baseline.name && !chosen.length;
+  fill("no-curve", none ? `${usual}, the usual automatic choice, has no dimension to choose.` : null);
+  const all = [...(raw ? [raw] : []), ...chosen, ...best.filter(curve => curve.name !== usual)];
   const free = curve => curve === raw ? null : [...Array(COLORS).keys()].find(place => ![...picked.values()].includes(place));
   for (const curve of all.slice(0, CURVES)) picked.set(curve, free(curve));
   const items = all.map(curve => {
@@ -652,9 +664,9 @@ function startConfusion() {
   const wrong = [before, after].flatMap(matrix => matrix.flatMap((row, i) => row.filter((_, j) => i !== j)));
   const most = Math.max(1, extent(wrong)[1]), titles = [`Before: ${baseline.name}`, `After: ${name}`];
   $("pair").classList.toggle("two", names.length <= 12);
-  const which = names.length < classes ? `the ${names.length} most confused of ${classes} classes` : "all classes";
+  const which = names.length < classes ? ` These are the ${names.length} most confused of ${classes} classes.` : "";
   fill("confusion-caption", "Rows: the true class; columns: the label that its held-out rows got, in percent. Errors are "
-    + `coloured; ${which}.`);
+    + `coloured.${which}`);
   ["before", "after"].forEach((id, i) => {
     fill(`${id}-title`, titles[i]);
     drawings.push(() => drawMatrix(id, [before, after][i], titles[i], most));
