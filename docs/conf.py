@@ -1,4 +1,4 @@
-"""How the documentation is built: `sphinx-build -W --keep-going docs docs/_build/html`.
+"""How the documentation is built: `sphinx-build -q -W docs docs/_build/html`.
 
 The pages need no network, neither to be built nor to be read: formulas become MathML, which browsers draw by
 themselves, and the theme brings its fonts and its search along.
@@ -49,18 +49,13 @@ sphinx_gallery_conf = {
     "subsection_order": ExplicitOrder(
         [f"../examples/{name}" for name in ("tables", "vectors", "few_labels", "pictures", "methods", "production")]
     ),
-    "filename_pattern": "/plot_",
     "doc_module": ("nearkin",),
     "backreferences_dir": "gallery/backreferences",
-    "inspect_global_variables": True,
     "reference_url": {"nearkin": None},
-    "remove_config_comments": True,
     "show_signature": False,
     "show_memory": False,
     "min_reported_time": 5,
     "download_all_examples": False,
-    "image_srcset": [],
-    "abort_on_example_error": False,
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
 }

@@ -56,7 +56,7 @@ def comparison_html(found: Any) -> str:
     head, *_ = repr(found).split("\n")
     winner = [] if found.winner is None else [f"The automatic choice on all rows is {found.winner_method}."]
     score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
-    score += ", mean ± std of the folds" * (len(found.folds) > 1)
+    score += " ± std" * (len(found.folds) > 1)
     return ranking_html([head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines, decimals)
 
 
