@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import nearkin
+from nearkin._captions import DOCUMENTATION
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -28,6 +29,7 @@ def test_every_address_is_one_of_two():
     citation = dict(re.findall(r'^(\S+): "(.+)"$', text_of("CITATION.cff"), re.MULTILINE))
     assert citation["repository-code"] == URLS["Repository"]
     assert citation["url"] == URLS["Documentation"]
+    assert DOCUMENTATION.startswith(URLS["Documentation"] + "/")
     for name in ("Issues", "Changelog"):
         assert URLS[name].startswith(URLS["Repository"] + "/")
     path = URLS["Repository"].removeprefix("https://github.com")

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._messages import counted
 
 DOCUMENTATION = "https://nearkin.readthedocs.io/en/stable"
+EIGENVALUES = "sum of the eigenvalues {objective_:.4g}"  # the objective of most spectral methods
 
 
 def caption_of(estimator: Any) -> str | None:

@@ -16,6 +16,7 @@ class ShrinkageEmbedding(SpectralEmbedding):
     """A spectral method with a parameter `shrinkage`, which is described in `LDE`. Abstract."""
 
     shrinkage: Any
+    _objective_phrase = "sum of the between-class shares {objective_:.4g}"
 
     def _shrink(self, rows: Rows, S_w: np.ndarray, degrees_of_freedom: float) -> np.ndarray:
         """Return S_w shrunk on the span of the rows; sets `shrinkage_`."""

@@ -13,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._captions import Estimator
+from .._captions import EIGENVALUES, Estimator
 from .._labels import encode_labels
 from .._validation import check_integer, validate_labelled_rows, validate_pairs, validate_rows
 from ..neighbors import EXACT, searcher
@@ -127,7 +127,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     _needs_labels = True
     _positive_integers: tuple[str, ...] = ()  # parameters of which this is checked
     _neighbor_counts: tuple[str, ...] = ()
-    _objective_phrase = "sum of the eigenvalues {objective_:.4g}"
+    _objective_phrase = EIGENVALUES
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> Self:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .._captions import EIGENVALUES
 from .._labels import has_target, require_two_classes
 from .._memory import require_memory
 from .._validation import (
@@ -136,7 +137,7 @@ class DiscriminativeProjections(LinearEmbedding):
     """
 
     _needs_labels = True
-    _objective_phrase = "sum of the eigenvalues {objective_:.4g}"
+    _objective_phrase = EIGENVALUES
     compared_as: ClassVar[dict] = {
         "DP": {
             "settings": lambda p: [{"n_components": min(p, 50)}],

@@ -53,14 +53,16 @@ class LapRLS(SparseRowsMixin, Estimator):
         self.search = search
 
     def _learn(self, X: Any, Y: np.ndarray, affinity: Any) -> None:
-        n, labelled, gamma_A = X.shape[0], has_target(Y), check_positive(self.gamma_A, "gamma_A")
+        n, labelled = X.shape[0], has_target(Y)
         n_labelled = int(labelled.sum())
-        k, search = check_integer(self.n_neighbors, "n_neighbors", 1), searcher(self.search, n)
+        ridge = check_positive(self.gamma_A, "gamma_A") * n_labelled
+        k = check_integer(self.n_neighbors, "n_neighbors", 1)
+        search = searcher(self.search, n)
         W = union(heat_kernel(nearest(X, k, search))) if affinity is None else validate_affinity(affinity, n)
         self.gamma_I_ = self._graph_weight(W)
         penalty = self.gamma_I_ * n_labelled / n**2 * laplacian(W)
         solve_for = self._solve_linear if self.kernel is None else self._solve_kernel
-        solve_for(X, Y, labelled, gamma_A * n_labelled, csr_array(penalty))
+        solve_for(X, Y, labelled, ridge, csr_array(penalty))
         self.search_, self.search_recall_ = search.name, search.recall
 
     def _graph_weight(self, W: csr_array) -> float:
@@ -74,7 +76,8 @@ class LapRLS(SparseRowsMixin, Estimator):
         """Solve (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY in the span of the rows."""
         rows = row_space(X)
         Z = rows.coordinates
-        H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty) + ridge * np.eye(Z.shape[1])
+        H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty)
+        H[np.diag_indices_from(H)] += ridge
         row_mean, target_mean = Z[labelled].mean(axis=0, dtype=np.float64), Y[labelled].mean(axis=0)
         residual = Y[labelled] - target_mean
         moment = Z[labelled].T @ residual - np.outer(row_mean, residual.sum(axis=0))
@@ -244,12 +247,8 @@ class LapRLSRegressor(RegressorMixin, LapRLS):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (q, p), linear form
-        w' of every target.
-    dual_coef_ : ndarray of shape (n, q), with a kernel
-        alpha of every target.
-    intercept_ : ndarray of shape (q,)
-        b of every target.
+    coef_, dual_coef_, intercept_
+        See `LapRLSClassifier`, of shape (q, p), (n, q) and (q,): w', alpha and b of every target.
     X_fit_, kernel_, gamma_I_, n_features_in_, feature_names_in_, search_, search_recall_
         See `LapRLSClassifier`.
 

@@ -104,7 +104,6 @@ class LDE(ShrinkageEmbedding):
     compared_as: ClassVar[dict] = {"LDE": {}}
 
     _neighbor_counts = ("n_neighbors_within", "n_neighbors_between")
-    _objective_phrase = "sum of the between-class shares {objective_:.4g}"
 
     def __init__(
         self,

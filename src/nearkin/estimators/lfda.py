@@ -81,7 +81,6 @@ class LFDA(ShrinkageEmbedding):
     compared_as: ClassVar[dict] = {"LFDA": {}}
 
     _neighbor_counts = ("n_neighbors",)
-    _objective_phrase = "sum of the between-class shares {objective_:.4g}"
 
     def __init__(
         self,

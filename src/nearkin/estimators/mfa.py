@@ -80,7 +80,6 @@ class MFA(ShrinkageEmbedding):
 
     _positive_integers = ("n_pairs",)
     _neighbor_counts = ("n_neighbors",)
-    _objective_phrase = "sum of the between-class shares {objective_:.4g}"
 
     def __init__(
         self,

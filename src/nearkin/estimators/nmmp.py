@@ -172,7 +172,7 @@ class NMMP(ShrinkageEmbedding):
 
     def _objective(self) -> str:
         if self.criterion == "ratio_trace":
-            return f"sum of the between-class shares {self.objective_:.4g}"
+            return super()._objective()
         name = "trace ratio" if self.weight is None else "trace difference"
         return f"{name} {self.objective_:.4g} after {counted(self.n_iter_, 'eigen-decomposition')}"
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from .._captions import EIGENVALUES
 from .._labels import encode_labels, encode_partial_labels
 from .._validation import check_choice, distinct_rows, validate_labelled_pairs
 from .._warn import warn_user
@@ -106,6 +107,8 @@ class RCA(ShrinkageEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"RCA": {}}
+
+    _objective_phrase = EIGENVALUES
 
     def __init__(self, n_components: int | None = None, *, target: str = "classes", shrinkage: Any = 0.5) -> None:
         self.n_components = n_components

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
+from .._captions import EIGENVALUES
 from .._validation import check_choice, check_integer, check_positive, validate_affinity, validate_partly_labelled_rows
 from .._warn import warn_user
 from ..neighbors import Searcher, searcher
@@ -166,7 +167,7 @@ class TDL(TransductiveEmbedding):
         }
     }
 
-    _objective_phrase = "sum of the eigenvalues {objective_:.4g}; label shift {label_shift_:.2f}"
+    _objective_phrase = f"{EIGENVALUES}; label shift {{label_shift_:.2f}}"
 
     def __init__(
         self,

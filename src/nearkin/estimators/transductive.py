@@ -18,6 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, row_blocks
+from .._captions import EIGENVALUES
 from .._memory import require_memory
 from .._validation import check_choice, check_integer, check_positive, validate_affinity, validate_edges, validate_rows
 from .._warn import warn_user
@@ -32,7 +33,7 @@ FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20
 class TransductiveEmbedding(Embedding):
     """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines `__init__`, `fit`."""
 
-    _objective_phrase = "sum of the eigenvalues {objective_:.4g}"
+    _objective_phrase = EIGENVALUES
 
     def _graph_penalty(self, X: Any, affinity: Any, search: Searcher, *, signed: bool) -> GraphPenalty:
         """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be `signed`."""
