@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from nearkin import LDE, LFDA, MFA, NMMP, RCA
-from nearkin.evaluation import Method, compare, default_methods
+from nearkin.evaluation import Method, compare, all_methods
 
 SHRINKING = ("RCA", "LDE", "MFA", "LFDA", "NMMP", "NMMP ratio trace")
 FORMS: dict[str, Any] = {"paper": None, "auto": "auto", "default": 0.5}
@@ -40,7 +40,7 @@ DIMENSIONS = (2, 5, 10, 20, 30, 50, 100, 300)
 def methods() -> list[Method]:
     """Return every method that shrinks, in the papers' form and as it does by default, with and without a dimension."""
     found = []
-    for method in default_methods():
+    for method in all_methods():
         if method.name in SHRINKING and method.estimator is not None:
             for form, shrinkage in FORMS.items():
                 model = clone(method.estimator).set_params(shrinkage=shrinkage)

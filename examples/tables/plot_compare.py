@@ -17,11 +17,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from nearkin.datasets import load
-from nearkin.evaluation import compare, default_methods
+from nearkin.evaluation import compare, all_methods
 from nearkin.plotting import STATUS_COLORS, RankingDisplay
 
 scale = load("balance_scale")
-methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "LDE", "NCA")]
+methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "LDE", "NCA")]
 comparison = compare(scale.X, scale.y, methods=methods, references=[], n_repeats=1, refit=False, n_jobs=1)
 print(comparison)
 

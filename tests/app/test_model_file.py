@@ -19,7 +19,7 @@ from nearkin.app.readers import Reading
 from nearkin.app.saved_choice import learned_model
 from nearkin.app.tables import read_rows, read_table
 from nearkin.estimators import soft_votes
-from nearkin.evaluation import RAW, Vote, compare, default_methods
+from nearkin.evaluation import RAW, Vote, compare, all_methods
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
@@ -116,7 +116,7 @@ def test_a_vote_of_all_rows(folder, again, capsys):
 
 def test_a_regression_by_all_rows(folder, again):
     data = read_table(str(folder / "words table.csv"), "width", task="regression")
-    methods = {method.name: method for method in default_methods("regression")}
+    methods = {method.name: method for method in all_methods("regression")}
     comparison, pipeline = fitted(methods["NCA tables"], data)
     plain = soft_votes.SoftVote(distance="plain")
     for vote in (plain, soft_votes.Mixture(plain, soft_votes.LocalLines(2.0, 0.1), 0.25)):

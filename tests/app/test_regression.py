@@ -14,7 +14,7 @@ from nearkin.app.model import embed, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.app.verdicts import verdict
-from nearkin.evaluation import RAW, compare, default_methods
+from nearkin.evaluation import RAW, compare, all_methods
 
 from .winners import winner
 
@@ -212,7 +212,7 @@ def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
 
 def test_the_model_says_what_the_winner_says(here, tmp_path):
     table = read_table("houses.csv", "price", task="regression")
-    methods = [method for method in default_methods("regression") if method.name in ("PCA", "MLKR")]
+    methods = [method for method in all_methods("regression") if method.name in ("PCA", "MLKR")]
     comparison = compare(table.X, table.y, task="regression", methods=methods, references=[], n_splits=3, n_repeats=1)
     model = load_model(here / "m.safetensors")
     assert model.method == comparison.winner_method == "MLKR"

@@ -13,7 +13,7 @@ from nearkin import DNE, NMMP, plotting
 from nearkin.app.sentences import class_facts, notes, summarize, summary
 from nearkin.app.verdicts import quote, verdict
 from nearkin.app.wording import WORDING, format_p
-from nearkin.evaluation import CHOICE, RAW, SCORES, Method, Reference, compare, default_methods, default_references
+from nearkin.evaluation import CHOICE, RAW, SCORES, Method, Reference, compare, all_methods, default_references
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3
@@ -197,7 +197,7 @@ def test_the_ranking(won):
 def test_notes():
     known = np.arange(90) < 18
     methods = [
-        Method("PCA", default_methods()[1].estimator, nested=False, unlabelled=True),
+        Method("PCA", all_methods()[1].estimator, nested=False, unlabelled=True),
         Method("broken", Broken(), nested=False),
     ]
     comparison = compare(X, np.where(known, Y, None), methods=methods, references=[], n_splits=50, n_repeats=1)
@@ -267,7 +267,7 @@ def test_notes_of_a_class_minus_1():
 
 
 def test_summaries():
-    for method in default_methods(semi_supervised=True):
+    for method in all_methods(semi_supervised=True):
         assert len(summary(method)) > 20
     assert (
         summary(Method("x", NMMP(criterion="ratio_trace")))

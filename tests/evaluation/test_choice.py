@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from nearkin import DNE, NCA
-from nearkin.evaluation import CHOICE, RAW, Method, compare, default_methods
+from nearkin.evaluation import CHOICE, RAW, Method, compare, all_methods
 from nearkin.evaluation.fold import FoldRun, Part
 from nearkin.evaluation.runs import Job, automatic, with_choice
 
@@ -159,7 +159,7 @@ class TestTwins:
     @pytest.mark.slow
     def test_no_method_of_all_is_better(self, jitter):
         X, y, _ = with_twins(jitter)
-        comparison = quick(X, y, default_methods())
+        comparison = quick(X, y, all_methods())
         assert not [result.name for result in comparison.results if result.status == "better"]
 
 
@@ -170,7 +170,7 @@ def test_rows_without_a_twin_have_none():
 @pytest.mark.slow
 def test_random_labels_are_hardly_ever_called_a_difference():
     statuses = []
-    methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA")]
+    methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA")]
     for seed in range(20):
         comparison = quick(*noise(60, 5, seed), methods, n_splits=5)
         statuses.append({result.status for result in comparison.results})

@@ -23,7 +23,7 @@ from nearkin.evaluation import (
     Method,
     Reference,
     compare,
-    default_methods,
+    all_methods,
     default_references,
     runs,
 )
@@ -110,7 +110,7 @@ class TestProtocol:
 
     def test_a_cut_of_a_nested_method_is_the_fit_with_fewer_components(self):
         X, y = hidden()
-        for method in default_methods():
+        for method in all_methods():
             if method.nested and method.estimator is not None:
                 m = min(2, method.max_components(30, 2))
                 full = method.estimator.fit(X, y).transform(X)[:, :2]
@@ -126,7 +126,7 @@ class TestProtocol:
 
     def test_two_rows_a_class_leave_nothing_to_choose_by_but_finish(self):
         X = np.random.default_rng(0).normal(size=(12, 4))
-        methods = [method for method in default_methods() if method.name in ("LDA", "RCA", "DNE")]
+        methods = [method for method in all_methods() if method.name in ("LDA", "RCA", "DNE")]
         comparison = quick(X, np.arange(12) // 2, methods, n_splits=None)
         assert set(comparison.skipped) == {"LDA", "RCA"}  # they need more rows of a class
         assert all("before its turn" not in reason for reason in comparison.skipped.values())
@@ -188,12 +188,12 @@ class TestProtocol:
     def test_all_default_methods_finish(self):
         X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=0)
         comparison = compare(X, y, n_splits=2, n_repeats=1)
-        assert len(comparison.results) == len(default_methods()) + 1
+        assert len(comparison.results) == len(all_methods()) + 1
         assert len(comparison.references) == len(default_references())
         assert comparison.skipped == comparison.reduced == {}
         means = [result.score.mean() for result in comparison.results]
         assert (np.diff(means) < 1e-12).all()
-        own = {method.name for method in default_methods() if method.own_vote}  # its map is of bins
+        own = {method.name for method in all_methods() if method.own_vote}  # its map is of bins
         for result in comparison.results:
             assert len(result.score) == len(result.params) == len(result.votes) == 2
             assert (
@@ -201,7 +201,7 @@ class TestProtocol:
             )
 
     def test_every_method_of_nearkin_is_compared(self):
-        methods = [*default_methods(semi_supervised=True), *default_methods("regression")]
+        methods = [*all_methods(semi_supervised=True), *all_methods("regression")]
         compared = {type(method.estimator).__name__ for method in methods}
         elsewhere = {
             "ApproximateSearch",
@@ -229,14 +229,14 @@ class TestProtocol:
 
         monkeypatch.setattr(estimators, "Toy", Toy, raising=False)
         monkeypatch.setattr(estimators, "__all__", [*estimators.__all__, "Toy"])
-        toy = default_methods()[-1]
+        toy = all_methods()[-1]
         assert (toy.name, toy.estimator.n_neighbors, toy.nested, toy.unlabelled) == ("toy", 2, False, False)
-        assert default_methods("regression")[-1].estimator.n_neighbors == 3
-        added = default_methods(semi_supervised=True)[-1]
+        assert all_methods("regression")[-1].estimator.n_neighbors == 3
+        added = all_methods(semi_supervised=True)[-1]
         assert (added.name, added.most_rows, added.unlabelled) == ("toy of few labels", 100, True)
         Toy.compared_as["toy"]["neested"] = True
         with pytest.raises(TypeError, match="neested"):
-            default_methods()
+            all_methods()
 
     def test_a_method_of_ones_own(self):
         mine = Method("two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False)
@@ -335,7 +335,7 @@ class TestFailures:
 
     def test_classes_of_copies_of_a_single_row_stop_nothing(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(6, 3)), 5, axis=0)
-        lda = [method for method in default_methods() if method.name == "LDA"]
+        lda = [method for method in all_methods() if method.name == "LDA"]
         assert RAW in [result.name for result in quick(X, np.arange(30) // 5 % 2, lda).results]
 
     def test_what_was_skipped_is_not_chosen_on_all_rows(self, failing):

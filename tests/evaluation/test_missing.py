@@ -19,7 +19,7 @@ from nearkin.evaluation import (
     Reference,
     compare,
     confusion,
-    default_methods,
+    all_methods,
     first_map,
     held_out_map,
     n_with_twin,
@@ -202,7 +202,7 @@ class TestComparison:
         X, y = with_gaps()
         comparison = compare(X, y, n_splits=2, n_repeats=1)
         assert comparison.skipped == {}
-        assert len(comparison.results) == len(default_methods()) + 1
+        assert len(comparison.results) == len(all_methods()) + 1
 
 
 class TestRefusals:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
-from nearkin.evaluation import CHOICE, chosen_predictor, compare, default_methods, first_map, score_by_dimension
+from nearkin.evaluation import CHOICE, chosen_predictor, compare, all_methods, first_map, score_by_dimension
 
 FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
 
@@ -25,12 +25,12 @@ def table(n=80):
 
 def nca_tables(estimator=NCAClassifier):
     """The method of the name, with a single penalty."""
-    (method,) = (method for method in default_methods() if method.own_vote)
+    (method,) = (method for method in all_methods() if method.own_vote)
     return [replace(method, estimator=estimator(alpha=0.17, n_members=2))]
 
 
 def test_default_methods():
-    (method,) = (method for method in default_methods("regression") if method.own_vote)
+    (method,) = (method for method in all_methods("regression") if method.own_vote)
     assert (method.name, type(method.estimator)) == ("NCA tables", NCARegressor)
 
 

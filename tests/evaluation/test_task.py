@@ -23,7 +23,7 @@ from nearkin.evaluation import (
     compare,
     confusion,
     corrected_resampled_t_test,
-    default_methods,
+    all_methods,
     default_references,
     first_map,
     held_out_map,
@@ -57,7 +57,7 @@ class _Correlated(TransformerMixin, BaseEstimator):
         return X * self.weights_**2
 
 
-PCA_METHOD = next(method for method in default_methods("regression") if method.name == "PCA")
+PCA_METHOD = next(method for method in all_methods("regression") if method.name == "PCA")
 
 
 def quick(X, y, methods=(PCA_METHOD,), **options):
@@ -162,7 +162,7 @@ class TestProtocol:
         order = np.random.default_rng(1).permutation(len(y))
         place = np.argsort(order)
         turned = protocol_of(X[order], y[order], task=REGRESSION)
-        for method in [method for method in default_methods("regression") if not method.own_vote]:
+        for method in [method for method in all_methods("regression") if not method.own_vote]:
             expected, found = (
                 part.embed(method, method.settings(20)[0])
                 for part in (Part(protocol, train, test), Part(turned, place[train], place[test]))

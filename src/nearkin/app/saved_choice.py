@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from .. import __version__
 from ..estimators import NCAClassifier, NCARegressor
-from ..evaluation import Comparison, default_methods
+from ..evaluation import Comparison, all_methods
 from ..evaluation.protocol import sample
 from ..preprocessing import BinnedEncoder, TableEncoder, features_of
 from .map_arrays import map_arrays, stored
@@ -83,7 +83,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
 
 def _with_all_votes(predictor: Any, comparison: Comparison, encoder: TableEncoder, header: dict[str, Any]) -> Model:
     """Return a model of a predictor for tables, in which the rows that it learned from vote."""
-    methods, protocol = default_methods(comparison.task.name), comparison.protocol
+    methods, protocol = comparison.contestants, comparison.protocol
     method = next(method for method in methods if method.name == comparison.winner_method)
     rows = protocol.labelled
     rows = rows[sample(np.arange(len(rows)), protocol.y[rows], method.most_rows, protocol.random_state)]

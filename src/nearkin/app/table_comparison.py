@@ -19,7 +19,7 @@ from ..evaluation import (
     Comparison,
     Method,
     compare,
-    default_methods,
+    all_methods,
     first_map,
     score_by_dimension,
 )
@@ -145,7 +145,7 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     """Return the methods of a list with commas; None, for all that suit the table, without one."""
     if names is None:
         return None
-    known = {method.name.lower(): method for method in default_methods(task, semi_supervised=True)}
+    known = {method.name.lower(): method for method in all_methods(task, semi_supervised=True, rare_classes=True)}
     given = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in given if name.lower() not in known]
     if unknown or not given:

@@ -27,6 +27,8 @@ SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with m
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
+FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one that a map is learned from
+RARE = 0.75
 NO_ROWS = np.arange(0)
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -79,6 +81,11 @@ class Protocol:
     def labelled(self) -> np.ndarray:
         """Return the rows with a label; `unlabelled` are the others."""
         return np.flatnonzero(self.y >= 0 if self.task == CLASSIFICATION else ~np.isnan(self.y))
+
+    @property
+    def has_rare_classes(self) -> bool:
+        """Say whether one class has more than 75 % of the rows with a label."""
+        return self.task == CLASSIFICATION and mostly_one_class(self.y[self.labelled])
 
     @cached_property
     def missing_cells(self) -> np.ndarray:
@@ -157,16 +164,33 @@ class Protocol:
             own |= np.isin(near, near[test])
         return self.labelled[~own[self.labelled]], test
 
-    def inner_folds(self, rows: np.ndarray) -> list[Fold]:
-        """Return folds of some training rows, without those that have no score; none where the rows are too few."""
-        most = self.choice_rows or max(FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1]))
-        if len(rows) > most:
-            if not self.grouped:  # of twins one
+    def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[Fold]:
+        """Return folds of 2,000 training rows, or of all that there are; without those that have no score.
+
+        Of twins one row takes part where there are more.
+        """
+        if len(rows) > CHOICE_ROWS:
+            if not self.grouped:
                 rows = rows[np.unique(self.units[rows], return_index=True)[1]]
-            rows = sample(rows, self.y, most, self.random_state)
-        n_splits = min(self.most_folds(rows)[0], INNER_SPLITS)
+            share = CHOICE_ROWS // max(1, len(self.classes))
+            rows = sample(rows, self.y, CHOICE_ROWS, self.random_state, fewest=min(max(share, FEWEST), FEWEST_TO_LEARN))
+        n_splits = min(self.most_folds(rows)[0], n_splits)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
+
+    def inner_folds(self, rows: np.ndarray) -> list[Fold]:
+        """Return the folds on which choices are made: those of `member_folds`, or as many of their rows as these take.
+
+        None where the rows are too few.
+        """
+        folds = self.member_folds(rows)
+        most = self.choice_rows or max(FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1]))
+        everyone = np.sort(np.concatenate([test for _, test in folds])) if folds else NO_ROWS
+        if len(everyone) <= most:
+            return folds
+        kept = sample(everyone, self.y, most, self.random_state)
+        folds = [tuple(part[np.isin(part, kept)] for part in fold) for fold in folds]
+        return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
 
     def fewest_rows(self, folds: Sequence[Fold]) -> int:
         """Return the number of rows of the smallest training part, inner folds included."""
@@ -194,8 +218,13 @@ class Protocol:
         return [(rows[~test], rows[test]) for test in tests]
 
 
-def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, at least three rows (or all it has).
+def mostly_one_class(y: np.ndarray) -> bool:
+    """Say whether one class has more than 75 % of the rows."""
+    return bool(np.unique(y, return_counts=True)[1].max() > RARE * len(y))
+
+
+def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST) -> np.ndarray:
+    """Return about so many of the rows, ascending: of every class its share, at least `fewest` rows (or all it has).
 
     Of numbers, evenly spaced ones in their order.
     """
@@ -206,8 +235,8 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
     chosen = rows[np.linspace(0, len(rows) - 1, size).round().astype(int)]
     if y.dtype.kind != "f":
         classes, starts = np.unique(y[rows], return_index=True)
-        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < 3]
-        few = (starts[:, None] + np.arange(3)).clip(max=len(rows) - 1)
+        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < fewest]
+        few = (starts[:, None] + np.arange(fewest)).clip(max=len(rows) - 1)
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])
     return np.sort(chosen)

@@ -16,7 +16,7 @@ from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
 from .protocol import Fold, Protocol, first_repeat
 from .ranking_html import comparison_html
-from .runs import CHOICE
+from .runs import CHOICE, Found, with_choice
 from .scores import Score
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 from .task import Task
@@ -100,7 +100,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome of `compare`.
+    """The outcome of `compare`, which `extend` may go on with.
 
     Attributes
     ----------
@@ -113,8 +113,10 @@ class Comparison:
         `refit=False` and after an interruption.
     winner_method : str
         Name of the method that it is.
-    methods : tuple of str
-        All methods in the order in which they ran.
+    contestants : tuple of Method and Reference
+        In the order in which they ran.
+    found : tuple of dict of name to Outcome or reason
+        What each of them did on every fold.
     skipped : dict of method name to reason
     reduced : dict of "n_splits" or "n_neighbors" to (requested, reason), where the rows do not allow it
     folds : tuple of (training rows, held-out rows)
@@ -140,7 +142,8 @@ class Comparison:
 
     results: tuple[MethodResult, ...]
     references: tuple[MethodResult, ...]
-    methods: tuple[str, ...]
+    contestants: tuple[Method | Reference, ...]
+    found: tuple[Found, ...]
     skipped: dict[str, str]
     reduced: dict[str, tuple[int, str]]
     folds: tuple[Fold, ...]
@@ -149,13 +152,55 @@ class Comparison:
     n_neighbors: int | None
     n_twins: int
     kept_twins: bool
-    interrupted: bool
     least_difference: float
+    interrupted: bool = False
     winner: Pipeline | None = None
     winner_method: str = RAW
     encoder: TableEncoder | None = None
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        found: Sequence[Found],
+        contestants: Sequence[Method | Reference],
+        folds: Sequence[Fold],
+        protocol: Protocol,
+        **facts: Any,
+    ) -> Comparison:
+        """Return the ranking of what was found on the folds, without a winner."""
+        by_name = {one.name: one for one in contestants}
+        chosen = [
+            with_choice(of_fold, contestants, protocol, train)
+            for of_fold, (train, _) in zip(found, folds, strict=True)
+        ]
+        finished, skipped = _finished(chosen)
+        collected = [collect(name, by_name.get(name), outcomes, protocol) for name, outcomes in finished.items()]
+        results, least = ranked(collected, folds, protocol.units)
+        return cls(
+            results=tuple(result for result in results if result.kind != "reference"),
+            references=tuple(result for result in results if result.kind == "reference"),
+            contestants=tuple(contestants),
+            found=tuple(found),
+            skipped=skipped,
+            folds=tuple(folds),
+            protocol=protocol,
+            least_difference=least,
+            **facts,
+        )
+
+    def with_found(self, found: Sequence[Found], contestants: Sequence[Method | Reference]) -> Comparison:
+        """Return the comparison of these contestants on the same folds, without a winner."""
+        kept = ("n_planned", "reduced", "n_neighbors", "n_twins", "kept_twins", "encoder", "remarks")
+        return Comparison.of(
+            found, contestants, self.folds, self.protocol, **{name: getattr(self, name) for name in kept}
+        )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the names of all methods in the order in which they ran."""
+        return tuple(one.name for one in self.contestants if isinstance(one, Method))
 
     @property
     def task(self) -> Task:
@@ -214,8 +259,6 @@ class Comparison:
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
-        fewer = min((len(reference.score) for reference in self.references), default=len(self.folds))
-        folds += f", references on the first {fewer}" * (fewer < len(self.folds))
         head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
         return "\n".join([head, *map(str, (*self.results, *self.references)), *self.remarks])
 
@@ -266,6 +309,19 @@ def collect(
     )
 
 
+def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
+    """Return the outcomes of those that finished every fold, and why others were skipped."""
+    finished, skipped = dict[str, list[Outcome]](), dict[str, str]()
+    for name in found[0]:
+        outcomes = [of_fold[name] for of_fold in found if name in of_fold]
+        reasons = [reason for reason in outcomes if isinstance(reason, str)]
+        if reasons:
+            skipped[name] = reasons[0]
+        elif len(outcomes) == len(found):
+            finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+    return finished, skipped
+
+
 def ranked(
     finished: Sequence[MethodResult], folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
@@ -287,8 +343,7 @@ def ranked(
 def difference_test(
     result: MethodResult, other: MethodResult, folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> PairedTest:
-    """Return the test of a difference in score between two results, on the folds that both have."""
-    n = min(len(result.contributions), len(other.contributions))  # of a reference, those of the first repeat
-    n_train = float(np.mean([len(train) for train, _ in folds[:n]]))
-    rows = [test for _, test in folds[:n]]
-    return paired_test(result.contributions[:n], other.contributions[:n], rows, n_train, units)
+    """Return the test of a difference in score between two results."""
+    n_train = float(np.mean([len(train) for train, _ in folds]))
+    rows = [test for _, test in folds]
+    return paired_test(result.contributions, other.contributions, rows, n_train, units)

@@ -117,7 +117,9 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     if not isinstance(method, Method):
         raise ValueError(f"{result.name} is no map, or did not finish every fold: take another result.")
     p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
-    if method.estimator is not None and not method.own_vote:
+    if method.own_vote:
+        params = method.quick
+    elif method.estimator is not None:
         params |= {"n_components": min(2, method.max_components(p, n_classes))}
     with warnings.catch_warnings(action="ignore"):
         found = part.embed(method, params)
