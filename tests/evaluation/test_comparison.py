@@ -260,7 +260,7 @@ class TestScores:
         assert sign * comparison["last"].difference < 0 < sign * comparison["DNE"].difference
         low, high = comparison["last"].interval
         assert low < comparison["last"].difference < high
-        assert comparison["last"].status == "worse"
+        assert comparison["last"].status == "unclear"  # three folds may agree by chance
         assert [params["method"] for params in comparison.choice.params] == ["DNE"] * 3
 
     def test_the_vote_is_chosen_by_the_score(self):
