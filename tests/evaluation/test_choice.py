@@ -37,7 +37,8 @@ class TestAutomaticChoice:
         protocol = protocol_of(*hidden(100, p=20))
         for train, test in protocol.folds(3, 1)[0]:
             choices = {method.name: FoldRun(protocol, train, test).choose(method) for method in SEVERAL}
-            assert automatic(choices)[1].score == max(choice.score for choice in choices.values())
+            chosen = automatic(choices, SEVERAL, protocol, train)
+            assert choices[chosen].mean == max(choice.mean for choice in choices.values())
         copy = Method("again", DNE(1), nested=False)
         comparison = quick(*hidden(), [FIXED, copy])
         assert {params["method"] for params in comparison.choice.params} <= {RAW, "DNE"}
@@ -49,9 +50,9 @@ class TestAutomaticChoice:
         y[test] = np.random.default_rng(0).permutation(y[test])
         protocol = protocol_of(X, y)
         methods = [Method(RAW, None), *SEVERAL]
-        outcomes = with_choice(dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods)
+        outcomes = with_choice(dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods, protocol, train)
         choices = dict(Job(None, train, methods, np.inf).work(protocol))
-        assert outcomes[CHOICE].source[0] == automatic(choices)[0]
+        assert outcomes[CHOICE].source[0] == automatic(choices, methods, protocol, train)
 
     def test_a_skipped_method_is_not_chosen(self):
         class Broken(FirstFeature):
@@ -91,7 +92,8 @@ class TestWinner:
         choices = {
             method.name: FoldRun(protocol, np.arange(100)).choose(method) for method in [Method(RAW, None), *SEVERAL]
         }
-        assert comparison.winner_method == automatic(choices)[0]
+        methods = [Method(RAW, None), *SEVERAL]
+        assert comparison.winner_method == automatic(choices, methods, protocol, np.arange(100))
         chosen = choices[comparison.winner_method]
         assert winner["vote"].n_neighbors == chosen.vote.n_neighbors
         assert callable(winner["vote"].weights) == chosen.vote.soft

@@ -28,16 +28,16 @@ def disjoint(folds, units):
 class TestFoldsByTheNumberOfRows:
     @pytest.mark.parametrize(
         ("n", "n_folds"),
-        [(50, 15), (150, 15), (625, 10), (1500, 5), (2000, 4), (5000, 2), (15_000, 2), (20_000, 2)],
+        [(50, 15), (150, 15), (625, 10), (1500, 5), (2000, 5), (5000, 5), (20_000, 5)],
     )
-    def test_about_as_many_held_out_rows(self, n, n_folds):
+    def test_all_five_folds_and_small_tables_again(self, n, n_folds):
         folds, reduced = protocol_of(*table(n)).folds(None, None)
         held_out = [len(test) for _, test in folds]
         assert (len(folds), reduced) == (n_folds, {})
         assert max(held_out) - min(held_out) <= 2
         assert all(len(train) + len(test) == n for train, test in folds)
         assert sum(held_out) >= min(0.8 * HELD_OUT_ROWS, 3 * n)
-        assert len(first_repeat(folds)) == min(n_folds, 5)
+        assert len(first_repeat(folds)) == 5
 
     @pytest.mark.parametrize("keep_twins", [False, True])
     def test_of_many_rows_a_single_split(self, keep_twins):
@@ -64,7 +64,7 @@ class TestFoldsByTheNumberOfRows:
         X, y = table(21_000)
         protocol = protocol_of(X, y, units=np.arange(21_000) // 2 % 100)
         folds, _ = protocol.folds(None, None)
-        assert [len(test) for _, test in folds] == [4200, 4200]
+        assert [len(test) for _, test in folds] == [4200] * 5
 
     @pytest.mark.parametrize("own", [{"n_splits": 2}, {"groups": True}])
     def test_ones_own_folds_of_many_rows_keep_near_twins_together(self, own, monkeypatch):

@@ -102,9 +102,10 @@ def compare(add: Callable[..., Any]) -> None:
     the method itself, which --save saves. Below them stand references: the largest class,
     logistic regression, random forest, gradient boosting.
 
-    How many rows are held out depends on how many have a label: of up to 1,500 rows each,
-    in 5 folds, drawn anew until about 1,500 rows were held out (at most 3 times); of up to
-    20,000 as many of the 5 folds as hold out 1,500, at least 2; of more, 5,000 in one split.
+    How many rows are held out depends on how many have a label: of up to 20,000 each, in 5
+    folds, drawn anew until about 1,500 rows were held out (at most 3 times); of more, 5,000
+    in one split. Fewer than 5 folds show large differences only, one split the difference of
+    the fitted models: how much is luck of the fit is seen from fold to fold.
     Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
     TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
     side of every split.
@@ -145,10 +146,10 @@ def compare(add: Callable[..., Any]) -> None:
     add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
     text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
     add("--neighbors", metavar="K", type=at_least(1), help=text)
-    text = "folds of a repeat (default: 5, or as said above)"
+    text = "folds of a repeat (default: 5, or as said above); fewer than 5 show large differences only"
     add("--folds", metavar="N", type=at_least(2), help=text)
     add("--repeats", metavar="N", type=at_least(1), help="how often the folds are drawn (default: as said above)")
-    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look"
+    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large differences"
     add("--quick", action="store_true", help=text)
     add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
     add("--seed", type=at_least(0), default=0, help="seed of the folds (default: 0)")

@@ -36,7 +36,7 @@ from .verdicts import leader, wording
 
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}  # the others are named alike
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
-QUICK_ROWS = 3000  # labelled rows above which three folds would be more work than the folds by default
+QUICK_ROWS = 20_000  # labelled rows above which three folds would be more work than the one split by default
 
 
 class TableComparison(nullcontext):

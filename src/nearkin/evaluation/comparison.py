@@ -76,9 +76,9 @@ def compare(
         k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
     n_splits, n_repeats : int, default=None
         Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500 rows have been held out
-        (at most 3 times); of more than 1,500 rows as many of the 5 as hold out 1,500, at least 2; of more than 20,000 a
-        single split, which holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
-        the rows): see `Comparison.reduced`.
+        (at most 3 times); of more than 20,000 rows a single split, which holds out 5,000. Folds are reduced to the size
+        of the smallest class (of numbers, to half the rows): see `Comparison.reduced`. Of fewer than 5 folds in all,
+        only a large difference is called "better" or "worse" (see `paired_test`): they hardly tell luck from merit.
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
     keep_twins : bool, default=False
@@ -120,7 +120,9 @@ def compare(
     better. A map is learned from all training rows, or, where these are many, from a sample (`Method.most_rows`); all
     vote.
 
-    Differences from the raw features are tested by `paired_test`, with Holm's correction for the number of methods.
+    Differences from the raw features are tested by `paired_test`, with Holm's correction for the number of methods. A
+    single split tests the fitted models: it shows which of them is better on new rows, not which method would be, if
+    all were fitted again to other rows (`PairedTest.of_fitted_models`).
 
     Where some rows have no label, the folds are cut over the others: only these are held out, and only these vote.
     Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training rows and all rows without a

@@ -42,7 +42,7 @@ class Choice:
 
     params: Params
     vote: Vote
-    contributions: tuple[np.ndarray, ...] = ()
+    contributions: tuple[np.ndarray, ...] = field(default=(), compare=False)
 
     @property
     def mean(self) -> float:

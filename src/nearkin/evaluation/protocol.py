@@ -21,7 +21,7 @@ from .twins import twin_groups
 from .vote import VOTES, Vote
 
 N_SPLITS = 5
-HELD_OUT_ROWS = 1500  # in all folds together, at least
+HELD_OUT_ROWS = 1500  # folds are drawn anew until about so many rows were held out
 MOST_REPEATS = 3
 SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with more held-out rows
 SPLIT_HELD_OUT = 5000
@@ -121,9 +121,10 @@ class Protocol:
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default the first of five folds, drawn anew up to three times, holding out 1,500 rows together: a difference
-        of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000; but folds where the
-        rows are copies of so few that a split would hold out a handful.
+        By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a difference of a few
+        points then shows. All five, however many rows they hold out: how far luck in fitting moves a method shows from
+        fold to fold alone, not in the rows of a fold (`paired_test`). Of more than 20,000 rows a single split, which
+        holds out 5,000; but folds where the rows are copies of so few that a split would hold out a handful.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
@@ -143,9 +144,6 @@ class Protocol:
         repeats = n_repeats or int(np.clip(round(HELD_OUT_ROWS / len(rows)), 1, MOST_REPEATS))
         seeds = rng.randint(2**31 - 1, size=repeats)
         folds = [fold for seed in seeds for fold in self._splits(rows, min(wanted, most), seed)]
-        if by_default and not self.grouped:
-            held_out = np.cumsum([len(test) for _, test in folds])
-            folds = folds[: max(2, int(np.searchsorted(held_out, HELD_OUT_ROWS)) + 1)] if repeats == 1 else folds
         for number, (_, test) in enumerate(folds, start=1):
             if not self._has_score(test):
                 raise ValueError(
@@ -170,8 +168,7 @@ class Protocol:
         Of twins one row takes part where there are more.
         """
         if len(rows) > CHOICE_ROWS:
-            if not self.grouped:
-                rows = rows[np.unique(self.units[rows], return_index=True)[1]]
+            rows = self._one_of_twins(rows)
             share = CHOICE_ROWS // max(1, len(self.classes))
             rows = sample(rows, self.y, CHOICE_ROWS, self.random_state, fewest=min(max(share, FEWEST), FEWEST_TO_LEARN))
         n_splits = min(self.most_folds(rows)[0], n_splits)
@@ -188,9 +185,14 @@ class Protocol:
         everyone = np.sort(np.concatenate([test for _, test in folds])) if folds else NO_ROWS
         if len(everyone) <= most:
             return folds
+        everyone = self._one_of_twins(everyone)
         kept = sample(everyone, self.y, most, self.random_state)
         folds = [tuple(part[np.isin(part, kept)] for part in fold) for fold in folds]
         return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
+
+    def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
+        """Return one row of each unit of twins; all rows of groups."""
+        return rows if self.grouped else rows[np.sort(np.unique(self.units[rows], return_index=True)[1])]
 
     def fewest_rows(self, folds: Sequence[Fold]) -> int:
         """Return the number of rows of the smallest training part, inner folds included."""
