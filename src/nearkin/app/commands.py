@@ -41,6 +41,9 @@ from .table_comparison import TableComparison
 from .tables import read_named_rows, reading
 
 
+FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison here."
+
+
 def compare(options: argparse.Namespace) -> int:
     """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the winner."""
     source: Any
@@ -66,6 +69,13 @@ def compare(options: argparse.Namespace) -> int:
         console.report(summarize(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
+        if source.has_more:
+            console.remark(["", FOLLOW], quiet=options.quiet, stderr=False)
+            with console.Progress(source.unit, quiet=options.quiet) as progress:
+                comparison = source.rank_more(comparison, progress)
+            console.report(summarize(comparison))
+            if comparison.interrupted:
+                raise KeyboardInterrupt
         outputs = _outputs(options)
         if save:
             model, learned = source.model(comparison)

@@ -109,6 +109,8 @@ def describe(model: Model, path: Path) -> None:
     others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
     vote = f"vote of {model.vote}" if model.soft_vote else model.vote
     say(f"Held out: the {vote} {words.says(held_out['score'])} ({folds}), {others}")
+    for doubt in model.doubts:
+        say(f"In doubt: {doubt}")
     ratio = f"{len(names) / model.n_components:.1f}"
     smaller = f", {ratio} times smaller" if float(ratio) > 1 else ""
     size = human_bytes(path.stat().st_size)

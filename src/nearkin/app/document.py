@@ -78,6 +78,7 @@ def comparison_document(comparison: Comparison, curves: Curves, table: Table, co
         "score": _score(comparison.score.name, comparison),
         "beside": _score(WORDING[comparison.score.name].second, comparison),
         "verdict": found.verdict,
+        "doubts": [{"kind": doubt.kind, "text": short_text(doubt.text, MAX_NOTE)} for doubt in comparison.doubts],
         "quote": quote(comparison),
         "notes": _notes(table, found.notes),
         "ranking": [_line(result, comparison) for result in everyone],

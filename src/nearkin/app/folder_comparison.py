@@ -60,6 +60,7 @@ class FolderComparison(ExitStack):
     """
 
     unit = "rows"
+    has_more = False  # all methods that work on a cluster are compared at once
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()

@@ -19,8 +19,10 @@ from ..preprocessing import BinnedEncoder, TableEncoder, features_of, indicator_
 from .refusals import Progress, counted, ignore
 
 MAX_NAME = 200
+MAX_DOUBT = 1000
 MAX_NEIGHBORS = 1000
 NAMED_VOTERS = 5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+MOST_SHOWN = 10  # classes whose probabilities are all written
 FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
@@ -62,13 +64,16 @@ class Model:
         Figures of the comparison: "score", the mean over the held-out folds of what a choice made like this one scores;
         "raw", that of the raw features; "folds", how many there were; and where they are known "low" and "high", the
         95 % interval of the difference "score" - "raw", and its corrected "p_value".
+    doubts : list of str
+        Why new rows may be predicted worse than "score" says, a sentence each.
     version : str
         Of nearkin.
     arrays : dict of str to ndarray
         Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features that have a further
         one that says where they were missing; and of the v voters: "voters" (v, m), their coordinates; "rows" (v,),
         their row numbers; "answers" (v,), positions of their labels in `classes`, or their numbers; "spectrum"; and
-        with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the mean square. A
+        with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the mean square, and
+        "class_weights" (n_classes,), times which a class counts when a row is labelled, where classes were weighted. A
         sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
     """
 
@@ -87,6 +92,7 @@ class Model:
     target: str
     table: str
     held_out: dict[str, float]
+    doubts: list[str]
     version: str
     arrays: dict[str, np.ndarray]
 
@@ -245,9 +251,11 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
     Returns
     -------
     dict of str to ndarray
-        Of a classification "label" and "probability", its share of the weights of the k votes (of equal shares the
-        first label in sorted order wins); of a regression "value", the weighted mean of the k numbers. A hard vote
-        gives every row the weight 1, a soft one `gaussian_weights`; with a `soft_vote` all rows vote.
+        Of a classification "label" and its share of the weights of the votes: with a `soft_vote` of all rows, which
+        held-out rows have calibrated, it is called "probability", and for up to `MOST_SHOWN` classes those of all
+        follow, as "probability of ..."; of k rows "vote" (of equal shares the first label in sorted order wins). Of a
+        regression "value", the weighted mean of the numbers. A hard vote gives each of the k rows the weight 1, a soft
+        one `gaussian_weights`.
         "nearest", of shape (n, k), are row numbers of the nearest voters in their table (the first is 0), nearest
         first, and "distance" is how far they are in the learned space.
     """
@@ -260,7 +268,11 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
         far, near = index(Z, model.n_neighbors)
         votes = model.answers(Z, far, near)
         if model.question is CLASSIFICATION:
-            answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1)}
+            label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
+            share = votes[np.arange(len(votes)), label]
+            answer = {"label": classes[label], "probability" if model.soft_vote else "vote": share}
+            if model.soft_vote and len(classes) <= MOST_SHOWN:
+                answer |= {f"probability of {name}": votes[:, place] for place, name in enumerate(model.classes)}
         else:
             answer = {"value": votes}
         found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})

@@ -95,12 +95,15 @@ def _positive(text: str) -> float:
 def compare(add: Callable[..., Any]) -> None:
     """Rank methods of nearest neighbours on held-out rows.
 
-    k-NN on the raw features, after PCA, LDA, NCA and every nearkin method, and NCA tables,
-    which learns from the columns as they are and lets all rows vote, are ranked by their
-    predictions of held-out rows. Scaling and every choice (dimension, parameters, how many
-    neighbours vote) are made inside the training rows, and so is the automatic choice of
-    the method itself, which --save saves. Below them stand references: the largest class,
-    logistic regression, random forest, gradient boosting.
+    The first answer, in seconds, ranks k-NN on the raw features, LDA and NCA tables, which
+    learns from the columns as they are and lets all rows vote, by their predictions of
+    held-out rows. Below them stand references: the largest class, logistic regression,
+    random forest, gradient boosting. --all adds PCA, NCA and every nearkin method, which on
+    tables of up to 1,000 rows follow by themselves.
+
+    Scaling and every choice (dimension, parameters, how many neighbours vote) are made inside
+    the training rows, and so is the automatic choice of the method itself, which --save
+    saves: NCA tables, unless another one is shown to be better there.
 
     How many rows are held out depends on how many have a label: of up to 20,000 each, in 5
     folds, drawn anew until about 1,500 rows were held out (at most 3 times); of more, 5,000
@@ -126,10 +129,13 @@ def compare(add: Callable[..., Any]) -> None:
     add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
     text = "what the target holds: classes (the default), or numbers to predict"
     add("--task", choices=TASKS, default=TASKS[0], help=text)
-    text = "what ranks and chooses; of classes accuracy, balanced (the default where one class has more than 75%% of "
-    text += "the rows), f1, auc, log_loss; of numbers r2 (the default), mae, rank"
+    text = "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; "
+    text += "of numbers r2, mae, rank (default: accuracy, but auc where one class has more than 75%% of the rows; of "
+    text += "numbers r2, but mae where the farthest 1%% have most of the squares about the median)"
     add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
     add("--methods", metavar="NAME,NAME", help="compare only these, named as in the ranking, with raw k-NN")
+    text = "compare the methods of the papers, too: they follow those that answer first (by themselves on small tables)"
+    add("--all", action="store_true", help=text)
     add("--no-references", action="store_true", help="leave out logistic regression, random forest and the like")
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")

@@ -32,6 +32,7 @@ from .methods import default_methods as default_methods
 from .methods import default_references as default_references
 from .protocol import first_repeat as first_repeat
 from .results import Comparison as Comparison
+from .results import Doubt as Doubt
 from .results import MethodResult as MethodResult
 from .results import difference_test as difference_test
 from .results import ranked as ranked

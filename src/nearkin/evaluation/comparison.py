@@ -18,7 +18,8 @@ from .frames import from_frame
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .progress import Progress, shown
 from .protocol import Protocol
-from .results import Comparison
+from .results import Comparison, Doubt
+from .scores import BY_CLASS
 from .runs import automatic, choice_jobs, jobs_of, run_jobs
 from .tables import make_protocol
 from .task import named_task
@@ -167,6 +168,9 @@ def compare(
     contestants = [*methods, *references]
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
+    if keep_twins and n_twins:
+        text = "twins were split like other rows, so that some were predicted from their own twin: expect less of new rows."
+        facts["doubts"] = (Doubt("twins", text),)
     with shown(progress) as show:
         findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show)
         complete = findings.complete(methods)
@@ -209,7 +213,7 @@ def extend(
     """
     start, protocol = time.perf_counter(), comparison.protocol
     if methods is None:
-        given = {"semi_supervised": len(protocol.unlabelled) > 0, "rare_classes": protocol.has_rare_classes}
+        given = {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
         methods = all_methods(protocol.task.name, **given)
     known = {one.name for one in comparison.contestants}
     added = [method for method in methods if method.name not in known]
@@ -234,10 +238,11 @@ def _contestants(
     """Return the methods, the raw features first, and the references; by default those that suit the table."""
     task = protocol.task.name
     if methods is None:
-        given = {"semi_supervised": len(protocol.unlabelled) > 0, "rare_classes": protocol.has_rare_classes}
+        given = {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
         methods = default_methods(task, **given)
     if references is None:
-        references = default_references(task, protocol.X.shape[1], max(1, len(protocol.classes)))
+        sizes = protocol.X.shape[1], max(1, len(protocol.classes))
+        references = default_references(task, *sizes, protocol.score.name)
     return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(references)
 
 
@@ -256,13 +261,13 @@ def _with_winner(comparison: Comparison, n_jobs: int | None, deadline: float, sh
         part = Part(protocol, protocol.labelled)
         show(f"fitting {name} to all rows", 0, 1)
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-            winner = part.pipeline(cast(Method, method), choice)
+            winner, rows = part.pipeline(cast(Method, method), choice)
         show(f"fitting {name} to all rows", 1, 1)
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:
         winner.steps.insert(0, ("encode", comparison.encoder))
-    return replace(comparison, winner=winner, winner_method=name)
+    return replace(comparison, winner=winner, winner_method=name, winner_rows=rows)
 
 
 def _final_choice(

@@ -196,13 +196,13 @@ class Part:
         """Return the positions of the training rows that a map is learned from."""
         return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
 
-    def pipeline(self, method: Method, choice: Choice) -> Pipeline:
-        """Return scaler, map and vote, fitted, that predict the labels themselves."""
+    def pipeline(self, method: Method, choice: Choice) -> tuple[Pipeline, np.ndarray]:
+        """Return scaler, map and vote, fitted, that predict the labels themselves, and the rows that vote."""
         embedded = self.embed(method, choice.params)
         if method.own_vote:  # with all its members
-            return Pipeline(embedded.steps)
+            return Pipeline(embedded.steps), self.rows[embedded.learned]
         vote = choice.vote.estimator(self.protocol.task).fit(embedded.Z, self.labels)
-        return Pipeline([*embedded.steps, ("vote", vote)])
+        return Pipeline([*embedded.steps, ("vote", vote)]), self.rows
 
     def predictions(self, found: Embedded, votes: list[Vote], m: int | None = None) -> list[np.ndarray]:
         """Return what each vote of the training rows, in the first m dimensions, predicts for the queries."""

@@ -28,7 +28,6 @@ SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
 FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one that a map is learned from
-RARE = 0.75
 NO_ROWS = np.arange(0)
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -81,11 +80,6 @@ class Protocol:
     def labelled(self) -> np.ndarray:
         """Return the rows with a label; `unlabelled` are the others."""
         return np.flatnonzero(self.y >= 0 if self.task == CLASSIFICATION else ~np.isnan(self.y))
-
-    @property
-    def has_rare_classes(self) -> bool:
-        """Say whether one class has more than 75 % of the rows with a label."""
-        return self.task == CLASSIFICATION and mostly_one_class(self.y[self.labelled])
 
     @cached_property
     def missing_cells(self) -> np.ndarray:
@@ -218,11 +212,6 @@ class Protocol:
             splitter = self.task.splitter(n_splits, shuffle=True, random_state=seed)
             tests = [np.isin(self.units[rows], self.units[heads[b]]) for _, b in splitter.split(heads, self.y[heads])]
         return [(rows[~test], rows[test]) for test in tests]
-
-
-def mostly_one_class(y: np.ndarray) -> bool:
-    """Say whether one class has more than 75 % of the rows."""
-    return bool(np.unique(y, return_counts=True)[1].max() > RARE * len(y))
 
 
 def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST) -> np.ndarray:

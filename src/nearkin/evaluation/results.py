@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from ..preprocessing import TableEncoder
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
-from .protocol import Fold, Protocol, first_repeat
+from .protocol import NO_ROWS, Fold, Protocol, first_repeat
 from .ranking_html import comparison_html
 from .runs import CHOICE, Found, with_choice
 from .scores import Score
@@ -99,6 +99,23 @@ class MethodResult:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """A reason why new rows may be predicted worse than the held-out ones.
+
+    Attributes
+    ----------
+    kind : {"groups", "leak", "twins", "chains"}
+        Rows that may belong together were split; a column may hold the target; twins were split; rows hang together in
+        long chains of near-twins.
+    text : str
+        What was found, and what to do.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The outcome of `compare`, which `extend` may go on with.
 
@@ -113,6 +130,8 @@ class Comparison:
         `refit=False` and after an interruption.
     winner_method : str
         Name of the method that it is.
+    winner_rows : ndarray of int
+        The rows that vote in it: all with a label, but of very many those that a predictor for tables learned from.
     contestants : tuple of Method and Reference
         In the order in which they ran.
     found : tuple of dict of name to Outcome or reason
@@ -133,6 +152,8 @@ class Comparison:
         What made numbers of a data frame; the winner begins with it.
     remarks : tuple of str
         How the data frame was read.
+    doubts : tuple of Doubt
+        Why the figures may not hold for new rows.
     seconds : float
     interrupted : bool
         Whether the run was stopped early; figures are those of the folds and methods finished until then.
@@ -156,8 +177,10 @@ class Comparison:
     interrupted: bool = False
     winner: Pipeline | None = None
     winner_method: str = RAW
+    winner_rows: np.ndarray = field(default_factory=NO_ROWS.copy)
     encoder: TableEncoder | None = None
     remarks: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     seconds: float = 0.0
 
     @classmethod
@@ -192,7 +215,7 @@ class Comparison:
 
     def with_found(self, found: Sequence[Found], contestants: Sequence[Method | Reference]) -> Comparison:
         """Return the comparison of these contestants on the same folds, without a winner."""
-        kept = ("n_planned", "reduced", "n_neighbors", "n_twins", "kept_twins", "encoder", "remarks")
+        kept = ("doubts", "n_planned", "reduced", "n_neighbors", "n_twins", "kept_twins", "encoder", "remarks")
         return Comparison.of(
             found, contestants, self.folds, self.protocol, **{name: getattr(self, name) for name in kept}
         )

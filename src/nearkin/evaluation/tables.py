@@ -11,12 +11,14 @@ from .._labels import encode_labels, is_missing, known_labels
 from .._messages import counted
 from .._validation import as_rows, check_spread
 from .features import filled
-from .protocol import NO_ROWS, SPLIT_ROWS, Protocol, mostly_one_class
+from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
 from .scores import SCORES
 from .task import CLASSIFICATION, Task
 from .twins import joined_groups, n_with_twin, twin_groups
 
 TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
+RARE = 0.75  # share of the largest class above which AUC ranks by default
+FEWEST_NUMBERS = 30  # of fewer a single one often has half of the sum of squares
 HALF = 0.5  # of the sum of squares about the median: where 1 % of the numbers have more, they decide R²
 
 
@@ -57,7 +59,7 @@ def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
     known = SCORES[task.name]
     if score is None:
         if task == CLASSIFICATION:
-            return "auc" if mostly_one_class(y) else "accuracy"
+            return "auc" if task.sizes(y).max() > RARE * len(y) else "accuracy"
         return "mae" if few_decide(y) else "r2"
     if score not in known:
         raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
@@ -66,6 +68,8 @@ def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
 
 def few_decide(y: np.ndarray) -> bool:
     """Say whether a few numbers decide R²: the farthest hundredth has more than half the squares about the median."""
+    if len(y) < FEWEST_NUMBERS:
+        return False
     squares = np.sort((y - np.median(y)) ** 2)
     n_few = max(1, len(y) // 100)
     return bool(squares[-n_few:].sum() > HALF * squares.sum())

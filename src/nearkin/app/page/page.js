@@ -209,7 +209,8 @@ function writeHead() {
     tile(`against ${baseline.name}`, signed(choice.difference) + points), tile("95% interval", interval(choice)),
     tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p)));
   fill("promise", `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
-    + "so this is the figure that a saved model can promise.");
+    + (data.doubts.length ? "but the doubts above stand against expecting this figure of new rows."
+      : "so this is the figure that a saved model can promise."));
   fill("quote", data.quote);
   copyButton("copy-quote", "quote");
   fill("notes", data.notes.map(note => html("li", {}, note)));
