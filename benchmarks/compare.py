@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from nearkin.datasets import load
-from nearkin.evaluation import Comparison, compare, all_methods
+from nearkin.evaluation import Comparison, all_methods, compare
 
 SIZES = {"balance_scale": 20, "5000x30": 60, "2000x500": 120, "50000x30": 180, "500000x50": 600}
 SETS = ("iris", "wine", "breast_cancer", "balance_scale", "1500x20", "2000x30")

@@ -82,9 +82,6 @@ def test_no_import_circle(graph):
     assert circles(graph) == []
 
 
-def test_files_stay_short():
-    assert long_files(PACKAGE) == []
-
 
 @pytest.mark.slow  # a process of its own
 def test_import_needs_and_loads_nothing_optional():

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from nearkin.datasets import load
-from nearkin.evaluation import compare, all_methods
+from nearkin.evaluation import all_methods, compare
 from nearkin.plotting import STATUS_COLORS, RankingDisplay
 
 scale = load("balance_scale")

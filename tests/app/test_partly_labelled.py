@@ -11,7 +11,7 @@ from nearkin.app.cli import main
 from nearkin.app.model import predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
-from nearkin.evaluation import RAW, compare, all_methods
+from nearkin.evaluation import RAW, all_methods, compare
 
 from .winners import winner
 

@@ -21,7 +21,7 @@ from nearkin.app.plain import short_text, to_json
 from nearkin.app.report import write_report
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table
-from nearkin.evaluation import Method, compare, all_methods, default_references, score_by_dimension
+from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES
 from tests.app.winners import fitted
 from tests.browser import Browser, find_chromium
@@ -129,7 +129,7 @@ def test_the_document_says_what_was_compared(classes):
     assert len(classes["notes"]) == len(set(classes["notes"]))
     assert sorted(line["kind"] for line in classes["ranking"]) == ["baseline", "choice", *["method"] * 3, "reference"]
     for line in classes["ranking"]:
-        assert len(line["folds"]) == (3 if line["kind"] == "reference" else 6)
+        assert len(line["folds"]) == 6
         assert line["scores"]["accuracy"] == line["score"]
         assert np.mean(line["folds"]) == pytest.approx(line["score"], abs=1e-5)
     choice = next(line for line in classes["ranking"] if line["kind"] == "choice")

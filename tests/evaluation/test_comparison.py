@@ -22,13 +22,13 @@ from nearkin.evaluation import (
     SCORES,
     Method,
     Reference,
-    compare,
     all_methods,
+    compare,
     default_references,
     runs,
 )
-from nearkin.evaluation.results import _finished
 from nearkin.evaluation.fold import FoldRun, Outcome
+from nearkin.evaluation.results import _finished
 
 from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, Spy, hidden, noise, protocol_of, quick
 

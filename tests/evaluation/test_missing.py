@@ -17,9 +17,9 @@ from nearkin import NMMP
 from nearkin.evaluation import (
     Method,
     Reference,
+    all_methods,
     compare,
     confusion,
-    all_methods,
     first_map,
     held_out_map,
     n_with_twin,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
+from nearkin.evaluation import CHOICE, all_methods, chosen_predictor, compare, first_map, score_by_dimension
 from nearkin.preprocessing import features_of
-from nearkin.evaluation import CHOICE, chosen_predictor, compare, all_methods, first_map, score_by_dimension
 
 FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
 

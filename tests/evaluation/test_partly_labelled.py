@@ -11,9 +11,9 @@ from nearkin import DNE, TDL
 from nearkin.evaluation import (
     RAW,
     Method,
+    all_methods,
     compare,
     confusion,
-    all_methods,
     default_references,
     first_map,
     held_out_map,

@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from nearkin import DNE, NMMP
 from nearkin.evaluation import (
     Method,
+    all_methods,
     compare,
     confusion,
-    all_methods,
     default_references,
     first_map,
     first_repeat,

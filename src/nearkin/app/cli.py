@@ -23,7 +23,7 @@ NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
-    *("quick", "keep_twins", "no_references", "time_budget"),
+    *("quick", "all", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing", "refuse_missing"),
 )
 

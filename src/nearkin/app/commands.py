@@ -40,7 +40,6 @@ from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_named_rows, reading
 
-
 FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison here."
 
 

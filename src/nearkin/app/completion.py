@@ -53,7 +53,9 @@ def script(shell: str) -> str:
             completed = shtab.FILE if action.metavar in FILES else completed
             if completed:
                 action.complete = completed  # type: ignore[attr-defined] # where shtab looks for it
-    names = list(dict.fromkeys(m.name.lower() for task in TASKS for m in all_methods(task, semi_supervised=True, balanced=True)))
+    names = list(
+        dict.fromkeys(m.name.lower() for task in TASKS for m in all_methods(task, semi_supervised=True, balanced=True))
+    )
     functions = FUNCTIONS[shell].format(
         tables=quote(" ".join(BUNDLED)),
         methods=join(names),

@@ -26,6 +26,7 @@ from ..evaluation import (
     first_map,
     score_by_dimension,
 )
+from ..evaluation.comparison import ON_ALL_ROWS
 from ..evaluation.features import missing_cells
 from ..plotting import EmbeddingDisplay, RankingDisplay
 from . import console, pictures
@@ -111,13 +112,14 @@ class TableComparison(nullcontext):
         budget = self.options.time_budget
         left = None if budget is None else max(budget - comparison.seconds, 1e-9)
         with one_line(self.table.name):
-            return extend(
-                comparison, refit=bool(self.options.save), time_budget=left, progress=self._shown(progress)
-            )
+            return extend(comparison, refit=bool(self.options.save), time_budget=left, progress=self._shown(progress))
 
     @staticmethod
     def _shown(progress: console.Progress) -> Callable[[str, int, int], None]:
-        return lambda what, done, total: progress("compared" if done == total else what, done, total)
+        def show(what: str, done: int, total: int) -> None:
+            progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
+
+        return show
 
     def _folds(self) -> dict[str, Any]:
         """Return the numbers of folds, repeats and rows to choose on; None leaves them to the number of rows."""

@@ -139,10 +139,11 @@ def _ahead_of_choice(comparison: AnyComparison) -> Iterator[str]:
     by = f"{words.number(gains[ahead[0]])}{words.points}"
     others = f" and {counted(len(ahead) - 1, 'other method')}" if len(ahead) > 1 else ""
     verb = "end" if others else "ends"
+    at_most = " at most" if others else ""
     yield (
-        f"{ahead[0]}{others} {verb} before the automatic choice, by {by}{' at most' * bool(others)}. The choice is made "
-        f"inside the training rows, which did not show this; and the first of {len(methods)} methods on the same "
-        "held-out rows is in part the luckiest: expect less of it than its figure."
+        f"{ahead[0]}{others} {verb} before the automatic choice, by {by}{at_most}. The choice is made inside the "
+        f"training rows, which did not show this; and the first of {len(methods)} methods on the same held-out rows is "
+        "in part the luckiest: expect less of it than its figure."
     )
 
 
@@ -164,8 +165,8 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
         always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
         what = f"{always} ({words.figure(constant.score.mean())})"
         if first.sign * test.difference <= 0 or words.is_zero(test.difference):
-            helps = _helps_otherwise(first, comparison)
-            yield f"{_capital(subject)} is no better than {what}{helps or ': these features did not help it to predict'}."
+            helps = _helps_otherwise(first, comparison) or ": these features did not help it to predict"
+            yield f"{_capital(subject)} is no better than {what}{helps}."
         elif not test.p_value < SIGNIFICANT:
             yield f"{_capital(subject)} is not shown to be better than {what}."
 

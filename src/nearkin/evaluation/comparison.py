@@ -19,11 +19,14 @@ from .methods import RAW, Method, Reference, all_methods, default_methods, defau
 from .progress import Progress, shown
 from .protocol import Protocol
 from .results import Comparison, Doubt
-from .scores import BY_CLASS
 from .runs import automatic, choice_jobs, jobs_of, run_jobs
+from .scores import BY_CLASS
 from .tables import make_protocol
 from .task import named_task
 from .vote import VOTES, Vote
+
+
+ON_ALL_ROWS = "chosen on all rows"  # what progress is called with
 
 
 def compare(
@@ -169,8 +172,8 @@ def compare(
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     if keep_twins and n_twins:
-        text = "twins were split like other rows, so that some were predicted from their own twin: expect less of new rows."
-        facts["doubts"] = (Doubt("twins", text),)
+        text = "twins were split like other rows, so that some were predicted from their own twin."
+        facts["doubts"] = (Doubt("twins", f"{text} Expect less of new rows."),)
     with shown(progress) as show:
         findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show)
         complete = findings.complete(methods)
@@ -259,10 +262,9 @@ def _with_winner(comparison: Comparison, n_jobs: int | None, deadline: float, sh
         name, choice = _final_choice(comparison, n_jobs, deadline, show)
         method = next(one for one in comparison.contestants if one.name == name)
         part = Part(protocol, protocol.labelled)
-        show(f"fitting {name} to all rows", 0, 1)
+        show(f"fitting {name}", 0, 1)
         with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
             winner, rows = part.pipeline(cast(Method, method), choice)
-        show(f"fitting {name} to all rows", 1, 1)
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:
@@ -270,9 +272,7 @@ def _with_winner(comparison: Comparison, n_jobs: int | None, deadline: float, sh
     return replace(comparison, winner=winner, winner_method=name, winner_rows=rows)
 
 
-def _final_choice(
-    comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress
-) -> tuple[str, Choice]:
+def _final_choice(comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress) -> tuple[str, Choice]:
     """Return the method, with its settings, that is fitted to all rows.
 
     It is chosen on all rows as in the folds: but a single split, or the first fold where time ran out, has chosen
@@ -287,7 +287,11 @@ def _final_choice(
     of_tables = any(method.own_vote and method.name == first for method in methods)
     if len(comparison.folds) == 1 or time.time() >= deadline or (unanimous and of_tables):
         return taken
-    findings = run_jobs(protocol, partial(choice_jobs, protocol.labelled, methods, deadline), n_jobs, show)
+
+    def show_choices(what: str, done: int, total: int) -> None:
+        show(ON_ALL_ROWS, done, total)
+
+    findings = run_jobs(protocol, partial(choice_jobs, protocol.labelled, methods, deadline), n_jobs, show_choices)
     if findings.interrupted:
         raise KeyboardInterrupt
     if not findings.choices or time.time() >= deadline:

@@ -164,16 +164,16 @@ class Part:
         embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
         return Embedded([*steps, ("map", estimator)], *embedded, learned, seconds)
 
-    def _predictor(self, method: Method, params: Params) -> Embedded:
+    def _predictor(self, method: Method, params: Params, *, own_folds: bool = False) -> Embedded:
         """Return a predictor learned from the training rows as they are, and its coordinates.
 
-        Its members keep groups, and twins, on one side of their folds.
+        Its members are learned on folds of the protocol, which keep groups and twins together, or on its own.
         """
         X, protocol = self.protocol.X[self.rows], self.protocol
         queries = protocol.X[self.queries]
         start = time.perf_counter()
         estimator = clone(method.estimator).set_params(random_state=protocol.random_state, **params)
-        folds = protocol.member_folds(self.rows, estimator.n_members)
+        folds = [] if own_folds else protocol.member_folds(self.rows, estimator.n_members)
         learned = self.sample(method.most_rows)
         for train, test in folds:
             learned = np.union1d(learned, np.searchsorted(self.rows, np.append(train, test)))
@@ -197,10 +197,15 @@ class Part:
         return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
 
     def pipeline(self, method: Method, choice: Choice) -> tuple[Pipeline, np.ndarray]:
-        """Return scaler, map and vote, fitted, that predict the labels themselves, and the rows that vote."""
-        embedded = self.embed(method, choice.params)
-        if method.own_vote:  # with all its members
+        """Return scaler, map and vote, fitted, that predict the labels themselves, and the rows that vote.
+
+        A predictor has all its members, and is what its `fit` makes of the rows, unless some belong together.
+        """
+        if method.own_vote:
+            apart = len(np.unique(self.protocol.units[self.rows])) == len(self.rows)
+            embedded = self._predictor(method, choice.params, own_folds=apart)
             return Pipeline(embedded.steps), self.rows[embedded.learned]
+        embedded = self.embed(method, choice.params)
         vote = choice.vote.estimator(self.protocol.task).fit(embedded.Z, self.labels)
         return Pipeline([*embedded.steps, ("vote", vote)]), self.rows
 

@@ -195,8 +195,7 @@ class Comparison:
         """Return the ranking of what was found on the folds, without a winner."""
         by_name = {one.name: one for one in contestants}
         chosen = [
-            with_choice(of_fold, contestants, protocol, train)
-            for of_fold, (train, _) in zip(found, folds, strict=True)
+            with_choice(of_fold, contestants, protocol, train) for of_fold, (train, _) in zip(found, folds, strict=True)
         ]
         finished, skipped = _finished(chosen)
         collected = [collect(name, by_name.get(name), outcomes, protocol) for name, outcomes in finished.items()]

@@ -114,7 +114,7 @@ def automatic(choices: dict[str, Choice], methods: Sequence[Method], protocol: P
 
 
 def with_choice(found: Found, order: Sequence[Method | Reference], protocol: Protocol, rows: np.ndarray) -> Found:
-    """Return what was found on a fold with these training rows, in this order, and the outcome of the automatic choice."""
+    """Return what was found on a fold with these training rows, in this order, with the automatic choice."""
     ordered = {one.name: found[one.name] for one in order if one.name in found}
     methods = [one for one in order if isinstance(one, Method)]
     outcomes = {one.name: ordered.get(one.name) for one in methods}
@@ -178,8 +178,8 @@ def run_jobs(
         if job.number is not None:
             findings.n_left[job.number] = findings.n_left.get(job.number, 0) + 1
     results = _in_processes(protocol, jobs, n_jobs) if in_processes else _in_turn(protocol, jobs)
-    progress("comparing", 0, n_all)
     try:
+        progress("comparing", 0, n_all)
         for job, name, result in results:
             if name is not None:
                 findings.add(job.number, name, result)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from .._labels import known_labels
-from .fold import FAILURES, Part
+from .fold import FAILURES, Choice, Part
 from .methods import DIMENSIONS, Method, Params
 from .progress import Progress
 from .protocol import NO_ROWS, Fold, first_repeat
@@ -143,7 +143,8 @@ def chosen_predictor(comparison: Comparison) -> Any:
     if not isinstance(method, Method) or not method.own_vote:
         return None
     with warnings.catch_warnings(action="ignore"):
-        return Part(comparison.protocol, comparison.protocol.labelled).embed(method, {}).steps[-1][1]
+        pipeline, _ = Part(comparison.protocol, comparison.protocol.labelled).pipeline(method, Choice({}, NEAREST))
+        return pipeline[-1]
 
 
 def held_out_map(
