@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, first_repeat
+from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, few_decide, first_repeat
 from .one_split import SplitComparison
 from .refusals import TableError, counted
 from .tables import Table
@@ -126,6 +126,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
     for name, (requested, reason) in comparison.reduced.items():
         reduced, unit = now[name]
         yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
+    yield from _huge_numbers(comparison)
     yield from _twins(comparison)
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):
@@ -134,6 +135,22 @@ def notes(comparison: Comparison) -> Iterator[str]:
         for text, count in by_name[name].warnings.items() if name in by_name else ():
             yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"
     yield from _unfinished(comparison)
+
+
+def _huge_numbers(comparison: Comparison) -> Iterator[str]:
+    """Yield what a target of numbers looks like, of which a few decide R²."""
+    y = comparison.protocol.y[comparison.protocol.labelled]
+    if comparison.task == CLASSIFICATION or not few_decide(y):
+        return
+    squares = np.sort((y - np.median(y)) ** 2)
+    n_few = max(1, len(y) // 100)
+    share = squares[-n_few:].sum() / squares.sum()
+    ranks = "they alone decide R²" if comparison.score.name == "r2" else "they would alone decide R²"
+    range_ = f"median {np.median(y):.6g}, {span(y.min(), y.max())}"
+    yield (
+        f"The target has a few huge numbers ({range_}): {n_few} of them hold {share:.0%} of the squares about the "
+        f"median, so {ranks}. Are they typing errors?"
+    )
 
 
 def _twins(comparison: Comparison) -> Iterator[str]:

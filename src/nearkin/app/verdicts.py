@@ -165,26 +165,28 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
         always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
         what = f"{always} ({words.figure(constant.score.mean())})"
         if first.sign * test.difference <= 0 or words.is_zero(test.difference):
-            helps = _helps_otherwise(first, comparison) or ": these features did not help it to predict"
+            helps = _helps_otherwise(comparison) or ": these features did not help it to predict"
             yield f"{_capital(subject)} is no better than {what}{helps}."
         elif not test.p_value < SIGNIFICANT:
             yield f"{_capital(subject)} is not shown to be better than {what}."
 
 
-def _helps_otherwise(result: MethodResult, comparison: Comparison) -> str | None:
-    """Return by which other score a prediction is shown to help; None where it is not."""
+def _helps_otherwise(comparison: Comparison) -> str | None:
+    """Return which prediction is shown to help by another score; None where none is."""
     name, useless, title = OTHERWISE[comparison.task.name]
-    if name == comparison.score.name:
+    results = [r for r in (*comparison.results, *comparison.references) if r.name not in CONSTANT]
+    best = max(results, key=lambda result: result.scores[name].mean())
+    gains = best.scores[name] - useless
+    if name == comparison.score.name or gains.mean() <= 0:
         return None
-    gains = result.scores[name] - useless
     n_test = float(np.mean([len(test) for _, test in comparison.folds]))
     n_train = float(np.mean([len(train) for train, _ in comparison.folds]))
     if len(gains) > 1:
-        shown = gains.mean() > 0 and corrected_resampled_t_test(gains, n_train, n_test) < SIGNIFICANT
-    else:  # three deviations of a rank correlation, or twice an area less one, of so many rows
-        shown = gains[0] > 3 / np.sqrt(n_test)
-    score = WORDING[name].figure(result.scores[name].mean())
-    return f" by this score, but it puts the rows in an order that helps: {title} of {score}" if shown else None
+        shown = corrected_resampled_t_test(gains, n_train, n_test) < SIGNIFICANT / len(results)
+    else:  # four deviations of a rank correlation, or of twice an area less one, of so many rows
+        shown = gains[0] > 4 / np.sqrt(n_test)
+    score = WORDING[name].figure(best.scores[name].mean())
+    return f" by this score, but the rows can be put in order: {best.name} has {title} of {score}" if shown else None
 
 
 def _power(comparison: AnyComparison) -> Iterator[str]:

@@ -46,6 +46,7 @@ from .statistics import PairedTest as PairedTest
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import holm as holm
 from .statistics import status_of as status_of
+from .tables import few_decide as few_decide
 from .task import CLASSIFICATION as CLASSIFICATION
 from .task import REGRESSION as REGRESSION
 from .task import TASKS as TASKS

@@ -25,7 +25,6 @@ from .tables import make_protocol
 from .task import named_task
 from .vote import VOTES, Vote
 
-
 ON_ALL_ROWS = "chosen on all rows"  # what progress is called with
 
 
