@@ -127,6 +127,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
         reduced, unit = now[name]
         yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
     yield from _twins(comparison)
+    yield from comparison.remarks
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):
         yield f"{', '.join(name for name, why in comparison.skipped.items() if why == reason)} skipped: {reason}"

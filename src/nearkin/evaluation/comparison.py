@@ -166,6 +166,14 @@ def compare(
     n_processes = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
     with shown(progress) as show:
         findings = run_jobs(protocol, make_jobs, n_processes, show)
+    if protocol.n_chained:
+        about = "" if protocol.n_chained == len(protocol.labelled) else "about "
+        remarks = (
+            *remarks,
+            f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near copies that share "
+            "their target, as the rows around them do not. Give groups (--groups): without these no method is called "
+            "better.",
+        )
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     comparison = _conclude(findings, protocol, folds, methods, references, facts)
@@ -206,6 +214,7 @@ def _conclude(
         skipped |= {method.name: late for method in methods if method.name not in finished | skipped}
     kept = tuple(folds[number] for number in complete)
     collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
+    collected = [replace(result, doubted=protocol.n_chained > 0) for result in collected]
     results, least = ranked(collected, kept, protocol.units)
     return Comparison(
         results=tuple(result for result in results if result.kind != "reference"),

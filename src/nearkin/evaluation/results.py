@@ -65,6 +65,8 @@ class MethodResult:
         Of the difference, at 95 %, for this method alone.
     p_value : float
         That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the references.
+    doubted : bool
+        Whether the folds split groups of rows that hang together: then no difference is called better.
     """
 
     name: str
@@ -84,12 +86,15 @@ class MethodResult:
     difference: float = 0.0
     interval: tuple[float, float] = (0.0, 0.0)
     p_value: float = float("nan")
+    doubted: bool = False
 
     @property
     def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
-        untested = self.kind in ("baseline", "reference")
-        return self.kind if untested else status_of(self.sign * self.difference, self.p_value)
+        if self.kind in ("baseline", "reference"):
+            return self.kind
+        status = status_of(self.sign * self.difference, self.p_value)
+        return "unclear" if status == "better" and self.doubted else status
 
     def __repr__(self) -> str:
         """Return mean score, difference and status, without the figures of the rows."""
@@ -130,7 +135,7 @@ class Comparison:
     encoder : TableEncoder or None
         What made numbers of a data frame; the winner begins with it.
     remarks : tuple of str
-        How the data frame was read.
+        How the data frame was read, and what makes the figures doubtful.
     seconds : float
     interrupted : bool
         Whether the run was stopped early; figures are those of the folds and methods finished until then.
@@ -176,6 +181,11 @@ class Comparison:
     def n_repeats(self) -> int:
         """Return how often the rows were split."""
         return len(self.folds) // max(1, len(first_repeat(self.folds)))
+
+    @property
+    def n_chained(self) -> int:
+        """Return how many rows hang together in tight groups of more than ten, which the folds split."""
+        return self.protocol.n_chained
 
     def __getitem__(self, name: str) -> MethodResult:
         """Return the result of a method or reference by its name."""
