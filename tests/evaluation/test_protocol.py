@@ -1,5 +1,7 @@
 """Which rows are held out, learned from and chosen by: rules of n, for classes and numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,40 @@ class TestFolds:
         comparison = quick(np.tile(X, (5, 1)), np.tile(np.arange(12) % 4, 5), methods=(), n_splits=5)
         assert comparison.reduced == {"n_splits": (5, "class 0 has 3 rows without a twin")}
         assert comparison.n_twins == 60
+
+
+class TestGroupsOfMoreThanTen:
+    """Copies with a little noise, whose labels are those of the row that they are copies of, and mean nothing."""
+
+    original = np.repeat(np.arange(25), 12)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 5))[original] + 1e-3 * rng.normal(size=(300, 5))
+    y = rng.integers(0, 2, 25)[original]
+
+    def test_without_groups_they_are_named_and_nothing_is_called_better(self):
+        comparison = quick(self.X, self.y)
+        assert comparison.raw.score.mean() > 0.95  # which is why
+        assert comparison.n_chained == 300
+        assert "300 rows hang together in groups of more than ten" in repr(comparison)
+        assert all(result.doubted for result in comparison.results)
+        shown = replace(comparison["DNE"], difference=0.1, p_value=1e-9)
+        assert (shown.status, shown.p_value) == ("unclear", 1e-9)
+        assert replace(shown, doubted=False).status == "better"
+        assert replace(shown, difference=-0.1).status == "worse"
+
+    def test_with_groups_there_is_no_doubt_and_no_promise(self):
+        comparison = quick(self.X, self.y, groups=self.original)
+        assert (comparison.n_chained, comparison.doubts) == (0, ())
+        assert not comparison.raw.doubted
+        assert comparison.raw.score.mean() < 0.75
+
+    def test_numbers(self):
+        comparison = quick(self.X, self.rng.normal(size=25)[self.original], (), task="regression")
+        assert comparison.n_chained == 300
+
+    def test_an_ordinary_table_is_not_doubted(self):
+        comparison = quick(*hidden())
+        assert (comparison.n_chained, comparison.doubts, comparison.raw.doubted) == (0, (), False)
 
 
 class TestInnerFolds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -170,9 +170,7 @@ def compare(
     contestants = [*methods, *references]
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
-    if keep_twins and n_twins:
-        text = "twins were split like other rows, so that some were predicted from their own twin."
-        facts["doubts"] = (Doubt("twins", f"{text} Expect less of new rows."),)
+    facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
     with shown(progress) as show:
         findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show)
         complete = findings.complete(methods)
@@ -246,6 +244,18 @@ def _contestants(
         sizes = protocol.X.shape[1], max(1, len(protocol.classes))
         references = default_references(task, *sizes, protocol.score.name)
     return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(references)
+
+
+def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doubt]:
+    """Yield why rows that were held out may have been known too well."""
+    if keep_twins and n_twins:
+        text = "twins were split like other rows, so that some were predicted from their own twin."
+        yield Doubt("twins", f"{text} Expect less of new rows.")
+    if protocol.n_chained:
+        about = "" if protocol.n_chained == len(protocol.labelled) else "about "
+        text = f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near copies that share "
+        text += "their target, as the rows around them do not. Give groups (--groups): without these no method is "
+        yield Doubt("chains", f"{text}called better.")
 
 
 def _late(comparison: Comparison) -> list[str]:

@@ -59,6 +59,10 @@ class Protocol:
         Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18 entries, but 700.
     features : sequence of p Feature or None
         Which features are of one column of the table; None where each is a number.
+    unlabelled : ndarray
+        The rows without a label.
+    n_chained : int
+        Rows in tight groups of more than ten, which folds split where the user gave no groups: see `chained_rows`.
     """
 
     X: Any
@@ -75,6 +79,7 @@ class Protocol:
     choice_rows: int | None = None
     features: Sequence[Feature] | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
+    n_chained: int = 0
 
     @cached_property
     def labelled(self) -> np.ndarray:

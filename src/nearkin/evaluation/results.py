@@ -65,6 +65,8 @@ class MethodResult:
         Of the difference, at 95 %, for this method alone.
     p_value : float
         That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the references.
+    doubted : bool
+        Whether the folds split groups of rows that hang together: then no difference is called better.
     """
 
     name: str
@@ -84,12 +86,15 @@ class MethodResult:
     difference: float = 0.0
     interval: tuple[float, float] = (0.0, 0.0)
     p_value: float = float("nan")
+    doubted: bool = False
 
     @property
     def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
-        untested = self.kind in ("baseline", "reference")
-        return self.kind if untested else status_of(self.sign * self.difference, self.p_value)
+        if self.kind in ("baseline", "reference"):
+            return self.kind
+        status = status_of(self.sign * self.difference, self.p_value)
+        return "unclear" if status == "better" and self.doubted else status
 
     def __repr__(self) -> str:
         """Return mean score, difference and status, without the figures of the rows."""
@@ -199,6 +204,7 @@ class Comparison:
         ]
         finished, skipped = _finished(chosen)
         collected = [collect(name, by_name.get(name), outcomes, protocol) for name, outcomes in finished.items()]
+        collected = [replace(result, doubted=protocol.n_chained > 0) for result in collected]
         results, least = ranked(collected, folds, protocol.units)
         return cls(
             results=tuple(result for result in results if result.kind != "reference"),
@@ -244,6 +250,11 @@ class Comparison:
         """Return how often the rows were split."""
         return len(self.folds) // max(1, len(first_repeat(self.folds)))
 
+    @property
+    def n_chained(self) -> int:
+        """Return how many rows hang together in tight groups of more than ten, which the folds split."""
+        return self.protocol.n_chained
+
     def __getitem__(self, name: str) -> MethodResult:
         """Return the result of a method or reference by its name."""
         for result in (*self.results, *self.references):
@@ -282,7 +293,8 @@ class Comparison:
         """Return the ranking as text, a line a method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
         head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
-        return "\n".join([head, *map(str, (*self.results, *self.references)), *self.remarks])
+        doubts = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        return "\n".join([head, *map(str, (*self.results, *self.references)), *doubts, *self.remarks])
 
     _repr_html_ = comparison_html  # a table with a picture
 

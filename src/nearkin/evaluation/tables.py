@@ -14,7 +14,7 @@ from .features import filled
 from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
 from .scores import SCORES
 from .task import CLASSIFICATION, Task
-from .twins import joined_groups, n_with_twin, twin_groups
+from .twins import chained_rows, joined_groups, n_with_twin, twin_groups
 
 TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
 RARE = 0.75  # share of the largest class above which AUC ranks by default
@@ -45,6 +45,7 @@ def make_protocol(
         score=SCORES[task.name][_score_name(score, task, y[~missing])],
         grouped=groups is not None,
         unlabelled=np.flatnonzero(missing),
+        n_chained=chained_rows(complete, y, scale=rules["scale"]) if groups is None else 0,
         **rules,
     )
     return protocol, n_with_twin(twins)
