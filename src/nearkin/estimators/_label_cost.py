@@ -20,6 +20,7 @@ from .transductive import GraphPenalty
 
 Penalty = GraphPenalty | KernelPenalty
 
+UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddings of any dimension
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)  # from labels alone to Laplacian Eigenmaps, by preference
 LABELS_PER_CLASS = 5  # mean number from which on some are hidden
 FOLDS = 3
@@ -112,24 +113,34 @@ def relative_unit(A: csr_array, smallest: np.ndarray, size: float) -> float:
     """Return s_C / s_P, the weight of P at which penalty and cost are equally large, whatever their units.
 
     s_C is the largest modulus of an eigenvalue of C', s_P the mean of the `smallest` eigenvalues of P, zeros (relative
-    to `size`) apart. Without either any weight will do: 1.
+    to `size`) apart; where all of them are zero, as for a graph of many components, `size` itself. Without a cost any
+    weight will do: 1.
     """
-    smallest = smallest[smallest > RANK_TOLERANCE * size]
-    if A.nnz == 0 or len(smallest) == 0:
+    if A.nnz == 0:
         return 1.0
     start = np.random.default_rng(0).standard_normal(A.shape[0])
     s_C = abs(float(eigsh(total_cost(A), 1, v0=start, return_eigenvectors=False)[0]))
-    return s_C / float(smallest.mean())
+    smallest = smallest[smallest > RANK_TOLERANCE * size]
+    s_P = float(smallest.mean()) if len(smallest) > 0 else size
+    return s_C / s_P
 
 
 def choose_reg(
-    penalty: Penalty, smoothest: SpectralResult, X: Any, codes: np.ndarray, k: int, unit: float | None, loss: str
+    penalty: Penalty,
+    smoothest: SpectralResult,
+    smallest: np.ndarray,
+    X: Any,
+    codes: np.ndarray,
+    k: int,
+    unit: float | None,
+    loss: str,
 ) -> tuple[float, dict[float, float]]:
     """Return a weight, and for every one the share of hidden labels that the votes of the others predict.
 
     Each fold hides a third of the labels from the cost: labels that shaped an embedding say nothing about it. The
     best weight is taken if it is right on more labels than 1 by two standard errors of the difference; else 1, as where
-    labels are too few to hide any. `smoothest` is the solution without labels, `unit` as in `TDL`.
+    labels are too few to hide any. `smoothest` is the solution without labels, `smallest` are the eigenvalues that
+    `relative_unit` takes, and `unit` is as in `TDL`.
     """
     labelled = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[labelled])
@@ -142,7 +153,7 @@ def choose_reg(
         hidden, few = labelled[fold::FOLDS], codes.copy()
         few[hidden] = -1
         A = label_costs(X, few, k)
-        own_unit = relative_unit(A, smoothest.values, penalty.size) if unit is None else unit
+        own_unit = relative_unit(A, smallest, penalty.size) if unit is None else unit
         for reg in REGS:
             solution = solve(penalty, A, reg * own_unit, smoothest, loss)
             V = penalty.as_unlabelled(solution.result, solution.cost, solution.weight)
