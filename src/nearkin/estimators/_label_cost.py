@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, issparse
 from scipy.sparse.linalg import eigsh
 from sklearn.dummy import DummyClassifier
+from sklearn.metrics.pairwise import euclidean_distances
 
+from .._blocks import row_blocks
 from ..graphs import laplacian, mean_weights
 from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class
 from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult
 from ._kernel_penalty import KernelPenalty
+from .initialization import nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier
 from .transductive import GraphPenalty
 
@@ -24,7 +27,8 @@ UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddi
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)  # from labels alone to Laplacian Eigenmaps, by preference
 LABELS_PER_CLASS = 5  # mean number from which on some are hidden
 FOLDS = 3
-FLAT = 0.01  # of the mean roughness is added to all: coordinates that only separate components have none
+PERPLEXITIES = (10.0, 5.0, 20.0, 3.0, 50.0, 1.5)  # of the vote, by preference
+FLAT = 0.01  # of the size of P is added to every roughness: coordinates that only separate components have none
 
 
 def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
@@ -157,7 +161,7 @@ def choose_reg(
         for reg in REGS:
             solution = solve(penalty, A, reg * own_unit, smoothest, loss)
             V = penalty.as_unlabelled(solution.result, solution.cost, solution.weight)
-            Z = commute_coordinates(V, solution.roughness)
+            Z = profile_coordinates(V, solution.roughness, penalty.size)
             correct[reg][fold::FOLDS] = voters(Z, few >= 0, codes).predict(Z[hidden]) == codes[hidden]
     best = max(REGS, key=lambda reg: correct[reg].sum())
     gains = correct[best].astype(int) - correct[1.0]
@@ -165,15 +169,47 @@ def choose_reg(
     return reg, {reg: float(np.mean(right)) for reg, right in correct.items()}
 
 
-def commute_coordinates(V: np.ndarray, rough: np.ndarray) -> np.ndarray:
-    """Return rows of unit length, along V with column j divided by the root of its roughness v'Pv."""
-    Z = V / np.sqrt(rough + (FLAT * rough.mean() or 1.0))
+def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
+    """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
+
+    epsilon is a hundredth of the size of P. For all eigenvectors of P, without labels, inner products of rows before
+    the scaling are those of the rows of the regularized Laplacian kernel (P + epsilon I)^-1: two rows are alike if the
+    kernel relates them alike to all others.
+    """
+    Z = V / (rough + FLAT * size)
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     return Z / np.where(lengths > 0, lengths, 1.0)
 
 
-def voters(Z: np.ndarray, rows: np.ndarray, codes: np.ndarray) -> Any:
+def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
     """Return the classifier in which the rows vote with their labels; where they coincide, by class frequency."""
-    coincide = np.ptp(Z[rows], axis=0).max() <= 1e-10 * np.ptp(Z, axis=0).max()
-    vote = DummyClassifier(strategy="prior") if coincide else SoftNeighborsClassifier(bandwidth="auto")
+    spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
+    coincide = spread <= 1e-10 * spread_of_all
+    vote = DummyClassifier(strategy="prior") if coincide else SoftNeighborsClassifier(bandwidth=bandwidth)
     return vote.fit(Z[rows], codes[rows])
+
+
+def best_bandwidth(Z: Any, codes: np.ndarray) -> tuple[float, float]:
+    """Return the least mean log loss of labels that the votes of all others predict, and the bandwidth that has it.
+
+    The bandwidths are those of several perplexities. The shares of the votes of l rows are taken for l observations, to
+    which the class frequencies add one: a label for which nobody votes costs a finite amount.
+    """
+    n = Z.shape[0]
+    squares_of_some = nearest_squares(Z)
+    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in PERPLEXITIES]
+    Y = np.eye(codes.max() + 1)[codes]
+    frequencies = Y.mean(axis=0)
+    Z = Z if issparse(Z) else Z - Z.mean(axis=0, dtype=np.float64)  # far from 0 distances lose their digits
+    losses = np.zeros(len(bandwidths))
+    for rows in row_blocks(n, n):
+        own = codes[rows]
+        squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
+        squares[np.arange(len(own)), np.arange(n)[rows]] = np.inf
+        squares -= squares.min(axis=1, keepdims=True)
+        for j, bandwidth in enumerate(bandwidths):
+            votes = np.exp(-squares / bandwidth**2)
+            shares = (votes @ Y)[np.arange(len(own)), own] / votes.sum(axis=1)
+            losses[j] -= np.log((n * shares + frequencies[own]) / (n + 1)).sum()
+    best = int(losses.argmin())
+    return float(losses[best] / n), bandwidths[best]

@@ -91,6 +91,8 @@ class TDL(TransductiveEmbedding):
         correlation of their coordinates, from 0 (the same subspace) to 1 (orthogonal ones).
     roughness_ : ndarray of shape (m,)
         v'Pv of every coordinate v.
+    penalty_size_ : float
+        The mean eigenvalue of P; with a kernel the smallest of K^+.
     voting_embedding_ : ndarray of shape (n, m)
         `embedding_`, with labelled rows where unlabelled rows of the same edges would be, see Notes.
     residual_ : float
@@ -249,7 +251,8 @@ class TDL(TransductiveEmbedding):
         self._keep(result, result.vectors, penalty.extension(result, C_prime, weight), search, X.dtype)
         self.classes_, self.reg_, self.reg_scores_, self.reg_unit_ = classes, reg, scores, unit
         self.voting_embedding_ = penalty.as_unlabelled(result, C_prime, weight).astype(X.dtype, copy=False)
-        self.roughness_, self.clipped_ = solution.roughness, np.flatnonzero(solution.clipped)
+        self.roughness_, self.penalty_size_ = solution.roughness, penalty.size
+        self.clipped_ = np.flatnonzero(solution.clipped)
         cosines_squared = np.sum((smoothest.vectors.T @ result.vectors) ** 2)
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         return self
