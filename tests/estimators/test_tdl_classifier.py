@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils import shuffle
 
-from nearkin import TDL, TDLClassifier
+from nearkin import TDL, SoftNeighborsClassifier, TDLClassifier
 from nearkin.estimators import tdl_classifier
 from nearkin.estimators._label_cost import best_bandwidth
 from nearkin.graphs import binary, heat_kernel, normalized_laplacian, union
@@ -175,6 +175,15 @@ class TestDefault:
             share = votes[codes[others] == codes[i]].sum() / votes.sum()
             expected -= np.log((12 * share + 1 / 3) / 13) / 12
         assert loss == pytest.approx(expected)
+
+    def test_the_only_label_of_a_class_says_nothing(self):
+        """Nobody could vote for it, so that the widest bandwidth would always be best."""
+        Z = np.random.default_rng(0).normal(size=(6, 3))
+        loss, bandwidth = best_bandwidth(Z, np.arange(6))
+        assert loss == 0
+        assert bandwidth == SoftNeighborsClassifier(bandwidth="auto").fit(Z, np.arange(6)).bandwidth_
+        model = TDLClassifier().fit(X, np.where(np.arange(300) < 2, [5, 7] * 150, -1))
+        assert model.space_ == "tdl"
 
     def test_the_bandwidth_that_is_taken_has_the_least_loss(self):
         rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class
 from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult
 from ._kernel_penalty import KernelPenalty
-from .initialization import nearest_squares, perplexity_bandwidth
+from .initialization import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier
 from .transductive import GraphPenalty
 
@@ -27,7 +27,7 @@ UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddi
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)  # from labels alone to Laplacian Eigenmaps, by preference
 LABELS_PER_CLASS = 5  # mean number from which on some are hidden
 FOLDS = 3
-PERPLEXITIES = (10.0, 5.0, 20.0, 3.0, 50.0, 1.5)  # of the vote, by preference
+PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # of the vote, beside that by default
 FLAT = 0.01  # of the size of P is added to every roughness: coordinates that only separate components have none
 
 
@@ -192,24 +192,28 @@ def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str =
 def best_bandwidth(Z: Any, codes: np.ndarray) -> tuple[float, float]:
     """Return the least mean log loss of labels that the votes of all others predict, and the bandwidth that has it.
 
-    The bandwidths are those of several perplexities. The shares of the votes of l rows are taken for l observations, to
-    which the class frequencies add one: a label for which nobody votes costs a finite amount.
+    The bandwidths are those of several perplexities; of equals the default of `SoftNeighborsClassifier` is taken. The
+    shares of the votes of l rows count for l observations, to which the class frequencies add one: a label for which
+    nobody votes costs a finite amount. The only label of a class has nobody to vote for it, and is left out.
     """
-    n = Z.shape[0]
+    n, counts = Z.shape[0], np.bincount(codes)
+    frequencies = counts / n
+    half_a_class = n / np.sum(counts > 0) / 2
     squares_of_some = nearest_squares(Z)
-    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in PERPLEXITIES]
-    Y = np.eye(codes.max() + 1)[codes]
-    frequencies = Y.mean(axis=0)
+    perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
+    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
+    Y = np.eye(len(counts))[codes]
     Z = Z if issparse(Z) else Z - Z.mean(axis=0, dtype=np.float64)  # far from 0 distances lose their digits
     losses = np.zeros(len(bandwidths))
-    for rows in row_blocks(n, n):
-        own = codes[rows]
+    predicted = np.flatnonzero(counts[codes] > 1)
+    for block in row_blocks(len(predicted), n):
+        rows = predicted[block]
         squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
-        squares[np.arange(len(own)), np.arange(n)[rows]] = np.inf
+        squares[np.arange(len(rows)), rows] = np.inf
         squares -= squares.min(axis=1, keepdims=True)
         for j, bandwidth in enumerate(bandwidths):
             votes = np.exp(-squares / bandwidth**2)
-            shares = (votes @ Y)[np.arange(len(own)), own] / votes.sum(axis=1)
-            losses[j] -= np.log((n * shares + frequencies[own]) / (n + 1)).sum()
+            shares = (votes @ Y)[np.arange(len(rows)), codes[rows]] / votes.sum(axis=1)
+            losses[j] -= np.log((n * shares + frequencies[codes[rows]]) / (n + 1)).sum()
     best = int(losses.argmin())
-    return float(losses[best] / n), bandwidths[best]
+    return float(losses[best] / max(len(predicted), 1)), bandwidths[best]

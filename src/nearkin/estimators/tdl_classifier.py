@@ -33,7 +33,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     Laplacian kernel (P + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
     from both, which end with a small probability at every step, visit the same rows. The labels choose: each labelled
     row is predicted by the others, in these coordinates and among the features themselves, at several bandwidths, and
-    what has the least log loss is taken. Where the graph joins the classes, that is a soft vote on the features.
+    what has the least log loss is taken (the coordinates if no class has two labels). Where the graph joins the classes, that is a soft vote on the features.
 
     Parameters
     ----------
