@@ -21,7 +21,7 @@ from ..spectral import (
     trace_ratio,
 )
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class NMMP(ShrinkageEmbedding):
@@ -118,10 +118,15 @@ class NMMP(ShrinkageEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "NMMP ratio trace": {"params": {"criterion": "ratio_trace"}},
+        "NMMP ratio trace": {
+            "params": {"criterion": "ratio_trace"},
+            "settings": lambda p: COMPARED_AMOUNTS,
+        },
         "NMMP": {
             "settings": lambda p: [
-                {"n_components": m} for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
+                {"n_components": m} | amount
+                for amount in COMPARED_AMOUNTS
+                for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
             ],
             "nested": False,
         },

@@ -161,8 +161,7 @@ class TDL(TransductiveEmbedding):
     compared_as: ClassVar[dict] = {
         "TDL": {
             "params": {"reg": 1.0},
-            "settings": lambda p: [{"n_components": m} for m in (2, 5, 10, 20)],  # there may be more than features
-            "nested": False,  # the unit of reg depends on n_components
+            "settings": lambda p: [{"n_components": 20}],  # there may be more than features
             "max_components": lambda p, n_classes: 20,
             "unlabelled": True,
             "semi_supervised": True,
