@@ -256,6 +256,16 @@ class TestGivenWeight:
             objectives = [paper(k, weight=least).fit(X, y).objective_ for k in (m - 1, m, m + 1)]
             assert np.argmax(objectives) == 1
 
+    def test_a_weight_for_which_no_eigenvalue_is_positive_warns(self):
+        """Eq. 6 is then negative for every direction; the least negative one is kept, as DNE does."""
+        X, y = wine()
+        largest = paper(1).fit(X, y).objective_
+        assert paper("bound", weight=0.99 * largest).fit(X, y).eigenvalues_[0] > 0
+        with pytest.warns(UserWarning, match="no eigenvalue of S_b - weight S_w is positive"):
+            model = paper("bound", weight=1.01 * largest).fit(X, y)
+        assert model.n_components_ == 1
+        assert model.eigenvalues_[0] < 0
+
     def test_the_bound_counts_the_ratios_that_exceed_that_of_all_directions(self):
         """By Sylvester's law of inertia; so both criteria take the same number, and with m = rank the ratio is it."""
         X, y = wine()

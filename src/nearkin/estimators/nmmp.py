@@ -10,6 +10,7 @@ import numpy as np
 
 from .._messages import counted
 from .._validation import check_choice, check_integer, check_number
+from .._warn import warn_user
 from ..spectral import (
     ZERO,
     SpectralResult,
@@ -20,7 +21,7 @@ from ..spectral import (
     trace_ratio,
 )
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class NMMP(ShrinkageEmbedding):
@@ -83,7 +84,8 @@ class NMMP(ShrinkageEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if no rows of different classes are mutual neighbours.
+        If there are fewer directions than requested, if no rows of different classes are mutual neighbours, or if
+        `n_components="bound"` finds no positive eigenvalue for `weight` and keeps the direction of the largest one.
     ConvergenceWarning
         If the trace ratio was not reached to 1e-10 (relative).
 
@@ -116,10 +118,15 @@ class NMMP(ShrinkageEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "NMMP ratio trace": {"params": {"criterion": "ratio_trace"}},
+        "NMMP ratio trace": {
+            "params": {"criterion": "ratio_trace"},
+            "settings": lambda p: COMPARED_AMOUNTS,
+        },
         "NMMP": {
             "settings": lambda p: [
-                {"n_components": m} for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
+                {"n_components": m} | amount
+                for amount in COMPARED_AMOUNTS
+                for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
             ],
             "nested": False,
         },
@@ -188,7 +195,13 @@ class NMMP(ShrinkageEmbedding):
             total = np.trace(S_w)
             least = self.weight if self.weight is not None else np.trace(S_b) / total if total > 0 else 0.0
             values = np.linalg.eigvalsh(S_b - least * S_w)
-            return max(1, int(np.sum(values > ZERO * np.abs(values).max())))
+            n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
+            if n_positive == 0 and self.weight is not None:
+                warn_user(
+                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - weight S_w is positive, "
+                    "and the direction of the largest one is kept. Take a smaller weight, or a number for n_components."
+                )
+            return max(1, n_positive)
         return self.n_components or (3 * n_classes if self.criterion == "ratio_trace" else -(-len(S_b) // 2))
 
     def _of_classes(self, name: str, n_classes: int) -> Any:

@@ -17,7 +17,7 @@ from ..neighbors import EXACT
 from ..span import RANK_TOLERANCE
 from ..spectral import LEAST_WITHIN, ZERO, SpectralResult, Status, largest_scatter_first, ratio_trace
 from ._rows import Rows, TableRows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
@@ -106,7 +106,7 @@ class RCA(ShrinkageEmbedding):
     (178, 2)
     """
 
-    compared_as: ClassVar[dict] = {"RCA": {}}
+    compared_as: ClassVar[dict] = {"RCA": {"settings": lambda p: COMPARED_AMOUNTS}}
 
     _objective_phrase = EIGENVALUES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -69,6 +69,20 @@ class SpectralResult:
     gap: float
     status: Status
     requested: int
+
+    def leading(self, n_components: int) -> SpectralResult:
+        """Return the first of the directions, as if so many had been requested of an eigenproblem."""
+        m = min(n_components, self.vectors.shape[1])
+        values = self.values[:m]
+        enough = self.status is Status.RANK_DEFICIENT and m == n_components
+        return replace(
+            self,
+            vectors=self.vectors[:, :m],
+            values=values,
+            objective=float(values.sum()),
+            status=Status.OPTIMAL if enough else self.status,
+            requested=n_components,
+        )
 
     def warn(self) -> None:
         """Issue the warning that the status calls for, if any."""
