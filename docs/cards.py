@@ -23,7 +23,7 @@ from nearkin.datasets import load
 from nearkin.evaluation import compare, default_methods
 
 FOLDER = Path(__file__).parent / "images" / "cards"
-SIZE = (3.1, 1.8)  # inches of 96 pixels: the width of a card
+SIZE = (2.8, 1.7)  # inches of 96 pixels: the width of a card
 INK = {"light": "#222832", "dark": "#dbe1e8"}
 BLUE = {"light": "#0072b2", "dark": "#56b4e9"}
 ORANGE = {"light": "#b34a00", "dark": "#ff9a57"}
@@ -65,7 +65,7 @@ def methods() -> Drawing:
             ax.plot(100 * results[name].score.mean(), place, "o", color=color, markersize=7)
         ax.set_yticks(range(len(shown)), shown)
         ax.set_ylim(-0.6, len(shown) - 0.4)
-        ax.set_xlabel("held-out accuracy, % (dashed: raw k-NN)")
+        ax.set_xlabel("accuracy, % (dashed: raw k-NN)")
 
     return draw
 
