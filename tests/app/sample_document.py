@@ -174,11 +174,26 @@ def _confusion(rng, name, labels):
     return {"name": name, "labels": list(labels), "classes": n, "before": shares[0], "after": shares[1]}
 
 
+def large():
+    """Return a document whose figures are as long as any: an error in a large unit, many dimensions, long fits."""
+    document = sample(None, name="houses", target="price", methods=("MLKR", "NCA tables", "raw k-NN", "NMMP ratio trace"))
+    document |= {"score": MAE, "beside": R2}
+    for row in document["ranking"]:
+        for key in ("score", "deviation", "difference", "low", "high"):
+            row[key] = row[key] and 123456.0 * row[key]
+        row["folds"] = [123456.0 * fold for fold in row["folds"]]
+        row |= {"scores": {"r2": 0.123}, "fit_seconds": 1234.5, "p": row["p"] and 0.0012}
+        if row["kind"] != "reference":
+            row |= {"dimension": [100, 784, 1234], "neighbors": [10, 25, 100]}
+    return document
+
+
 LONG = [f"Species number {i} of the genus Tyrannosauropteryx, with a long label" for i in range(50)]
 SAMPLES = {
     "classes": lambda: sample(),
     "fifty": lambda: sample(LONG, points=1000),
     "regression": lambda: sample(None, name="houses", target="price", methods=("MLKR", "NCA", "raw k-NN", "PCA")),
+    "large": large,
     "evil": lambda: sample(("a", "b", "c"), name=NASTY, target=NASTY, wrap=lambda text: f"{NASTY}{text}",
                            methods=(f"NCA {NASTY}", "raw k-NN", "PCA")),
     "few": lambda: sample(methods=("PCA", "raw k-NN")) | {"curves": [], "notes": []},

@@ -292,6 +292,20 @@ def test_in_a_browser(browser, pages, name, width, dark):
 
 
 @needs_chromium
+@pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
+@pytest.mark.parametrize("width", [360, 1024, 1280])
+def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name, width):
+    browser.open(pages[name], width=width)
+    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    table = "document.querySelector('#table').parentElement"
+    assert browser.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
+    assert browser.evaluate(
+        "document.querySelector('#ranking-key').getBoundingClientRect().bottom"
+        " <= document.querySelector('#ranking').getBoundingClientRect().top"
+    )
+
+
+@needs_chromium
 def test_a_regression_has_no_classes(browser, pages):
     browser.open(pages["real numbers"], width=1440)
     visible = "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"

@@ -352,20 +352,26 @@ function writeRankingKey() {
     + " Sort the table by its headings.");
 }
 
+/** Return a text in parts, between which its line may break. */
+const parted = (...texts) => texts.flatMap((text, i) => [i ? " " : "", html("span", {}, text)]);
+
 function writeTable() {
-  const inScore = row => [scoreOf(row), html("span", {class: "minor"}, deviation(row))];
+  const inScore = row => [html("span", {}, scoreOf(row)), html("span", {class: "minor"}, " ", html("span", {}, deviation(row).trim()))];
+  const ends = row => interval(row) && parted(`${minus(row.written.low)} to`, minus(row.written.high));
+  const spread = range => span(range) && parted(...span(range).split(" "));
   const headed = by => inText(by.title) + (by.unit && `\u00a0${by.unit}`), second = row => row.scores[beside.name];
   // heading, what is written, what is sorted by, classes
   const columns = [
     ["method", row => row.name, row => clean(row.name).toLowerCase(), ""],
-    [headed(score), inScore, row => row.score, "number"],
+    [headed(score), inScore, row => row.score, "number ends"],
     [headed(beside), row => minus(row.written.second), second, "number minor"],
     ["difference", row => row === baseline ? "" : differenceOf(row), row => row.difference, "number"],
-    ["95% interval", interval, row => row.low, "number minor"],
+    ["95% interval", ends, row => row.low, "number ends minor"],
     ["p", row => pValue(row.p), row => row.p, "number"],
     ["verdict", row => row.kind === "reference" ? "" : row.status, row => row.status, "status"],
-    ["dim", row => span(row.dimension), row => row.dimension && row.dimension[1], "number minor"],
-    ["k", row => row.kind !== "reference" && missing(row.neighbors) ? "all" : span(row.neighbors), row => row.neighbors && row.neighbors[1], "number minor"],
+    ["dim", row => spread(row.dimension), row => row.dimension && row.dimension[1], "number ends minor"],
+    ["k", row => row.kind !== "reference" && missing(row.neighbors) ? "all" : spread(row.neighbors),
+      row => row.neighbors && row.neighbors[1], "number ends minor"],
     ["soft", row => missing(row.soft) ? "" : `${fixed(100 * row.soft, 0)}%`, row => row.soft, "number minor"],
     ["fit", row => row === baseline ? "" : seconds(row.fit_seconds), row => row.fit_seconds, "number minor"],
   ];
