@@ -72,16 +72,16 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         "held_out": figures | {"folds": len(comparison.folds), "p_value": choice.p_value},
     }
     if isinstance(steps[-1], (NCAClassifier, NCARegressor)):
-        return _with_all_votes(steps[-1], comparison, table.encoder, header)
+        return _with_all_votes(steps[-1], comparison, table, header)
     *steps, vote = steps
     model = new_model(steps, table.encoder, n_neighbors=vote.n_neighbors, soft=vote.weights != "uniform", **header)
     rows = protocol.labelled
     X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
     model = model if issparse(X) or "fill" in model.arrays else _with_fill(model, X)
-    return with_voters(model, embed(model, X), rows, protocol.y[rows])
+    return with_voters(model, embed(model, X), table.in_file(rows), protocol.y[rows])
 
 
-def _with_all_votes(predictor: Any, comparison: Comparison, encoder: TableEncoder, header: dict[str, Any]) -> Model:
+def _with_all_votes(predictor: Any, comparison: Comparison, table: Table, header: dict[str, Any]) -> Model:
     """Return a model of a predictor for tables, in which the rows that it learned from vote."""
     methods, protocol = default_methods(comparison.task.name), comparison.protocol
     method = next(method for method in methods if method.name == comparison.winner_method)
@@ -89,8 +89,8 @@ def _with_all_votes(predictor: Any, comparison: Comparison, encoder: TableEncode
     rows = rows[sample(np.arange(len(rows)), protocol.y[rows], method.most_rows, protocol.random_state)]
     bins = predictor.encoder_.to_dict() if isinstance(predictor.encoder_, BinnedEncoder) else {}
     header |= {"bins": bins, "soft_vote": asdict(predictor.vote_)}
-    model = new_model([predictor], encoder, n_neighbors=min(NAMED_VOTERS, len(rows)), soft=True, **header)
+    model = new_model([predictor], table.encoder, n_neighbors=min(NAMED_VOTERS, len(rows)), soft=True, **header)
     Z = embed(model, protocol.X[rows])
-    columns = list(dict.fromkeys(feature.column for feature in features_of(encoder)))
+    columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
     more = {"effects": predictor.feature_effects_[columns], "spectrum": Z.var(axis=0)}
-    return with_voters(replace(model, arrays=model.arrays | more), Z, rows, protocol.y[rows])
+    return with_voters(replace(model, arrays=model.arrays | more), Z, table.in_file(rows), protocol.y[rows])
