@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
+from nearkin.app.model_file import save_model
 from nearkin.app.options import PARSER
 from nearkin.app.output import READ, WRITTEN, default_picture, refuse_overwriting
 from nearkin.app.tables import read_table
-from nearkin.app.model_file import save_model
 
 from .winners import winner
 
@@ -170,7 +170,7 @@ def test_a_draft_takes_the_place_of_no_file(here, capsys):
 
 def test_a_file_that_is_no_input_is_replaced(here, capsys):
     (here / "many" / "adapter.safetensors").write_text("old")
-    refuse_overwriting(PARSER.parse_args("adapt many --label kind --save many/adapter.safetensors".split()))
+    refuse_overwriting(PARSER.parse_args(["adapt", "many", "--label", "kind", "--save", "many/adapter.safetensors"]))
     (here / "out.csv").write_text("old")
     assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 0
     assert (here / "out.csv").read_text() != "old"

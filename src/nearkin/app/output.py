@@ -99,7 +99,9 @@ def _identity(path: Path | int) -> Any:
 
 def _named(path: Path | int) -> str:
     """Return what to call a file: standard streams are known by number alone."""
-    return {0: "the file of standard input", 1: "the file of standard output"}.get(path, str(path))  # type: ignore[call-overload]
+    if isinstance(path, Path):
+        return str(path)
+    return "the file of standard output" if path else "the file of standard input"
 
 
 def _is_file(stream: int) -> bool:
