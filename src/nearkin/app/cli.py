@@ -81,10 +81,12 @@ def _run(options: argparse.Namespace) -> int:
     """Run a command, and say in one line what its input is unfit for."""
     from . import commands
     from .model_file import ModelFileError
+    from .output import refuse_overwriting
     from .refusals import TableError
 
     try:
         with signals_raise():
+            refuse_overwriting(options)
             code: int = getattr(commands, options.command)(options)
         return code
     except (TableError, ModelFileError, OSError, ImportError) as error:

@@ -29,8 +29,10 @@ from .output import (
     Outputs,
     atomic_folder,
     check_writable,
+    default_picture,
     for_csv,
     print_columns,
+    with_empty_rows,
     write_columns,
 )
 from .parquet_folder import open_folder
@@ -53,7 +55,7 @@ def compare(options: argparse.Namespace) -> int:
         from .folder_comparison import FolderComparison
 
         source = FolderComparison(options)
-    picture = Path(f"{source.name}-nearkin.png")  # if it cannot be written, the ranking is printed all the same
+    picture = default_picture(options)  # if it cannot be written, the ranking is printed all the same
     picture = check_writable(options.picture, [".png"], "--picture") if options.picture else picture
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     file = options.json and check_writable(options.json, [".json"], "--json")
@@ -104,8 +106,7 @@ def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
-        found = {"row": np.arange(X.shape[0])} if options.id is None else {}
-        found |= predict_rows(model, X, progress, options.search)
+        found = predict_rows(model, X, progress, options.search)
         for name in () if archive else ("nearest", "distance"):
             found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1)}
         return found
@@ -127,7 +128,7 @@ def inspect(options: argparse.Namespace) -> int:
     if is_adapter(Path(options.model)):
         return describe_adapter(options)
     model = load_model(Path(options.model))
-    picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
+    picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
     outputs = _outputs(options)
     outputs.write(picture, "--picture", partial(pictures.draw_model, model), f"Picture: {picture}")
@@ -145,12 +146,20 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     how = {"reading": reading(options), "name": options.id, "gaps": gaps}
     read = partial(read_named_rows, options.table, model.encoder, **how)
     X, notes, names = console.while_reading(options, read)
-    if "fill" not in model.arrays and not model.bins and not issparse(X) and np.isnan(X).any():
-        raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
+    empty = np.zeros(X.shape[0], dtype=bool)
+    if "fill" not in model.arrays and not model.bins and not issparse(X):
+        empty |= np.isnan(X).all(axis=1) & (not archive)  # an archive has no cells that could stay empty
+        X = X[~empty] if empty.any() else X
+        if np.isnan(X).any() or not len(X):
+            raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
     console.remark([*notes, *note("far outside the rows learned from", far_features(model, X))], quiet=options.quiet)
     bar = console.Progress("rows", quiet=options.quiet, lines=output is None)  # a written file has a line of its own
     with bar as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
+    if empty.any():
+        columns = with_empty_rows(columns, empty)
+    if options.id is None and options.command == "predict":
+        columns = {"row": np.arange(len(empty))} | columns
     if options.id is not None:
         columns = {f"{options.id} (given)" if options.id in columns else options.id: names} | columns
     if output is None or output.suffix.lower() == ".csv":
@@ -160,7 +169,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         return 0
     outputs = Outputs(partial(console.remark, quiet=options.quiet))
     write = partial(write_columns, columns, output.suffix.lower())
-    outputs.write(output, "-o", write, f"{counted(X.shape[0], 'row')} {done} by {model.method}: {output}")
+    outputs.write(output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}")
     return outputs.code
 
 

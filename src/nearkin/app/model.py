@@ -71,10 +71,10 @@ class Model:
     arrays : dict of str to ndarray
         Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features that have a further
         one that says where they were missing; and of the v voters: "voters" (v, m), their coordinates; "rows" (v,),
-        their row numbers; "answers" (v,), positions of their labels in `classes`, or their numbers; "spectrum"; and
-        with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the mean square, and
-        "class_weights" (n_classes,), times which a class counts when a row is labelled, where classes were weighted. A
-        sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
+        their row numbers in the file, where empty rows count; "answers" (v,), positions of their labels in `classes`,
+        or their numbers; "spectrum"; and with a `soft_vote` "effects" (c,), how far each column moves the rows, as the
+        root of the mean square, and "class_weights" (n_classes,), times which a class counts when a row is labelled,
+        where classes were weighted. A sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
     """
 
     task: str

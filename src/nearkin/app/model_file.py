@@ -212,7 +212,7 @@ def _check_arrays(model: Model) -> None:
     _require(len(weights) == len(model.classes) and (weights > 0).all(), "class_weights")
     _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
     rows, answers = arrays["rows"], arrays["answers"]
-    _require((np.diff(rows) > 0).all() and rows[0] >= 0 and rows[-1] < model.n_rows, "rows")
+    _require((np.diff(rows) > 0).all() and rows[0] >= 0 and len(rows) <= model.n_rows, "rows")
     if model.question is CLASSIFICATION:
         _require(0 <= answers.min() <= answers.max() < len(model.classes), "labels")
     _require(1 <= model.n_neighbors <= min(model.n_voters, MAX_NEIGHBORS), "number of neighbours")

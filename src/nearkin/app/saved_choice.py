@@ -80,25 +80,25 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         "doubts": comparison.doubts,
     }
     if isinstance(steps[-1], (NCAClassifier, NCARegressor)):
-        return _with_all_votes(steps[-1], comparison, table.encoder, header)
+        return _with_all_votes(steps[-1], comparison, table, header)
     *steps, vote = steps
     model = new_model(steps, table.encoder, n_neighbors=vote.n_neighbors, soft=vote.weights != "uniform", **header)
     rows = comparison.winner_rows
     X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
     model = model if issparse(X) or "fill" in model.arrays else _with_fill(model, X)
-    return with_voters(model, embed(model, X), rows, protocol.y[rows])
+    return with_voters(model, embed(model, X), table.in_file(rows), protocol.y[rows])
 
 
-def _with_all_votes(predictor: Any, comparison: Comparison, encoder: TableEncoder, header: dict[str, Any]) -> Model:
+def _with_all_votes(predictor: Any, comparison: Comparison, table: Table, header: dict[str, Any]) -> Model:
     """Return a model of a predictor for tables, in which the rows that it learned from vote."""
     protocol, rows = comparison.protocol, comparison.winner_rows
     bins = predictor.encoder_.to_dict() if isinstance(predictor.encoder_, BinnedEncoder) else {}
     header |= {"bins": bins, "soft_vote": asdict(predictor.vote_)}
-    model = new_model([predictor], encoder, n_neighbors=min(NAMED_VOTERS, len(rows)), soft=True, **header)
+    model = new_model([predictor], table.encoder, n_neighbors=min(NAMED_VOTERS, len(rows)), soft=True, **header)
     Z = embed(model, protocol.X[rows])
-    columns = list(dict.fromkeys(feature.column for feature in features_of(encoder)))
+    columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
     more = {"effects": predictor.feature_effects_[columns], "spectrum": Z.var(axis=0)}
     if getattr(predictor, "class_weight", None) is not None:
         labels = protocol.classes[protocol.y[rows]]
         more["class_weights"] = compute_class_weight(predictor.class_weight, classes=protocol.classes, y=labels)
-    return with_voters(replace(model, arrays=model.arrays | more), Z, rows, protocol.y[rows])
+    return with_voters(replace(model, arrays=model.arrays | more), Z, table.in_file(rows), protocol.y[rows])

@@ -189,7 +189,7 @@ def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
 
 def read_judgements(source: str, progress: Progress = ignore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return two columns of names or numbers, and a third one of grades (1 where there is none), of every row."""
-    with opened(source, progress, Reading()) as file:
+    with opened(source, progress, Reading(drop_empty_rows=True)) as file:
         if isinstance(file, Source):
             names = file.names[:3]
             if all(NUMBER_NAME.fullmatch(name) for name in names):
