@@ -176,7 +176,9 @@ def _confusion(rng, name, labels):
 
 def large():
     """Return a document whose figures are as long as any: an error in a large unit, many dimensions, long fits."""
-    document = sample(None, name="houses", target="price", methods=("MLKR", "NCA tables", "raw k-NN", "NMMP ratio trace"))
+    document = sample(
+        None, name="houses", target="price", methods=("MLKR", "NCA tables", "raw k-NN", "NMMP ratio trace")
+    )
     document |= {"score": MAE, "beside": R2}
     for row in document["ranking"]:
         for key in ("score", "deviation", "difference", "low", "high"):

@@ -130,3 +130,78 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
     assert "PCA ends before the automatic choice, by 3.1 points." in text
     assert "in part the luckiest" in text
     assert "ends before" not in verdict(found)
+
+
+# New rows of nothing that is known
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("given", [True, False])
+def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = grouped()
+    known = frame["machine"].isin([f"M{number}" for number in range(18)])
+    frame[known].to_csv("t.csv", index=False)
+    frame[~known].to_csv("new.csv", index=False)
+    pd.concat([frame[~known], frame[known].head(1)]).to_csv("mixed.csv", index=False)
+    groups = ["--groups", "machine"] if given else []
+    assert main(["compare", "t.csv", "--target", "kind", *QUICK, *groups, "--save", "m.safetensors"]) == 0
+    said = {}
+    for name in ("new.csv", "mixed.csv", "t.csv"):
+        capsys.readouterr()
+        assert main(["predict", "m.safetensors", name, "-o", "labels.csv"]) == 0
+        said[name] = capsys.readouterr().err
+    assert "every machine is new: expect less of these rows" in said["new.csv"]
+    assert "is new" not in said["mixed.csv"] + said["t.csv"]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_numbers_of_groups_are_known_however_they_are_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = grouped()
+    frame["machine"] = frame["machine"].str[1:].astype(int)
+    frame.to_csv("t.csv", index=False)
+    frame.assign(machine=frame["machine"].astype(float)).to_csv("floats.csv", index=False)
+    compare_groups = ["compare", "t.csv", "--target", "kind", *QUICK, "--groups", "machine"]
+    assert main([*compare_groups, "--save", "m.safetensors"]) == 0
+    assert main(["predict", "m.safetensors", "floats.csv", "-o", "labels.csv"]) == 0
+    assert "is new" not in capsys.readouterr().err
+    frame.assign(machine=frame["machine"] + 100).to_csv("new.csv", index=False)
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "labels.csv"]) == 0
+    assert "every machine is new" in capsys.readouterr().err
+
+
+# Probabilities
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("methods", "score", "names"),
+    [
+        ("pca", "accuracy", ["label", "vote", "nearest_1"]),
+        ("nca tables", "accuracy", ["label", "probability", "probability of claim", "probability of none"]),
+        ("nca tables balanced", "balanced", ["label", "probability", "probability of claim", "probability of none"]),
+    ],
+)
+def test_votes_are_called_votes_and_probabilities_are_of_all_classes(methods, score, names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = leaking().drop(columns="refund")
+    frame = frame.drop(index=frame.index[frame["kind"] == "claim"][15:])
+    frame.to_csv("t.csv", index=False)
+    options = ["--folds", "2", "--repeats", "1", "--no-references", "-q", "--save", "m.safetensors"]
+    assert main(["compare", "t.csv", "--target", "kind", "--methods", methods, "--score", score, *options]) == 0
+    assert main(["predict", "m.safetensors", "t.csv", "-o", "p.csv"]) == 0
+    found = pd.read_csv("p.csv")
+    assert list(found.columns[1 : 1 + len(names)]) == names
+    if "vote" in names:
+        return
+    P = found[names[2:]].to_numpy()
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-5)
+    assert P[:, 0].mean() == pytest.approx((frame["kind"] == "claim").mean(), abs=0.05)  # as frequent as they are
+    labels = found["label"] == "claim"
+    if score == "accuracy":
+        np.testing.assert_array_equal(labels, P[:, 0] > 0.5)
+    else:  # rows are labelled as if both classes were equally frequent
+        share = (frame["kind"] == "claim").mean()
+        np.testing.assert_array_equal(labels, P[:, 0] > share)
+        np.testing.assert_array_equal(found["probability"], np.where(labels, P[:, 0], P[:, 1]))

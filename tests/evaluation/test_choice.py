@@ -188,7 +188,7 @@ class TestExtend:
 def test_methods_that_answer_first():
     assert [method.name for method in default_methods()] == [RAW, "NCA tables", "LDA"]
     assert [method.name for method in default_methods("regression")] == [RAW, "NCA tables"]
-    assert "NCA tables, balanced" in [method.name for method in default_methods(balanced=True)]
+    assert "NCA tables balanced" in [method.name for method in default_methods(balanced=True)]
     assert {"DP", "SDA", "TDL"} < {method.name for method in default_methods(semi_supervised=True)}
 
 
@@ -227,7 +227,7 @@ class TestWinner:
         train, test = comparison.folds[0]
         method = next(method for method in [Method(RAW, None), *SEVERAL] if method.name == name)
         choice = FoldRun(comparison.protocol, train, test).choose(method)
-        pipeline = Part(comparison.protocol, train).pipeline(method, choice)
+        pipeline, _ = Part(comparison.protocol, train).pipeline(method, choice)
         np.testing.assert_array_equal(pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0])
 
     def test_none_without_refit(self):

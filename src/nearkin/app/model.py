@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ class Model:
         Figures of the comparison: "score", the mean over the held-out folds of what a choice made like this one scores;
         "raw", that of the raw features; "folds", how many there were; and where they are known "low" and "high", the
         95 % interval of the difference "score" - "raw", and its corrected "p_value".
+    group : str
+        Name of the column of groups that held-out folds kept together; "" without any.
     doubts : list of str
         Why new rows may be predicted worse than "score" says, a sentence each.
     version : str
@@ -74,7 +77,7 @@ class Model:
         their row numbers in the file, where empty rows count; "answers" (v,), positions of their labels in `classes`,
         or their numbers; "spectrum"; and with a `soft_vote` "effects" (c,), how far each column moves the rows, as the
         root of the mean square, and "class_weights" (n_classes,), times which a class counts when a row is labelled,
-        where classes were weighted. A sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
+        where classes were weighted. "groups" are hashes of the names of the groups, ascending. A sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
     """
 
     task: str
@@ -92,6 +95,7 @@ class Model:
     target: str
     table: str
     held_out: dict[str, float]
+    group: str
     doubts: list[str]
     version: str
     arrays: dict[str, np.ndarray]
@@ -176,6 +180,10 @@ class Model:
             return np.ones(len(self.feature_names))
         return feature_stretch(self.arrays["components"])
 
+    def knows_no_group(self, labels: Any) -> bool:
+        """Say whether none of these groups was among those of the table."""
+        return not np.isin(group_hashes(labels), self.arrays["groups"]).any()
+
     @cached_property
     def voters(self) -> Any:
         """Return the coordinates of the rows that vote, an array or a csr_array."""
@@ -223,6 +231,21 @@ class Model:
         Y, centre, unit = self.targets
         votes = centre + unit * vote_from(self.soft_vote).predict(Z, self.voters, Y)
         return votes if self.classes else votes[:, 0]
+
+
+def group_hashes(labels: Any) -> np.ndarray:
+    """Return a number for the name of every group, ascending: 3, 3.0 and "3 " are one."""
+    names = {_canonical(str(label).strip()) for label in dict.fromkeys(np.asarray(labels).tolist())}
+    hashes = [int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 1 for name in names]
+    return np.unique(np.array(hashes, dtype=np.int64))
+
+
+def _canonical(name: str) -> str:
+    """Return a number as Python writes it, other names as they are."""
+    try:
+        return f"{float(name):.17g}"
+    except ValueError:
+        return name
 
 
 def far_features(model: Model, X: Any) -> list[str]:

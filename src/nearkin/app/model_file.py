@@ -34,7 +34,7 @@ AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
 # coordinates, v voters, n rows of a graph; d, e, g, i, j and q are free.
 SHAPES = {
     **{"effects": "c", "mean": "p", "scale": "p", "components": "mf", "offset": "m", "spectrum": "q"},
-    **{"fill": "p", "indicated": "g", "class_weights": "k"},
+    **{"fill": "p", "indicated": "g", "class_weights": "k", "groups": "h"},
     **{"voters": "vm", "voters.data": "d", "voters.indices": "d", "voters.indptr": "i", "rows": "v", "answers": "v"},
     **{"graph.rows": "nf", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
     **{"graph.origin": "f", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
@@ -104,7 +104,7 @@ def _load(path: Path) -> Model:
         raise ModelFileError("is an adapter of vectors, which labels nothing: give it to `nearkin transform`.")
     written = header.pop("format")
     if written == 7:
-        header.setdefault("doubts", [])
+        header |= {"group": "", "doubts": []}
         written = FORMAT
     if type(written) is int and written > FORMAT:
         raise ModelFileError(f"was written by a newer nearkin (format {written}): install a newer nearkin.")
@@ -157,7 +157,7 @@ def _check_header(model: Model) -> None:
     for name, kind in get_type_hints(Model).items():
         _require(type(getattr(model, name)) is (get_origin(kind) or kind), name)
     json.dumps({**vars(model), "arrays": None}, ensure_ascii=False).encode()  # no half of a surrogate pair
-    for words in (model.method, model.prefix, model.target, model.table, model.version):
+    for words in (model.method, model.prefix, model.target, model.table, model.group, model.version):
         _require(type(words) is str and len(words) <= MAX_NAME, "words")
     for doubt in model.doubts:
         _require(type(doubt) is str and len(doubt) <= MAX_DOUBT, "doubts")
@@ -198,7 +198,7 @@ def _check_arrays(model: Model) -> None:
     f = len(model.binned.groups_) if model.bins else f
     sizes = {"p": p, "f": f, "m": model.n_components, "c": len(model.encoder.columns_)}
     for name, array in arrays.items():
-        integers = name in ("rows", "indicated") or name.endswith((".indices", ".indptr"))
+        integers = name in ("rows", "indicated", "groups") or name.endswith((".indices", ".indptr"))
         integers |= name == "answers" and model.question is CLASSIFICATION
         _require(array.dtype.kind == ("i" if integers else "f") and np.isfinite(array).all(), name)
         _require(array.ndim == len(SHAPES[name]), name)
@@ -210,6 +210,7 @@ def _check_arrays(model: Model) -> None:
     _require("fill" in arrays or "indicated" not in arrays, "fill")
     weights = arrays.get("class_weights", np.ones(len(model.classes)))
     _require(len(weights) == len(model.classes) and (weights > 0).all(), "class_weights")
+    _require(("groups" in arrays) == bool(model.group), "groups")
     _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
     rows, answers = arrays["rows"], arrays["answers"]
     _require((np.diff(rows) > 0).all() and rows[0] >= 0 and len(rows) <= model.n_rows, "rows")

@@ -15,7 +15,7 @@ from ..estimators import NCAClassifier, NCARegressor
 from ..evaluation import Comparison, Doubt
 from ..preprocessing import BinnedEncoder, TableEncoder, features_of
 from .map_arrays import map_arrays, stored
-from .model import MAX_DOUBT, MAX_NAME, NAMED_VOTERS, Model, embed
+from .model import MAX_DOUBT, MAX_NAME, NAMED_VOTERS, Model, embed, group_hashes
 from .tables import Table
 
 
@@ -25,6 +25,7 @@ def new_model(
     *,
     bins: Any = None,
     soft_vote: Any = None,
+    groups: tuple[str, Any] = ("", ()),
     doubts: Sequence[Doubt] = (),
     **header: Any,
 ) -> Model:
@@ -34,7 +35,10 @@ def new_model(
     Figures of `held_out` that are no finite numbers are left out: no p-value is NaN.
     """
     arrays, graph = map_arrays(steps)
-    header |= {name: header[name].encode(errors="replace").decode()[:MAX_NAME] for name in ("target", "table")}
+    header["group"], labels = groups
+    if header["group"]:
+        arrays["groups"] = group_hashes(labels)
+    header |= {name: header[name].encode(errors="replace").decode()[:MAX_NAME] for name in ("target", "table", "group")}
     header["held_out"] = {name: float(value) for name, value in header["held_out"].items() if np.isfinite(value)}
     return Model(
         prefix=type(steps[-1]).__name__.lower() if steps else "",
@@ -77,6 +81,7 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         "target": table.target,
         "table": table.name,
         "held_out": figures | {"folds": len(comparison.folds), "p_value": choice.p_value},
+        "groups": (table.group_name, table.groups),
         "doubts": comparison.doubts,
     }
     if isinstance(steps[-1], (NCAClassifier, NCARegressor)):

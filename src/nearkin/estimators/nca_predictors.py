@@ -138,7 +138,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     _loss_name = "log loss"
     compared_as: ClassVar[dict] = {
         "NCA tables": COMPARED,
-        "NCA tables, balanced": COMPARED | {"params": {"class_weight": "balanced"}, "balanced": True},
+        "NCA tables balanced": COMPARED | {"params": {"class_weight": "balanced"}, "balanced": True},
     }
 
     def __init__(

@@ -118,7 +118,7 @@ def default_methods(
     With `balanced` the predictor that weighs the classes alike is among them, and with `semi_supervised` those methods
     that make sense only where some rows have no label.
     """
-    first = [RAW, "NCA tables", "NCA tables, balanced", "LDA"]
+    first = [RAW, "NCA tables", "NCA tables balanced", "LDA"]
     every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
     by_name = {method.name: method for method in every}
     chosen = [by_name[name] for name in first if name in by_name]

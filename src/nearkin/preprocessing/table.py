@@ -14,7 +14,7 @@ from .._captions import Estimator
 from .._messages import counted, listed, note, quoted
 from .._validation import check_choice, check_integer
 from .cells import Cells, read_cells
-from .columns import NumberColumn, Rules, column_from, indicator_names
+from .columns import CategoryColumn, NumberColumn, Rules, column_from, indicator_names
 from .learning import Learned
 from .numerals import MARKS
 
@@ -222,7 +222,11 @@ class TableEncoder(TransformerMixin, Estimator):
             missing = np.isnan(features)
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
-        return out, note("unknown values, encoded as none of the known ones", list(filter(None, unknown)))
+        remarks = note("unknown values, encoded as none of the known ones", list(filter(None, unknown)))
+        categories = [column for column in given if isinstance(column, CategoryColumn)]
+        new = [column.name for column in categories if column.knows_none(given[column], self.rules)]
+        expect = "expect less of these rows than of those held out before"
+        return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 
     @property
     def _n_plain(self) -> int:
