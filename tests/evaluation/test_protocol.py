@@ -62,6 +62,12 @@ class TestFoldsByTheNumberOfRows:
         assert np.isin(twin, train).mean() < 0.01
         assert len(train) > 21_000 - 2.1 * len(test)
 
+    def test_one_split_tells_of_the_fitted_models(self, monkeypatch):
+        monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 100)
+        X, y = hidden(300)
+        assert quick(X, y, (), n_splits=None, n_repeats=None).of_fitted_models
+        assert not quick(X, y, ()).of_fitted_models
+
     def test_many_copies_of_few_rows_are_cut_into_folds(self):
         X, y = table(21_000)
         protocol = protocol_of(X, y, units=np.arange(21_000) // 2 % 100)
@@ -175,7 +181,7 @@ class TestGroupsOfMoreThanTen:
         assert not comparison.raw.doubted
         assert comparison.raw.score.mean() < 0.75
 
-    def test_numbers(self):
+    def test_numbers_are_named_too(self):
         comparison = quick(self.X, self.rng.normal(size=25)[self.original], (), task="regression")
         assert comparison.n_chained == 300
 

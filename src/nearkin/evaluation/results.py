@@ -251,6 +251,11 @@ class Comparison:
         return len(self.folds) // max(1, len(first_repeat(self.folds)))
 
     @property
+    def of_fitted_models(self) -> bool:
+        """Return whether one split tells which fitted models are better, not which methods: see `PairedTest`."""
+        return len(self.folds) == 1
+
+    @property
     def n_chained(self) -> int:
         """Return how many rows hang together in tight groups of more than ten, which the folds split."""
         return self.protocol.n_chained
