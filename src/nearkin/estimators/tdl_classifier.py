@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from .._captions import Estimator
 from .._labels import require_two_classes
 from .._validation import validate_partly_labelled_rows, validate_rows
-from ._label_cost import LABELS_PER_CLASS, best_bandwidth, profile_coordinates, voters
+from ._label_cost import best_bandwidth, profile_coordinates, voters
 from .base import SparseRowsMixin
 from .tdl import TDL
 
 EIGENVECTORS = 100  # or twice as many as there are classes
+LABELS_PER_CLASS = 3  # mean number from which on the labels choose
 
 
 class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
@@ -31,8 +32,8 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     once enough coordinates are taken. What is left of TDL is its embedding for an infinite weight of the penalty,
     Laplacian Eigenmaps, and its vote. The inner product of two rows in it is that of their rows in the regularized
     Laplacian kernel (P + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
-    from both, which end with a small probability at every step, visit the same rows. From five labels a class on, on
-    average, the labels choose: each labelled row is predicted by the others, in these coordinates and among the
+    from both, which end with a small probability at every step, visit the same rows. From three labels a class on,
+    on average, the labels choose: each labelled row is predicted by the others, in these coordinates and among the
     features themselves, at several bandwidths, and what has the least log loss is taken. Where the graph joins the
     classes, that is a soft vote on the features.
 
@@ -52,7 +53,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         Where the labelled rows vote: in the coordinates, or among the features.
     losses_ : dict of str to float
         For each space that was tried, the mean log loss of the labels that the others predict, at the best bandwidth.
-        Empty with fewer than five labels a class, or a `tdl` of yours: then the bandwidth is "auto".
+        Empty with fewer than three labels a class, or a `tdl` of yours: then the bandwidth is "auto".
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n,)
         The label of every training row: the given one, or that of the vote.
