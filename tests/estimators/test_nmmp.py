@@ -5,6 +5,8 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, load_wine
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import scale
 
 from nearkin import NMMP
@@ -148,6 +150,22 @@ def test_default_number_of_components():
     assert paper().fit(X, y).n_components_ == 7  # half of 13, rounded up
     assert paper().fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
     assert paper(criterion="ratio_trace").fit(X, y).n_components_ == 9  # 3 classes
+    assert NMMP().fit(X, y).n_components_ == 7
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 30))])
+    assert NMMP().fit(wide, y).n_components_ == 9
+    assert paper().fit(wide, y).n_components_ == NMMP(shrinkage=0.0).fit(wide, y).n_components_ == 22
+
+
+def test_the_default_does_not_spread_the_rows_over_noise():
+    """Half of 120 features of noise would outvote the two that separate the classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 3
+    X = scale(np.hstack([3 * np.eye(3)[y] + rng.normal(size=(400, 3)), rng.normal(size=(400, 120))]))
+    accuracy = {}
+    for m in (None, 62):
+        model = make_pipeline(NMMP(m), KNeighborsClassifier(3)).fit(X[:200], y[:200])
+        accuracy[m] = model.score(X[200:], y[200:])
+    assert accuracy[None] > accuracy[62] + 0.05
     assert paper(criterion="ratio_trace").fit(X[:, :5], y).n_components_ == 5
 
 

@@ -46,7 +46,7 @@ def test_names_of_classes_change_nothing():
 )
 def test_the_order_and_the_units_of_rows_change_nothing(order, unit):
     """Nor does the choice of the space depend on them."""
-    few = np.where(np.arange(100) % 2, -1, Y[:100] % 4)
+    few = np.where(np.arange(100) % 2, -1, Y[:100] % 4)  # twelve labels a class
     untied = X[:100] + 1e-3 * np.random.default_rng(1).standard_normal((100, 64))
     base, other = TDLClassifier().fit(untied, few), TDLClassifier().fit(unit * untied[order], few[order])
     assert other.space_ == base.space_
@@ -182,8 +182,14 @@ class TestDefault:
         loss, bandwidth = best_bandwidth(Z, np.arange(6))
         assert loss == 0
         assert bandwidth == SoftNeighborsClassifier(bandwidth="auto").fit(Z, np.arange(6)).bandwidth_
-        model = TDLClassifier().fit(X, np.where(np.arange(300) < 2, [5, 7] * 150, -1))
-        assert model.space_ == "tdl"
+
+    @pytest.mark.parametrize(("n_labels", "tried"), [(5, 0), (6, 2)])
+    def test_too_few_labels_choose_nothing(self, n_labels, tried):
+        """Three a class on average."""
+        rows, y, _ = banana_in_noise(60)
+        model = TDLClassifier().fit(rows, np.where(np.arange(60) < n_labels, y, -1))
+        assert len(model.losses_) == tried
+        assert tried or model.space_ == "tdl"
 
     def test_the_bandwidth_that_is_taken_has_the_least_loss(self):
         rng = np.random.default_rng(0)

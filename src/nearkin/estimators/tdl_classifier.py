@@ -16,6 +16,7 @@ from .base import SparseRowsMixin
 from .tdl import TDL
 
 EIGENVECTORS = 100  # or twice as many as there are classes
+LABELS_PER_CLASS = 3  # mean number from which on the labels choose
 
 
 class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
@@ -31,9 +32,10 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     once enough coordinates are taken. What is left of TDL is its embedding for an infinite weight of the penalty,
     Laplacian Eigenmaps, and its vote. The inner product of two rows in it is that of their rows in the regularized
     Laplacian kernel (P + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
-    from both, which end with a small probability at every step, visit the same rows. The labels choose: each labelled
-    row is predicted by the others, in these coordinates and among the features themselves, at several bandwidths, and
-    what has the least log loss is taken (the coordinates if no class has two labels). Where the graph joins the classes, that is a soft vote on the features.
+    from both, which end with a small probability at every step, visit the same rows. From three labels a class on,
+    on average, the labels choose: each labelled row is predicted by the others, in these coordinates and among the
+    features themselves, at several bandwidths, and what has the least log loss is taken. Where the graph joins the
+    classes, that is a soft vote on the features.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         Where the labelled rows vote: in the coordinates, or among the features.
     losses_ : dict of str to float
         For each space that was tried, the mean log loss of the labels that the others predict, at the best bandwidth.
-        Empty with a `tdl` of yours.
+        Empty with fewer than three labels a class, or a `tdl` of yours: then the bandwidth is "auto".
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n,)
         The label of every training row: the given one, or that of the vote.
@@ -69,8 +71,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that take -1 for a class, such as
     stratified splits, should split the labelled rows only.
 
-    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`, and the bandwidth of
-    the vote is "auto". With a graph of yours (`fit(..., affinity=W)`) the features are not tried. The default was
+    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`. With a graph of yours (`fit(..., affinity=W)`) the features are not tried. The default was
     chosen on some of the sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's LabelSpreading and
     3-NN on others.
 
@@ -131,15 +132,19 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
 
-    def _choose_space(self, X: Any, codes: np.ndarray, affinity: Any) -> tuple[Any, float]:
+    def _choose_space(self, X: Any, codes: np.ndarray, affinity: Any) -> tuple[Any, float | str]:
         """Return all rows in the space where labelled rows predict each other best, and the bandwidth of the vote."""
-        m = min(max(EIGENVECTORS, 2 * len(self.classes_)), X.shape[0] - 1)
+        n_classes = len(self.classes_)
+        m = min(max(EIGENVECTORS, 2 * n_classes), X.shape[0] - 1)
         tdl = TDL(m, reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")
         self.tdl_ = tdl.fit(X, affinity=affinity)
         spaces = {"tdl": self._profiles(self.tdl_.embedding_)}
+        labelled = codes >= 0
+        if labelled.sum() < LABELS_PER_CLASS * n_classes:
+            self.space_, self.losses_ = "tdl", {}
+            return spaces["tdl"], "auto"
         if affinity is None:  # beside a graph of the user, the features may say nothing
             spaces["features"] = X
-        labelled = codes >= 0
         best = {name: best_bandwidth(Z[labelled], codes[labelled]) for name, Z in spaces.items()}
         self.losses_ = {name: loss for name, (loss, _) in best.items()}
         self.space_ = min(self.losses_, key=lambda name: self.losses_[name])
