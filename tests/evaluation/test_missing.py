@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.decomposition import PCA
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier

@@ -23,8 +23,8 @@ from ..evaluation import (
     first_map,
     score_by_dimension,
 )
-from ..preprocessing import indicated_features
 from ..plotting import EmbeddingDisplay, RankingDisplay
+from ..preprocessing import indicated_features
 from . import console, pictures
 from .document import comparison_document
 from .model import Model

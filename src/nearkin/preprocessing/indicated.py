@@ -12,8 +12,8 @@ def indicated_features(missing: np.ndarray) -> np.ndarray:
     """Return which columns get an indicator, ascending.
 
     One that is missing in at least 5 rows and known in at least 5: of fewer nothing can be learned. Of columns that are
-    missing in the same rows the first. And at most one indicator for every 10 rows, those of largest variance: where the
-    columns with gaps are more than the rows, most distances would be distances between gaps.
+    missing in the same rows the first. And at most one indicator for every 10 rows, those of largest variance: where
+    the columns with gaps are more than the rows, most distances would be distances between gaps.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ from .._captions import Estimator
 from .._messages import counted, listed, note, quoted
 from .._validation import check_choice, check_integer
 from .cells import Cells, read_cells
-from .indicated import indicated_features
 from .columns import NumberColumn, Rules, column_from, indicator_names
+from .indicated import indicated_features
 from .learning import Learned
 from .numerals import MARKS
 
