@@ -1,7 +1,7 @@
 """The small pictures on the cards of the front page: `python docs/cards.py` writes them into `docs/images/cards`.
 
-Each is drawn twice, for the light and for the dark theme, in the size in which it is shown: few marks, and text that can
-be read. The pages that the cards lead to have the full pictures.
+Each is drawn twice, for the light and for the dark theme, in the size in which it is shown: few marks, and text that
+can be read. The pages that the cards lead to have the full pictures.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -316,7 +317,7 @@ def touching(axes):
     for ax in axes:
         drawn = [(label.get_window_extent(), label.get_text()) for label in ax.get_xticklabels() if label.get_text()]
         straight = [(box, text) for box, text in drawn if ax.get_xticklabels()[0].get_rotation() == 0]
-        for (left, first), (right, second) in zip(straight[:-1], straight[1:], strict=True):
+        for (left, first), (right, second) in pairwise(straight):
             if right.x0 - left.x1 < 5:
                 found.append(f"{first}{second}")
     return found

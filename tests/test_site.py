@@ -114,7 +114,7 @@ chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not i
 SHOWN = [path for path in PAGES if "_static" not in path.parts]
 WRITTEN = [path for path in SHOWN if not {"generated", "genindex.html"} & set(path.parts)]
 
-# What is too wide: the window, or a box around the heading of the page, which then scrolls with all that the page holds.
+# What is too wide: the window, or a box around the heading of the page, which scrolls with all that the page holds.
 # Boxes of a table, of code or of a formula may scroll.
 TOO_WIDE = """
 (() => {
@@ -124,7 +124,7 @@ TOO_WIDE = """
     const end = box.getBoundingClientRect().right + 1;
     const wide = [...box.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > end);
     const causes = wide.slice(-3).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.trim().slice(0, 40));
-    return box.tagName + '.' + box.className + ' ' + box.scrollWidth + ' > ' + box.clientWidth + ': ' + causes.join('; ');
+    return [box.tagName + '.' + box.className, box.scrollWidth, box.clientWidth, ...causes].join('; ');
   });
 })()
 """

@@ -95,7 +95,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.\nA second line.",
         "doubts": [],
         "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
-        "notes": ["LMNN warned 3 times: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
+        "notes": ["LMNN (3 fits) warned: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
         "ranking": [choice, *rows, *references],
         "columns": _columns(rng, [wrap(f"{label} tail") for label in labels or "abcdefg"][:20], wrap),
         "curves": [_curve(rng, row, n_folds) for row in rows],

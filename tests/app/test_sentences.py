@@ -220,7 +220,7 @@ def test_notes_of_warnings_and_of_an_interruption():
     rows, labels = WIDE[:, :2], np.arange(240) % 5
     methods = [Method("DNE", DNE(), nested=False), Method("PCA", PCA(), nested=False)]
     lines = list(notes(compare(rows, labels, methods=methods, progress=progress, **ALONE)))
-    assert lines[0].startswith("DNE warned ")
+    assert lines[0].startswith("DNE (1 fit) found no direction that separates the classes locally")
     assert lines[-1] == "Interrupted: 1 of 5 folds was finished. No model was fitted."
 
 

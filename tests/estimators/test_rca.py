@@ -195,7 +195,7 @@ class TestWhereChunkletsDoNotVary:
     def test_a_feature_that_only_tells_classes_apart_comes_first(self, container):
         X, y = load_iris(return_X_y=True)
         shifted = np.hstack([X, 0.1 * y[:, None] + 1e3, np.zeros((150, 100)) + 1e-3 * (np.arange(100) == 7)])
-        with pytest.warns(UserWarning, match="do not vary at all in 1 directions.*set shrinkage='auto'"):
+        with pytest.warns(UserWarning, match="do not vary at all in 1 direction .*set shrinkage='auto'"):
             model = paper().fit(container(shifted), y)
         assert model.rank_ == 5
         np.testing.assert_allclose(model.eigenvalues_[0], 1e4 * model.eigenvalues_[-1])

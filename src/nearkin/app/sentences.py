@@ -16,6 +16,7 @@ from .refusals import TableError, counted
 from .tables import Table
 from .verdicts import AnyComparison, held_out, verdict, wording
 from .verdicts import leader as leader
+from .warned import warning_lines
 from .wording import WORDING as WORDING
 from .wording import Wording, format_p
 
@@ -114,7 +115,6 @@ def caption(comparison: AnyComparison) -> str:
 def notes(comparison: Comparison) -> Iterator[str]:
     """Yield what was reduced, sampled, skipped or warned of, a line each."""
     labelled, without = comparison.protocol.labelled, comparison.protocol.unlabelled
-    by_name = {result.name: result for result in (*comparison.results, *comparison.references)}
     if len(without):
         used = [r.name for r in comparison.results if isinstance(r.method, Method) and r.method.unlabelled]
         share = f"{len(labelled):,} of {len(labelled) + len(without):,} rows"
@@ -131,9 +131,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):
         yield f"{', '.join(name for name, why in comparison.skipped.items() if why == reason)} skipped: {reason}"
-    for name in (*comparison.methods, *(r.name for r in comparison.references)):
-        for text, count in by_name[name].warnings.items() if name in by_name else ():
-            yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"
+    yield from warning_lines(r for r in (*comparison.results, *comparison.references) if r.kind != "choice")
     yield from _unfinished(comparison)
 
 

@@ -27,8 +27,8 @@ from ..evaluation import (
     score_by_dimension,
 )
 from ..evaluation.comparison import ON_ALL_ROWS
-from ..evaluation.features import missing_cells
 from ..plotting import EmbeddingDisplay, RankingDisplay
+from ..preprocessing import indicated_features
 from . import console, pictures
 from .document import comparison_document
 from .model import Model
@@ -65,8 +65,8 @@ class TableComparison(nullcontext):
         p, n_columns = table.X.shape[1], len(table.encoder.columns_)
         features = counted(p, "sparse feature" if issparse(table.X) else "feature")
         encoded = f" from {counted(n_columns, 'column')}" * (p > n_columns)
-        n_gaps = int(np.count_nonzero(missing_cells(table.X)))
-        encoded += f" and {counted(n_gaps, 'indicator')} of missing cells" * (n_gaps > 0)
+        n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
+        encoded += f" and {counted(n_indicators, 'indicator')} of missing cells" * (n_indicators > 0)
         grouped = "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
         facts = f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
         return facts, table.notes

@@ -132,8 +132,9 @@ def compare(
     label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as if the
     rows without a label were not there.
 
-    Missing cells are filled with the median of the training rows after scaling; an indicator, 1 where the cell was
-    missing and else 0, is appended for every column with gaps in these rows.
+    Missing cells are filled with the median of the training rows after scaling, and indicators are appended, 1 where
+    the cell was missing and else 0: for columns that at least 5 of these rows lack and 5 have, of columns with the same
+    gaps for one, and at most one for every 10 rows (`nearkin.preprocessing.indicated_features`).
 
     "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a predictor with a vote
     of its own, in the folds of three members. It takes the table unscaled and with its gaps, and chooses penalty,

@@ -23,8 +23,8 @@ from .vote import OwnVote, Vote, nearest_voters, possible_votes
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
-# harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
-HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
+# harmless: the dimensions tried may exceed the rank of a fold, its rows may lack a class, and features repeat others
+HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge", "X varies by less than")
 MOST_DENSE = 2**27  # entries of sparse rows that are made dense, 1 GB
 
 
@@ -311,12 +311,14 @@ class FoldRun:
 
     def evaluate(self, method: Method) -> Outcome:
         """Return the outcome of a method with its choices made on the inner folds."""
+        if not method.own_vote:
+            with warnings.catch_warnings(action="ignore"):  # of settings that are tried: the map of the chosen one counts
+                choice = self.choose(method)
         with warnings.catch_warnings(record=True, action="always") as caught:
             if method.own_vote:  # one fit serves the choice, too
                 found = self.outer.embed(method, method.quick)
                 choice = self._own_choice(method, found)
             else:
-                choice = self.choose(method)
                 found = self.outer.embed(method, choice.params)
             (prediction,) = self.outer.predictions(found, [choice.vote])
         return self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)

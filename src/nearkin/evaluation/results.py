@@ -58,7 +58,7 @@ class MethodResult:
     contributions : tuple of ndarray
         Of the held-out rows of each fold; their mean is `score`.
     warnings : dict of str to int
-        The distinct warnings, and how often each came.
+        The distinct warnings of the maps that were scored, one a fold, and how often each came.
     difference : float
         Mean score minus that of the raw features, paired by row.
     interval : tuple of float

@@ -231,7 +231,7 @@ function writeFacts() {
     ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
     ["Features", number(table.features) + (table.sparse ? ", sparse" : "")
       + (table.features > table.columns ? ` from ${counted(table.columns, "column")}` : "")
-      + (table.missing.n_features ? ` and ${counted(table.missing.n_features, "indicator")} of missing cells` : "")],
+      + (table.missing.n_features ? `, ${number(table.missing.n_features)} with missing cells` : "")],
     ["Target", `${table.target}, ${kind}`],
     ["Classes", named.join(", ") + (named.length < table.n_classes ? ", …" : "")],
     ["Largest class", missing(table.largest_class) ? "" : `${table.largest_class} of the rows`],
