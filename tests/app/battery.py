@@ -324,7 +324,7 @@ ROWS = {
 OPTIONS = {
     "no command": (2, "COMMAND", "t.csv", PLAIN, "-q"),
     "an unknown command": (2, "invalid choice", "t.csv", PLAIN, "guess t.csv"),
-    "an unknown option": (2, "unrecognized", "t.csv", PLAIN, "--fast"),
+    "an unknown option": (2, "compare has no argument --fast", "t.csv", PLAIN, "--fast"),
     "no target": (2, "--target", "t.csv", PLAIN, "compare t.csv -q"),
     "one fold": (2, "at least 2", "t.csv", PLAIN, "--folds 1"),
     "more folds than rows": (0, "99 folds reduced", "t.csv", PLAIN, "--folds 99"),

@@ -20,13 +20,20 @@ from sklearn.utils.validation import (
     _num_samples,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._captions import Estimator
 from .._messages import counted, listed
-from .._validation import canonical, check_choice, check_integer, refuse_foreign, refuse_sparse_gaps
+from .._validation import (
+    canonical,
+    check_choice,
+    check_integer,
+    refuse_foreign,
+    refuse_no_rows,
+    refuse_sparse_gaps,
+    validated,
+)
 from ..descent import Status
 from ..objectives.kernel_regression import Loss
 from ..preprocessing import BinnedEncoder, Curve, Feature, Levels, SparseEncoder, TableEncoder, features_of, is_table
@@ -178,6 +185,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         refuse_foreign(X)
+        refuse_no_rows(X)
         if not is_table(X):
             X = self._checked(X, sparse=issparse(X))
         check_consistent_length(X, y)
@@ -228,7 +236,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """Return an array of numbers, where sparse ones may come without missing ones."""
         refuse_sparse_gaps(X)
         options |= {"accept_sparse": "csr" if sparse else False, "ensure_all_finite": True if sparse else "allow-nan"}
-        return canonical(validate_data(self, X, dtype=(np.float64, np.float32), **options))
+        return canonical(validated(self, X, dtype=(np.float64, np.float32), **options))
 
     def _effects(self, components: np.ndarray, X: Any) -> np.ndarray:
         """Return how far each column moves the rows about their mean: the root of the mean square, (p,)."""

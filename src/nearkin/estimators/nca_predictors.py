@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from .._callbacks import with_callbacks
 from .._labels import check_shared_labels, encode_labels
-from .._validation import check_targets_vary
+from .._validation import check_targets_vary, refuse_unfit_targets
 from ..objectives.kernel_regression import log_loss, squared_error
 from ._member_path import MemberPath, Rows
 from ._table_predictor import TablePredictor
@@ -285,6 +285,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
 
     def _targets(self, y: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return the standardized numbers, a class of them all, and the weights."""
+        refuse_unfit_targets(y, self)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
         check_targets_vary(y)
         self._centre, self._unit = y.mean(), y.std()
