@@ -37,7 +37,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from nearkin import DMLMJ, LDE, LFDA, MFA, NMMP, RCA
-from nearkin.evaluation import Method, compare, all_methods
+from nearkin.evaluation import Method, all_methods, compare
 
 SHRINKING = ("RCA", "LDE", "MFA", "LFDA", "NMMP", "NMMP ratio trace")
 FORMS: dict[str, Any] = {"paper": None, "auto": "auto", "default": 0.5}

@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import LDE, LFDA, MFA, NMMP, RCA
 from nearkin.estimators import TableRows
-from nearkin.evaluation import compare, all_methods
+from nearkin.evaluation import all_methods, compare
 from nearkin.graphs import laplacian
 from nearkin.neighbors import EXACT
 from nearkin.spectral import shrinkage_by_discrepancy, shrunk

@@ -77,7 +77,8 @@ class Model:
         their row numbers in the file, where empty rows count; "answers" (v,), positions of their labels in `classes`,
         or their numbers; "spectrum"; and with a `soft_vote` "effects" (c,), how far each column moves the rows, as the
         root of the mean square, and "class_weights" (n_classes,), times which a class counts when a row is labelled,
-        where classes were weighted. "groups" are hashes of the names of the groups, ascending. A sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
+        where classes were weighted. "groups" are hashes of the names of the groups, ascending. A sparse matrix is
+        stored as "name.data", "name.indices" and "name.indptr".
     """
 
     task: str

@@ -312,7 +312,9 @@ class FoldRun:
     def evaluate(self, method: Method) -> Outcome:
         """Return the outcome of a method with its choices made on the inner folds."""
         if not method.own_vote:
-            with warnings.catch_warnings(action="ignore"):  # of settings that are tried: the map of the chosen one counts
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # of settings that are tried: the map of the chosen one counts
                 choice = self.choose(method)
         with warnings.catch_warnings(record=True, action="always") as caught:
             if method.own_vote:  # one fit serves the choice, too
