@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -79,6 +79,8 @@ class Outcome:
     seconds : float
         One fit with the chosen parameters.
     warnings : Counter
+    plane : pair of ndarray, or None
+        Of a predictor, which takes long to fit: training rows and held-out ones in its first two coordinates.
     source : pair of str and Choice, or None
         Of the automatic choice: the method that it is.
     """
@@ -91,6 +93,7 @@ class Outcome:
     n_learned: int
     seconds: float
     warnings: Counter[str] = field(default_factory=Counter)
+    plane: tuple[np.ndarray, np.ndarray] | None = None
     source: tuple[str, Choice] | None = None
 
 
@@ -323,7 +326,11 @@ class FoldRun:
             else:
                 found = self.outer.embed(method, choice.params)
             (prediction,) = self.outer.predictions(found, [choice.vote])
-        return self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
+        outcome = self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
+        plane = (
+            (found.Z[:, :2].astype(np.float32), found.queries[:, :2].astype(np.float32)) if method.own_vote else None
+        )
+        return replace(outcome, plane=plane)
 
     def refer(self, reference: Reference) -> Outcome:
         """Return the outcome of a predictor of another kind."""

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from .._labels import known_labels
-from .fold import FAILURES, Choice, Part
+from .fold import FAILURES, Choice, Embedded, Outcome, Part
 from .methods import DIMENSIONS, Method, Params
 from .progress import Progress
 from .protocol import NO_ROWS, Fold, first_repeat
@@ -116,13 +116,15 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
         method = next((other.method for other in comparison.results if other.name == chosen), None)
     if not isinstance(method, Method):
         raise ValueError(f"{result.name} is no map, or did not finish every fold: take another result.")
-    p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
-    if method.own_vote:
-        params = method.quick
-    elif method.estimator is not None:
-        params |= {"n_components": min(2, method.max_components(p, n_classes))}
-    with warnings.catch_warnings(action="ignore"):
-        found = part.embed(method, params)
+    outcome = comparison.found[0].get(method.name)
+    if isinstance(outcome, Outcome) and outcome.plane is not None:
+        found = Embedded([], *outcome.plane, np.arange(len(part.rows)), 0.0)
+    else:
+        if method.estimator is not None:
+            p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
+            params |= {"n_components": min(2, method.max_components(p, n_classes))}
+        with warnings.catch_warnings(action="ignore"):
+            found = part.embed(method, params)
     Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
     (vote,) = possible_votes([NEAREST if method.own_vote else result.votes[0]], len(part.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
