@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_matrix, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import false_discovery_control
+from scipy.stats import t as student
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -90,8 +91,8 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
       Of a million such rows none is expected to pass, whatever D. So the false discoveries need no further control.
     - *Labelled alike, and unlike the rows around*: a row has more often the label of the rows in its group than that of
       the ten next ones. Groups within which labels differ promise nothing; where labels follow the features, the next
-      rows have them, too; and where a group is a whole class, none of it can be held out. The excess must be more than
-      two standard errors over the groups, and one point over all rows: so much a promise may owe to them.
+      rows have them, too; and where a group is most of a class, it cannot be held out. The excess must be significant
+      (Student's t over the groups, at .01), and one point over all rows: so much a promise may owe to them.
     - *Narrow*: the distance within a group is at most a two-hundredth of that of rows drawn at random. Wider groups may
       be clusters of an honest table, and count only where the next rows have the label no more often than rows drawn at
       random: then nothing but the groups is learned.
@@ -179,9 +180,9 @@ class _Likeness:
         return float(np.mean(self.y[others] == self.y[row]))
 
     def may_be_found_outside(self, row: int, inside: np.ndarray) -> bool:
-        """Return whether rows outside have the class of a row."""
+        """Return whether at least half of a row's class lies outside."""
         n_inside = 1 + np.count_nonzero(self.y[inside] == self.y[row])
-        return self.is_number or bool(np.count_nonzero(self.y == self.y[row]) > n_inside)
+        return self.is_number or bool(np.count_nonzero(self.y == self.y[row]) >= 2 * n_inside)
 
 
 def _owe_labels(groups: list[_Group], n_queries: int) -> bool:
@@ -190,7 +191,9 @@ def _owe_labels(groups: list[_Group], n_queries: int) -> bool:
     if sum(excess) < LEAST_EXCESS * n_queries:
         return False
     means = _means_by_group(groups, excess)
-    return len(means) > 1 and bool(means.mean() > 2 * _standard_error(means))
+    if len(means) < 2:
+        return False
+    return bool(means.mean() > student.isf(0.01, len(means) - 1) * _standard_error(means))
 
 
 def _means_by_group(groups: list[_Group], values: list[float]) -> np.ndarray:
