@@ -13,8 +13,8 @@ five draws of the labels and of the three shares. The features are standardized,
 "20 coordinates" is what the default was before: as many coordinates of the 10-NN graph, or twice as many as there are
 classes, which a cost of labels of the weight 1 shapes.
 
-The second says what a cost of labels gains in the coordinates of the default, on the sets on which that was chosen: mean
-accuracy over sets, shares and draws, by the weight of the penalty; infinity, no cost of labels, is the default.
+The second says what a cost of labels gains in the coordinates of the default, on the sets on which that was chosen:
+mean accuracy over sets, shares and draws, by the weight of the penalty; infinity, no cost of labels, is the default.
 
 The third labels all 70,000 images of MNIST, and prints the time and the memory that it takes.
 """
