@@ -23,7 +23,7 @@ def new_figure(title: str, n_axes: int) -> list[Any]:
 
 
 def draw_model(model: Model, path: Path) -> None:
-    """Draw what the learned map does to the features, and its spectrum; with a soft vote what it does to the columns."""
+    """Draw what the learned map does to the features, and its spectrum; with a soft vote, what to the columns."""
     spectrum = model.arrays.get("spectrum", np.array([]))
     title = f"inspect: {model.method}, learned from {model.table}"
     n_axes = 1 if model.soft_vote else (not model.graph) + (len(spectrum) > 0)
