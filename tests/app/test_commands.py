@@ -248,6 +248,16 @@ def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys, undra
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
 
 
+def test_indicators_of_missing_cells_are_counted_by_the_rule(here, capsys, undrawn):
+    """Twelve columns with gaps, six of them with those of the others: three would be too many for 29 rows."""
+    rng = np.random.default_rng(0)
+    gaps = np.tile(rng.random((29, 6)) < 0.4, 2)
+    frame = pd.DataFrame(np.where(gaps, np.nan, rng.normal(size=(29, 12)))).add_prefix("size ")
+    frame.assign(kind=["a", "b"] * 14 + ["a"]).to_csv(here / "gaps.csv", index=False)
+    assert main(["compare", "gaps.csv", "--target", "kind", *QUICK[:-2], "raw k-NN", "--no-references"]) == 0
+    assert "29 rows, 12 features and 2 indicators of missing cells, 2 classes" in capsys.readouterr().out
+
+
 def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
     files = ["--report", "r.html", "--json", "r.json"]
     assert main(["compare", "iris", *QUICK, *files]) == 0

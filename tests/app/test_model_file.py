@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 
 from nearkin.app import console, pictures
 from nearkin.app.cli import main
+from nearkin.app.column_curves import learned_columns
 from nearkin.app.model import MAX_NAME, embed, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.readers import Reading
@@ -20,6 +21,7 @@ from nearkin.app.saved_choice import learned_model
 from nearkin.app.tables import read_rows, read_table
 from nearkin.estimators import soft_votes
 from nearkin.evaluation import RAW, Vote, all_methods, compare
+from nearkin.plotting import ColumnsDisplay
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
@@ -110,8 +112,24 @@ def test_a_vote_of_all_rows(folder, again, capsys):
     np.testing.assert_allclose(found["distance"], distances, atol=1e-6)
     np.testing.assert_array_equal(found["nearest"], near)
     assert (str(model.vote), model.stretched) == ("all rows", ["width", "price", "day", "colour"])
+
+
+def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(folder, again, capsys, monkeypatch):
+    """All are `feature_effects_` of the predictor that is saved."""
+    data = read_table(str(folder / "gaps table.csv"), "kind")
+    comparison, pipeline = fitted("NCA tables", data)
+    effects = dict(zip(data.encoder.feature_names_in_, pipeline[-1].feature_effects_, strict=True))
+    model = again(learned_model(comparison, data))
     console.describe(model, folder / "gaps table.csv")
-    assert "How far each column moves the rows" in capsys.readouterr().out
+    text = capsys.readouterr().out.partition("How far each column moves the rows")[2]
+    said = {line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()}
+    assert said == {name: round(effect, 2) for name, effect in effects.items()}
+    drawn = []
+    monkeypatch.setattr(ColumnsDisplay, "plot", lambda self, ax: drawn.append(self))
+    pictures.draw_model(model, folder / "effects.png")
+    assert dict(zip(drawn[0].names, drawn[0].effects, strict=True)) == pytest.approx(effects, rel=1e-6)
+    document = learned_columns(comparison, data)
+    assert {one["column"]: one["effect"] for one in document["effects"]} == pytest.approx(effects, rel=1e-3)
 
 
 def test_a_regression_by_all_rows(folder, again):

@@ -124,7 +124,7 @@ def describe(model: Model, path: Path) -> None:
         say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
         return
     if model.soft_vote:
-        say("\nHow far each column moves the rows, relative to the root mean square of all (near 0: ignored)")
+        say("\nHow far each column moves the rows, in the root mean square (near 0: ignored)")
     else:
         step = "a standard deviation" if "scale" in model.arrays else "a unit"
         step += ", or a missing cell," * ("indicated" in model.arrays)

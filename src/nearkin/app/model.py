@@ -173,10 +173,10 @@ class Model:
     def stretch(self) -> np.ndarray:
         """Return how far a unit step along each feature moves a row, relative to the root mean square of all.
 
-        With a `soft_vote` how far each column does in the root mean square of the rows.
+        With a `soft_vote` how far each column does, in the root mean square of the rows.
         """
         if self.soft_vote:
-            return feature_stretch(self.arrays["effects"][None])
+            return self.arrays["effects"]
         if self.is_raw:
             return np.ones(len(self.feature_names))
         return feature_stretch(self.arrays["components"])

@@ -131,7 +131,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):
         yield f"{', '.join(name for name, why in comparison.skipped.items() if why == reason)} skipped: {reason}"
-    yield from warning_lines(r for r in (*comparison.results, *comparison.references) if r.kind != "choice")
+    ranked = (*comparison.results, *comparison.references)
+    yield from warning_lines({result.name: result.warnings for result in ranked if result.kind != "choice"})
     yield from _unfinished(comparison)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
-from ..evaluation import MethodResult
 from .refusals import counted, listed
 
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 # What a warning of the library means for a line of the ranking, by how it begins: its remedies are for who fits the
-# method.
-MEANINGS = {
+# method. None: nothing that is worth a line, such as features that repeat others, which the map leaves out.
+MEANINGS: dict[str, str | None] = {
+    "X varies by less than": None,
     "the objective is 0 in the directions found": (
         "found no direction in which neighbours of different classes differ, and took any. Nothing needs doing: the "
         "score is that of such a map"
@@ -32,14 +32,23 @@ MEANINGS = {
 }
 
 
-def warning_lines(results: Iterable[MethodResult]) -> Iterator[str]:
-    """Yield a line for each cause of warnings, with the methods and how many of their fits had it."""
-    by_cause: dict[str, tuple[str, list[str], int]] = {}
-    for result in results:
-        for text, count in result.warnings.items():
-            meaning = next((said for start, said in MEANINGS.items() if text.startswith(start)), None)
-            cause = meaning or NUMBER.sub("#", text)  # figures differ from fold to fold
-            said, names, before = by_cause.get(cause, (meaning or f"warned: {text}", [], 0))
-            by_cause[cause] = said, list(dict.fromkeys([*names, result.name])), before + count
-    for said, names, count in by_cause.values():
-        yield f"{listed(names)} ({counted(count, 'fit')}) {said.rstrip('.')}."
+def warning_lines(warnings: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield a line for each cause, with the methods and how many of their fits had it.
+
+    Parameters
+    ----------
+    warnings : dict of str to dict
+        Of every method by its name: how often each text came.
+    """
+    found: dict[str, tuple[str, dict[str, int]]] = {}
+    for name, texts in warnings.items():
+        for text, count in texts.items():
+            start = next((start for start in MEANINGS if text.startswith(start)), None)
+            said = f"warned: {text}" if start is None else MEANINGS[start]
+            if said is None:
+                continue
+            cause = start or NUMBER.sub("#", text)  # figures differ from fold to fold
+            counts = found.setdefault(cause, (said, {}))[1]
+            counts[name] = counts.get(name, 0) + count
+    for said, counts in found.values():
+        yield f"{listed([*counts])} ({counted(sum(counts.values()), 'fit')}) {said.rstrip('.')}."

@@ -23,8 +23,8 @@ from .vote import OwnVote, Vote, nearest_voters, possible_votes
 
 # What a method may raise on a table that does not suit it: it is skipped then, with the reason.
 FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, np.linalg.LinAlgError)
-# harmless: the dimensions tried may exceed the rank of a fold, its rows may lack a class, and features repeat others
-HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge", "X varies by less than")
+# harmless: the dimensions tried may exceed the rank of a fold, and its rows may lack a class
+HARMLESS = ("n_components=", "y_pred contains", "lbfgs failed to converge")
 MOST_DENSE = 2**27  # entries of sparse rows that are made dense, 1 GB
 
 

@@ -401,7 +401,7 @@ function writeTable() {
 
 // ---- What the columns do ----
 
-const SHOWN_EFFECTS = 12, size = value => number(Number(value.toPrecision(2)));
+const SHOWN_EFFECTS = 12, size = value => fixed(value, 2); // as `nearkin inspect` writes it
 
 function drawEffects() {
   const {effects} = data.columns, shownEffects = effects.slice(0, SHOWN_EFFECTS), width = widthOf("effects"), step = 24;
