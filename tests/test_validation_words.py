@@ -52,7 +52,7 @@ def test_missing_cells_are_named_with_the_remedy(kind):
     if estimator.__sklearn_tags__().input_tags.allow_nan:
         return
     rows = {name: count for name, count in GAPS.isna().sum().items() if count}
-    with pytest.raises(ValueError, match="X holds NaN") as refused:
+    with pytest.raises(ValueError, match="X contains NaN") as refused:
         estimator.fit(GAPS, targets_of(estimator))
     said = str(refused.value)
     assert all(f"'{name}' ({count} row" in said for name, count in rows.items())
@@ -62,7 +62,7 @@ def test_missing_cells_are_named_with_the_remedy(kind):
 
 def test_new_rows_are_refused_in_the_same_words():
     model = NCA(n_components=1).fit(NUMBERS, CLASSES)
-    with pytest.raises(ValueError, match=r"X holds NaN in .*, and NCA needs every cell"):
+    with pytest.raises(ValueError, match=r"X contains NaN in .*, and NCA needs every cell"):
         model.transform(GAPS)
     with pytest.raises(ValueError, match=r"X holds dates or durations in 'b'"):
         model.transform(NUMBERS.assign(b=pd.date_range("2024-01-01", periods=N)))
@@ -80,9 +80,9 @@ def test_the_remedies_are_taken_at_their_word():
 @pytest.mark.parametrize(
     ("y", "said"),
     [
-        ([f"{size} €" for size in range(N)], r"y holds words \(such as '0 €'\), and {} predicts numbers"),
+        ([f"{size} €" for size in range(N)], r"y holds words \(such as '0 €'\), and {} needs numbers here"),
         (["dear", "cheap"] * (N // 2), "take a classifier, such as NCAClassifier, for classes"),
-        (pd.date_range("2024-01-01", periods=N), "y holds dates or durations, and {} predicts numbers"),
+        (pd.date_range("2024-01-01", periods=N), "y holds dates or durations, and {} needs numbers here"),
         ([None, *TARGETS[1:]], r"y holds NaN in 1 row \(the first: 0\): drop rows without a target"),
         (np.where(CLASSES, np.nan, TARGETS), r"y holds NaN in 15 rows \(the first: 1\)"),
     ],

@@ -106,7 +106,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             if y.dtype.kind != "f" or not np.isfinite(y).all():
                 raise
             example = shown(float(y[y != np.rint(y)][0]))
-            found = f"Unknown label type: y holds real numbers, such as {example}, and no classes"
+            found = f"Unknown label type: continuous. y holds real numbers, such as {example}, and no classes"
             raise ValueError(f"{found}: take a regressor, such as NCARegressor, or cut them into classes.") from error
     return np.unique(y, return_inverse=True)
 

@@ -63,7 +63,7 @@ def _cells_named(X: Any, reader: str, gaps_allowed: bool) -> Iterator[None]:
         if not gaps_allowed and (gaps := _missing_cells(X)):
             remedy = f"take {_TABLES}, which read tables with gaps, or put TableEncoder() or "
             remedy += "sklearn.impute.SimpleImputer() before it in a pipeline"
-            raise ValueError(f"X holds NaN in {gaps}, and {reader} needs every cell: {remedy}.") from error
+            raise ValueError(f"Input X contains NaN in {gaps}, and {reader} needs every cell: {remedy}.") from error
         raise
 
 
@@ -111,16 +111,18 @@ def _is_number(text: str) -> bool:
 
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
     """Raise a ValueError with the remedy where targets of a regression are words or dates, or are missing."""
+    if y is None:  # which whoever needs y refuses
+        return
     refuse_foreign(y, "y")
     cells = np.asarray(y)
     reader = type(estimator).__name__
     if cells.dtype.kind in "mM":
-        raise ValueError(f"y holds dates or durations, and {reader} predicts numbers: give these, such as days.")
+        raise ValueError(f"y holds dates or durations, and {reader} needs numbers here: give these, such as days.")
     flat = cells.ravel()
     if cells.dtype.kind in "OUST":
         row = next((at for at, cell in enumerate(flat) if isinstance(cell, str) and not _is_number(cell)), None)
         if row is not None:
-            found = f"y holds words (such as {shown(str(flat[row]))}), and {reader} predicts numbers"
+            found = f"y holds words (such as {shown(str(flat[row]))}), and {reader} needs numbers here"
             raise ValueError(f"{found}: give these, or take a classifier, such as NCAClassifier, for classes.")
     if cells.dtype.kind in "Of" and (missing := is_missing(flat)).any():
         rows = f"{counted(int(missing.sum()), 'row')} (the first: {int(missing.argmax())})"
@@ -180,8 +182,7 @@ def validate_target_rows(
 ) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as float64."""
     refuse_no_rows(X)
-    if y is not None:
-        refuse_unfit_targets(y, estimator)
+    refuse_unfit_targets(y, estimator)
     X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)
     check_targets_vary(y)

@@ -159,7 +159,7 @@ def test_it_is_compared_for_numbers_only():
         ({}, np.ones((150, 2)), "y does not vary"),
         ({}, np.full(150, np.nan), "NaN"),
         ({}, np.arange(3.0), "inconsistent numbers of samples"),
-        ({}, np.array(["a", "b", "c"] * 50), "could not convert string"),
+        ({}, np.array(["a", "b", "c"] * 50), "y holds words"),
     ],
 )
 def test_bad_input(parameters, y, message):

@@ -30,6 +30,10 @@ class TableEncoder(TransformerMixin, Estimator):
       currency before or after ("€12.30", "12 USD"), with a percent sign ("12.3%" is 0.123), in parentheses, which
       mean a minus ("(12.30)"), with the other decimal mark ("12,5"), or truth values ("true"). Whole numbers that begin
       with 0, such as ZIP codes, are categories.
+    - Text is also numbers where all its values have one unit ("72.1 kg", "1,163 sqft", "7/10"; units of one kind, such
+      as "g" and "kg", are converted), where some have a limit or a mark ("<0.1", "0.196*"), where they are durations
+      ("3h 12min", "31:05:09", which become days), or ranges that do not overlap ("10-19", which become their middle).
+      What looks like these but may be something else stays text, and a remark says so.
     - Text is dates where all its values are, in one layout: "2024-03-12", "12.03.2024", "03/12/2024", "12 Mar 2024",
       "Mar 12, 2024", each with an optional time "10:30", "10:30:05", "10:30 PM", in ISO 8601 also with a zone. Where
       both orders of day and month would fit, "/" has the month first (the day where `decimal=","`), "." and "-" the
@@ -57,8 +61,8 @@ class TableEncoder(TransformerMixin, Estimator):
     missing_values : sequence of str, optional
         Texts that count as missing in every column, beside the empty cell. By default in columns that otherwise hold
         numbers or dates those that are usual in spreadsheets: NA, N/A, n/a, NaN, null, None, <NA>, ?, -, ., #N/A,
-        #DIV/0!, #VALUE!, #REF! and the like. In a column of categories, where "None" and "NA" may well be values, only
-        the empty cell is missing then.
+        #DIV/0!, #VALUE!, #REF! and the like, also k.A., n.v., n.d. and s/d. In a column of categories, where "None" and
+        "NA" may well be values, only the empty cell is missing then.
     max_categories : int, default=100
         Values of a column that become columns of their own.
     decimal : {".", ","}, default="."
