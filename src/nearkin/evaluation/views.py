@@ -78,6 +78,9 @@ def score_by_dimension(
         for number, part in enumerate(parts):
             by_fold.append(_curve(part, result.method, result.params[number], result.votes[number]))
             progress(f"{result.name}, dimensions", number + 1, len(parts))
+        if result.method.estimator is None:  # of missing cells there may be indicators in some of the folds alone
+            most = max(m for scores in by_fold for m in scores)
+            by_fold = [dict.fromkeys([most], *scores.values()) for scores in by_fold]
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves
