@@ -155,7 +155,7 @@ class TestDefault:
 
     @pytest.mark.parametrize(("problem", "space"), [(small_groups, "tdl"), (banana_in_noise, "features")])
     def test_the_space_is_that_of_the_least_loss(self, problem, space):
-        rows, y, few = problem()
+        rows, _, few = problem()
         model = TDLClassifier().fit(rows, few)
         assert model.space_ == space
         assert model.losses_[space] == min(model.losses_.values())
@@ -199,7 +199,7 @@ class TestDefault:
         assert narrow < 0.2 < wide
 
     def test_a_graph_of_the_user_is_the_only_space(self):
-        rows, y, few = banana_in_noise()
+        rows, _, few = banana_in_noise()
         model = TDLClassifier().fit(rows, few, affinity=union(heat_kernel(nearest(rows, 20))))
         assert (model.space_, list(model.losses_)) == ("tdl", ["tdl"])
 
@@ -210,7 +210,7 @@ class TestDefault:
         assert TDLClassifier().fit(rows, np.arange(300) % 75).tdl_.n_components_ == 150
 
     def test_sparse_rows_and_single_precision(self):
-        rows, y, few = banana_in_noise()
+        rows, _, few = banana_in_noise()
         expected = TDLClassifier().fit(rows, few)
         for other in (csr_array(rows), rows.astype(np.float32), rows + 1e4):
             model = TDLClassifier().fit(other, few)

@@ -11,7 +11,6 @@ from ..spectral import range_basis, shrinkage_by_discrepancy, shrunk
 from ._rows import Rows
 from .base import SpectralEmbedding
 
-
 # Among which `compare` chooses, the default first: neither is better on all tables (benchmarks/shrinkage.py).
 COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 

@@ -28,7 +28,7 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     all. There the labelled rows vote, near ones with the largest weights (`SoftNeighborsClassifier`), for every
     unlabelled training row, and for new rows in the coordinates of `TDL.transform`.
 
-    **By default the labels do not shape the coordinates**: on the sets of `benchmarks/few_labels.py` that gains nothing
+    **By default the labels do not shape the coordinates**: on the sets of `benchmarks/tdl_labels.py` that gains nothing
     once enough coordinates are taken. What is left of TDL is its embedding for an infinite weight of the penalty,
     Laplacian Eigenmaps, and its vote. The inner product of two rows in it is that of their rows in the regularized
     Laplacian kernel (P + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
@@ -71,9 +71,9 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that take -1 for a class, such as
     stratified splits, should split the labelled rows only.
 
-    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`. With a graph of yours (`fit(..., affinity=W)`) the features are not tried. The default was
-    chosen on some of the sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's LabelSpreading and
-    3-NN on others.
+    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`. With a graph of yours
+    (`fit(..., affinity=W)`) the features are not tried. The default was chosen on some of the sets of
+    `benchmarks/tdl_labels.py`, which compares it with scikit-learn's LabelSpreading and 3-NN on others.
 
     Cost: that of `TDL`, whose coordinates take most of it: up to 4,000 rows or so by LAPACK, O(n^3), beyond by Lanczos,
     O(n (k + m)) a step. O(n l m) for the votes of l labelled rows in m dimensions, and O(l^2 (m + p)) for the choice.
@@ -96,6 +96,8 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     >>> bool(np.mean(model.transduction_ == y[:400]) > 0.9), bool(model.score(X[400:], y[400:]) > 0.8)
     (True, True)
     """
+
+    losses_: dict[str, float]
 
     def __init__(self, tdl: TDL | None = None) -> None:
         self.tdl = tdl
@@ -123,8 +125,10 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
             Z, bandwidth = self._choose_space(X, codes, affinity)
         else:
             self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
-            self.space_, self.losses_ = "tdl", {}
-            Z, bandwidth = self._profiles(self.tdl_.voting_embedding_), "auto"
+            self.space_ = "tdl"
+            self.losses_ = {}
+            Z = self._profiles(self.tdl_.voting_embedding_)
+            bandwidth = "auto"
         self._voters = voters(Z, labelled, codes, bandwidth)
         self.label_distributions_ = np.eye(len(self.classes_))[codes]
         if not labelled.all():
@@ -141,7 +145,8 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         spaces = {"tdl": self._profiles(self.tdl_.embedding_)}
         labelled = codes >= 0
         if labelled.sum() < LABELS_PER_CLASS * n_classes:
-            self.space_, self.losses_ = "tdl", {}
+            self.space_ = "tdl"
+            self.losses_ = {}
             return spaces["tdl"], "auto"
         if affinity is None:  # beside a graph of the user, the features may say nothing
             spaces["features"] = X
