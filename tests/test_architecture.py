@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import nearkin
-from benchmarks.size import PACKAGE, circles, files, imports, long_files
+from benchmarks.size import PACKAGE, circles, files, imports
 
 LEAVES = {
     *("_blocks", "_callbacks", "_captions", "_labels", "_memory", "_messages", "_parallel", "_validation", "_warn"),
@@ -80,10 +80,6 @@ def test_decompositions_are_those_that_do_not_give_up():
 
 def test_no_import_circle(graph):
     assert circles(graph) == []
-
-
-def test_files_stay_short():
-    assert long_files(PACKAGE) == []
 
 
 @pytest.mark.slow  # a process of its own
