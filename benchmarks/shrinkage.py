@@ -38,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from nearkin import DMLMJ, LDE, LFDA, MFA, NMMP, RCA
-from nearkin.evaluation import Method, compare, default_methods
+from nearkin.evaluation import Method, all_methods, compare
 
 SHRINKING = ("RCA", "LDE", "MFA", "LFDA", "NMMP", "NMMP ratio trace")
 FORMS: dict[str, Any] = {"paper": None, "auto": "auto", "default": 0.5}
@@ -69,7 +69,7 @@ def methods() -> list[Method]:
     "chosen" is what `compare` does: inner folds choose between the paper's form and the default.
     """
     found = []
-    for method in default_methods():
+    for method in all_methods():
         if method.name in SHRINKING and method.estimator is not None:
             for form, shrinkage in FORMS.items():
                 model = clone(method.estimator).set_params(shrinkage=shrinkage)

@@ -100,7 +100,14 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         y = np.array(y.tolist())
     with np.errstate(invalid="ignore"), warnings.catch_warnings():  # of infinite labels, which are refused
         warnings.filterwarnings("ignore", "The number of unique classes")  # of many small classes, such as products
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            if y.dtype.kind != "f" or not np.isfinite(y).all():
+                raise
+            example = shown(float(y[y != np.rint(y)][0]))
+            found = f"Unknown label type: continuous. y holds real numbers, such as {example}, and no classes"
+            raise ValueError(f"{found}: take a regressor, such as NCARegressor, or cut them into classes.") from error
     return np.unique(y, return_inverse=True)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from ._labels import encode_labels, encode_partial_labels, has_target
-from ._messages import shown
+from ._labels import encode_labels, encode_partial_labels, has_target, is_missing
+from ._messages import counted, listed, shown
 
 # scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
 # GPU's on the host.
@@ -18,6 +19,9 @@ _REMEDIES = {
     "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask where there is one",
     "torch": "pass X.numpy(force=True)",
 }
+
+# What reads tables that are no matrix of numbers.
+_TABLES = "NCAClassifier or NCARegressor"
 
 CONSTANT = "X does not vary: all its rows are equal, so there is no direction to learn."
 _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
@@ -33,10 +37,102 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
         )
 
 
+def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Return what scikit-learn's `validate_data` does; cells that are no numbers are refused by place and remedy."""
+    refuse_no_rows(X)
+    with _cells_named(X, type(estimator).__name__, options.get("ensure_all_finite") == "allow-nan"):
+        return validate_data(estimator, widened(X), y, **options)
+
+
+def refuse_no_rows(X: Any) -> None:
+    """Raise a ValueError where X has rows of features, but none of them."""
+    shape = getattr(X, "shape", (len(X),) if isinstance(X, list) else None)
+    if shape is not None and len(shape) and shape[0] == 0:
+        raise ValueError(f"X has 0 rows (shape {tuple(shape)}): give at least one.")
+
+
+@contextmanager
+def _cells_named(X: Any, reader: str, gaps_allowed: bool) -> Iterator[None]:
+    """Say where X holds words, dates or NaN, and the remedy, when scikit-learn refuses it; `reader` needs numbers."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if words := _no_numbers(X):
+            remedy = f"take {_TABLES}, which read tables as they are, or put TableEncoder() before it in a pipeline"
+            raise ValueError(f"X holds {words}, and {reader} needs numbers: {remedy}.") from error
+        if not gaps_allowed and (gaps := _missing_cells(X)):
+            remedy = f"take {_TABLES}, which read tables with gaps, or put TableEncoder() or "
+            remedy += "sklearn.impute.SimpleImputer() before it in a pipeline"
+            raise ValueError(f"Input X contains NaN in {gaps}, and {reader} needs every cell: {remedy}.") from error
+        raise
+
+
+def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
+    """Return the columns of a data frame or an array, and what to call them; none of what is neither."""
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [(shown(str(name)), np.asarray(X.iloc[:, at])) for at, name in enumerate(X.columns)]
+    cells = None if issparse(X) else np.array(X, dtype=object)
+    if cells is None or cells.ndim != 2:
+        return []
+    return [(f"column {at} (counted from 0)", column) for at, column in enumerate(cells.T)]
+
+
+def _no_numbers(X: Any) -> str:
+    """Return e.g. "words in 'colour' (such as 'red')"; "" where there are none."""
+    found: dict[str, list[str]] = {}
+    for name, cells in _columns_of(X):
+        if cells.dtype.kind in "mM":
+            found.setdefault("dates or durations", []).append(name)
+        elif cells.dtype.kind in "OUST":
+            word = next((cell for cell in cells.tolist() if isinstance(cell, str) and not _is_number(cell)), None)
+            if word is not None:
+                found.setdefault("words", []).append(f"{name} (such as {shown(word)})")
+    return " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
+
+
+def _missing_cells(X: Any) -> str:
+    """Return e.g. "'age' (3 rows)" of the columns with missing cells; "" where there are none."""
+    found = []
+    for name, cells in _columns_of(X):
+        n_missing = int(np.count_nonzero(is_missing(cells)))
+        if n_missing:
+            found.append(f"{name} ({counted(n_missing, 'row')})")
+    return listed(found, 5)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def refuse_unfit_targets(y: Any, estimator: Any) -> None:
+    """Raise a ValueError with the remedy where targets of a regression are words or dates, or are missing."""
+    if y is None:  # which whoever needs y refuses
+        return
+    refuse_foreign(y, "y")
+    cells = np.asarray(y)
+    reader = type(estimator).__name__
+    if cells.dtype.kind in "mM":
+        raise ValueError(f"y holds dates or durations, and {reader} needs numbers here: give these, such as days.")
+    flat = cells.ravel()
+    if cells.dtype.kind in "OUST":
+        row = next((at for at, cell in enumerate(flat) if isinstance(cell, str) and not _is_number(cell)), None)
+        if row is not None:
+            found = f"y holds words (such as {shown(str(flat[row]))}), and {reader} needs numbers here"
+            raise ValueError(f"{found}: give these, or take a classifier, such as NCAClassifier, for classes.")
+    if cells.dtype.kind in "Of" and (missing := is_missing(flat)).any():
+        rows = f"{counted(int(missing.sum()), 'row')} (the first: {int(missing.argmax())})"
+        raise ValueError(f"y holds NaN in {rows}: drop rows without a target.")
+
+
 def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, Any]:
     """Return X and y for fitting: at least two rows that are not all equal."""
     refuse_foreign(X)
-    found = validate_data(estimator, widened(X), y, ensure_min_samples=2, **_ROWS, **options)
+    found = validated(estimator, X, y, ensure_min_samples=2, **_ROWS, **options)
     X, y = found if isinstance(found, tuple) else (found, None)
     X = canonical(X)
     check_spread(X)
@@ -51,7 +147,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     if reset:
         return _validate(estimator, X)[0]
     refuse_foreign(X)
-    return canonical(validate_data(estimator, widened(X), reset=False, **_ROWS))
+    return canonical(validated(estimator, X, reset=False, **_ROWS))
 
 
 def validate_labelled_rows(
@@ -66,6 +162,7 @@ def validate_labelled_rows(
 
     Without `reset` the features must be those of the last fit.
     """
+    refuse_no_rows(X)
     codes = None if y is None else encode(y)[1]  # first: validate_data fails on pandas' NA
     return _validate(estimator, X, codes, reset=reset)
 
@@ -84,6 +181,8 @@ def validate_target_rows(
     estimator: Any, X: Any, y: Any, *, reset: bool = True, multi_output: bool = False
 ) -> tuple[Any, np.ndarray]:
     """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as float64."""
+    refuse_no_rows(X)
+    refuse_unfit_targets(y, estimator)
     X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
     y = np.asarray(y, dtype=np.float64)
     check_targets_vary(y)
@@ -182,7 +281,8 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     """
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of numbers near 1e308, in the search for infinite ones
+    # sums of numbers near 1e308, in the search for infinite ones
+    with np.errstate(over="ignore", invalid="ignore"), _cells_named(X, "this", missing):
         X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
     refuse_sparse_gaps(X)
     return X

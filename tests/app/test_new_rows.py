@@ -289,7 +289,8 @@ def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, lear
 
 def test_many_values_that_were_never_seen_are_cut(learned):
     _, notes = read_rows(write(LEARNED.assign(colour=LEARNED["id"]), "csv"), learned.encoder)
-    assert notes[-1].endswith("'row 0', 'row 1', 'row 10' and 21 more in colour (24 rows)")
+    assert notes[-2].endswith("'row 0', 'row 1', 'row 10' and 21 more in colour (24 rows)")
+    assert notes[-1].startswith("every colour is new: expect less")
 
 
 @pytest.mark.parametrize(("suffix", "place"), [("csv", "on line 14"), ("parquet", "in row 12 (counted from 0)")])
@@ -338,7 +339,7 @@ def test_a_csv_for_a_model_of_an_npz():
 def test_an_npz_has_no_text(learned):
     np.savez("t.npz", X=np.ones((3, 4)), feature_names=["width", "count", "wet", "colour"])
     _, notes = read_rows("t.npz", learned.encoder)
-    assert notes == ["unknown values, encoded as none of the known ones: '1' in colour (3 rows)"]
+    assert notes[:-1] == ["unknown values, encoded as none of the known ones: '1' in colour (3 rows)"]
 
 
 @pytest.mark.parametrize("names", [None, ["p", "q", "r"]])
@@ -442,3 +443,38 @@ def test_an_interrupt_leaves_nothing_and_keeps_what_was_there(folder, monkeypatc
 def test_standard_output_is_csv(capsys):
     output.print_columns({"a": np.arange(2), "b": np.array(["x", "y,z"])})
     assert capsys.readouterr().out == 'a,b\n0,x\n1,"y,z"\n'
+
+
+def test_numbers_with_units_are_read_alike_whatever_the_format(blocks):
+    """A table that says 72.1 kg, 3h 12min and 20-29; new rows by another separator, and in Parquet."""
+    sizes = RNG.uniform(40, 100, N).round(1)
+    shop = pd.DataFrame(
+        {
+            "weight": [f"{size} kg" for size in sizes],
+            "length": [f"{size // 20:.0f}h {size % 20:.0f}min" for size in sizes],
+            "age": [f"{20 + 10 * (i % 4)}-{29 + 10 * (i % 4)}" for i in range(N)],
+            "level": ["<0.1" if i % 3 == 0 else f"{i / 10}*" for i in range(N)],
+            "price": [str(size) if i % 2 else str(size).replace(".", ",") for i, size in enumerate(sizes)],
+            "kind": KINDS,
+        }
+    )
+    shop.to_csv("shop.csv", index=False, sep=";")
+    table = read_table("shop.csv", "kind")
+    assert table.feature_names == ["weight", "length", "age", "level", "price"]
+    assert any("read as durations, in days: length" in note for note in table.notes)
+    np.testing.assert_allclose(table.X[:, [0, 4]], np.column_stack([sizes, sizes]))
+    for name, write_rows in {"new.csv": pd.DataFrame.to_csv, "new.parquet": pd.DataFrame.to_parquet}.items():
+        write_rows(shop.drop(columns="kind"), name, index=False)
+        np.testing.assert_array_equal(read_rows(name, table.encoder)[0], table.X)
+    odd = shop.assign(weight=["heavy", *shop["weight"][1:]])
+    odd.to_csv("new.csv", index=False)
+    with pytest.raises(TableError, match=r"'weight' holds 'heavy' on line 2, but numbers in 'kg' were learned"):
+        read_rows("new.csv", table.encoder)
+
+
+def test_a_target_may_have_a_unit():
+    prices = [f"{price:,} sqft" for price in range(1000, 1000 + N)]
+    LEARNED.assign(price=prices).to_csv("houses.csv", index=False)
+    table = read_table("houses.csv", "price", task="regression")
+    assert table.y.tolist() == list(range(1000, 1000 + N))
+    assert "price: read as numbers ('1,000 sqft')" in table.notes

@@ -260,7 +260,7 @@ def test_columns_that_say_nothing_are_ignored_and_said(csv):
 def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
-        "ignored, text that differs in every row: size",
+        "ignored, text that differs, and looks like numbers: size",
         "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' in age (mend it, or let it "
         "count as missing)",
         "one-hot encoded: age (3 values)",

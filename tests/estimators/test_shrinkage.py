@@ -11,7 +11,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import LDE, LFDA, MFA, NMMP, RCA
 from nearkin.estimators import TableRows
-from nearkin.evaluation import compare, default_methods
+from nearkin.evaluation import all_methods, compare
 from nearkin.graphs import laplacian
 from nearkin.neighbors import EXACT
 from nearkin.spectral import shrinkage_by_discrepancy, shrunk
@@ -93,7 +93,7 @@ class TestCompared:
 
     def test_every_setting_is_tried_both_ways(self):
         methods = [
-            method for method in default_methods() if hasattr(method.estimator, "shrinkage") and method.name != "LDA"
+            method for method in all_methods() if hasattr(method.estimator, "shrinkage") and method.name != "LDA"
         ]
         names = {method.name for method in methods}
         assert names == {"DMLMJ", "LDE", "LFDA", "MFA", "NMMP", "NMMP ratio trace", "RCA"}
@@ -120,7 +120,7 @@ class TestCompared:
             X = np.column_stack([common, common + 0.2 * y + 0.05 * rng.normal(size=n), noise])
         else:
             X = np.column_stack([common / 10 + 2.5 * y, noise])
-        method = next(method for method in default_methods() if method.name == "RCA")
+        method = next(method for method in all_methods() if method.name == "RCA")
         comparison = compare(X, y, methods=[method], references=(), n_splits=3, n_repeats=1, refit=False)
         (result,) = (result for result in comparison.results if result.name == "RCA")
         assert [params["shrinkage"] for params in result.params].count(expected) >= 2

@@ -98,7 +98,10 @@ def _write(adapter: SavedAdapter, path: Path) -> None:
 def _check(options: argparse.Namespace) -> None:
     """Refuse options that do not fit together."""
     given = [option for option in ("label", "pairs", "relevance") if getattr(options, option) is not None]
-    if len(given) != 1:
+    if len(given) > 1:
+        both = " and ".join(f"--{option}" for option in given)
+        raise TableError(f"{both} each say what is known of the vectors: give one of them.")
+    if not given:
         raise TableError("say what is known of the vectors by one of --label COLUMN, --pairs FILE, --relevance FILE.")
     if (options.relevance is None) != (options.queries is None):
         raise TableError("--queries FILE holds the vectors of queries, --relevance FILE their documents: give both.")

@@ -7,6 +7,7 @@ here and in the modules of options, and nothing else is loaded for it.
 from __future__ import annotations
 
 import argparse
+import difflib
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,15 +16,23 @@ from typing import Any
 
 from . import vector_options as vector_options  # declares its commands
 from .endings import BAD_INPUT, Terminated, ended_by, say, signals_raise
-from .options import PARSER, compare
+from .options import COMMANDS, PARSER, compare
 from .places import STANDARD_INPUT, is_absent, missing_file
 
 SHELLS = ("bash", "zsh", "fish")
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
+# The option whose value may stand alone behind a command's files by mistake.
+MEANT = {
+    "compare": ("target", "--target"),
+    "adapt": ("label", "--label"),
+    "predict": ("output", "-o"),
+    "transform": ("output", "-o"),
+    "inspect": ("picture", "--picture"),
+}
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
-    *("quick", "keep_twins", "no_references", "time_budget"),
+    *("quick", "all", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing", "refuse_missing"),
 )
 
@@ -53,9 +62,26 @@ PARSER.add_argument(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    options = PARSER.parse_args(arguments, argparse.Namespace(arguments=arguments))
+    options, surplus = PARSER.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
+    if surplus:
+        return say(_not_understood(options, surplus), BAD_INPUT)
     unfit = _unfit(options)
     return say(unfit, BAD_INPUT) if unfit else _run(options)
+
+
+def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
+    """Return a line on arguments that a command does not have, with the option that may be meant."""
+    first, command = surplus[0], options.command
+    meant = ""
+    if first.startswith("-"):
+        known = COMMANDS.choices[command]._option_string_actions  # argparse offers no other way to ask
+        close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
+        meant = f": did you mean {close[0]}?" if close else ""
+    elif command in MEANT:
+        name, option = MEANT[command]
+        given = getattr(options, name) not in (None, "-")
+        meant = "" if given else f": did you mean {option} {first}?"
+    return f"{command} has no argument {' '.join(surplus)}{meant} (nearkin {command} --help)"
 
 
 def _unfit(options: argparse.Namespace) -> str | None:
@@ -81,10 +107,12 @@ def _run(options: argparse.Namespace) -> int:
     """Run a command, and say in one line what its input is unfit for."""
     from . import commands
     from .model_file import ModelFileError
+    from .output import refuse_overwriting
     from .refusals import TableError
 
     try:
         with signals_raise():
+            refuse_overwriting(options)
             code: int = getattr(commands, options.command)(options)
         return code
     except (TableError, ModelFileError, OSError, ImportError) as error:

@@ -29,8 +29,10 @@ from .output import (
     Outputs,
     atomic_folder,
     check_writable,
+    default_picture,
     for_csv,
     print_columns,
+    with_empty_rows,
     write_columns,
 )
 from .parquet_folder import open_folder
@@ -38,7 +40,9 @@ from .refusals import TableError, counted, note, quoted
 from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
-from .tables import read_named_rows, reading
+from .tables import read_labelled_rows, reading
+
+FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison here."
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -51,7 +55,7 @@ def compare(options: argparse.Namespace) -> int:
         from .folder_comparison import FolderComparison
 
         source = FolderComparison(options)
-    picture = Path(f"{source.name}-nearkin.png")  # if it cannot be written, the ranking is printed all the same
+    picture = default_picture(options)  # if it cannot be written, the ranking is printed all the same
     picture = check_writable(options.picture, [".png"], "--picture") if options.picture else picture
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     file = options.json and check_writable(options.json, [".json"], "--json")
@@ -66,6 +70,13 @@ def compare(options: argparse.Namespace) -> int:
         console.report(summarize(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
+        if source.has_more:
+            console.remark(["", FOLLOW], quiet=options.quiet, stderr=False)
+            with console.Progress(source.unit, quiet=options.quiet) as progress:
+                comparison = source.rank_more(comparison, progress)
+            console.report(summarize(comparison))
+            if comparison.interrupted:
+                raise KeyboardInterrupt
         outputs = _outputs(options)
         if save:
             model, learned = source.model(comparison)
@@ -95,8 +106,7 @@ def predict(options: argparse.Namespace) -> int:
     """Label new rows, or predict their numbers, with the rows that vote for it."""
 
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
-        found = {"row": np.arange(X.shape[0])} if options.id is None else {}
-        found |= predict_rows(model, X, progress, options.search)
+        found = predict_rows(model, X, progress, options.search)
         for name in () if archive else ("nearest", "distance"):
             found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1)}
         return found
@@ -118,7 +128,7 @@ def inspect(options: argparse.Namespace) -> int:
     if is_adapter(Path(options.model)):
         return describe_adapter(options)
     model = load_model(Path(options.model))
-    picture = check_writable(options.picture or f"{Path(options.model).stem}-features.png", [".png"], "--picture")
+    picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
     outputs = _outputs(options)
     outputs.write(picture, "--picture", partial(pictures.draw_model, model), f"Picture: {picture}")
@@ -134,16 +144,27 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     done = labelled if options.command == "predict" else "mapped"
     gaps = "kept as missing" if model.bins else "filled by the median"
     how = {"reading": reading(options), "name": options.id, "gaps": gaps}
-    read = partial(read_named_rows, options.table, model.encoder, **how)
-    X, notes, names = console.while_reading(options, read)
-    if "fill" not in model.arrays and not model.bins and not issparse(X) and np.isnan(X).any():
-        raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
+    read = partial(read_labelled_rows, options.table, model.encoder, group=model.group, **how)
+    X, notes, labels = console.while_reading(options, read)
+    if model.group in labels and model.knows_no_group(labels[model.group]):
+        notes = [*notes, f"every {model.group} is new: expect less of these rows than of those held out before"]
+    empty = np.zeros(X.shape[0], dtype=bool)
+    if "fill" not in model.arrays and not model.bins and not issparse(X):
+        empty |= np.isnan(X).all(axis=1) & (not archive)  # an archive has no cells that could stay empty
+        X = X[~empty] if empty.any() else X
+        if np.isnan(X).any() or not len(X):
+            raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
     console.remark([*notes, *note("far outside the rows learned from", far_features(model, X))], quiet=options.quiet)
     bar = console.Progress("rows", quiet=options.quiet, lines=output is None)  # a written file has a line of its own
     with bar as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
+    if empty.any():
+        columns = with_empty_rows(columns, empty)
+    if options.id is None and options.command == "predict":
+        columns = {"row": np.arange(len(empty))} | columns
     if options.id is not None:
-        columns = {f"{options.id} (given)" if options.id in columns else options.id: names} | columns
+        name = f"{options.id} (given)" if options.id in columns else options.id
+        columns = {name: labels[options.id]} | columns
     if output is None or output.suffix.lower() == ".csv":
         columns = for_csv(columns, rounded=options.command == "predict", escape=options.escape_formulas)
     if output is None:
@@ -151,7 +172,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         return 0
     outputs = Outputs(partial(console.remark, quiet=options.quiet))
     write = partial(write_columns, columns, output.suffix.lower())
-    outputs.write(output, "-o", write, f"{counted(X.shape[0], 'row')} {done} by {model.method}: {output}")
+    outputs.write(output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}")
     return outputs.code
 
 

@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyarrow import compute, csv
 
 from .dialect import find_dialect, opened
@@ -44,7 +46,7 @@ class CsvFile(Source):
         if len(header) > MAX_COLUMNS:
             remedy = "give a Parquet file with one column of lists, or an NPZ file"
             raise TableError(f"{path} has {len(header):,} columns, and a text table at most {MAX_COLUMNS:,}: {remedy}.")
-        self._skips_empty = False
+        self._drops_empty = False
         self.decimal, self.notes = self._dialect.decimal, self._dialect.remarks
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as pandas calls them
         check_names(f"{path}: the header line", self.names)
@@ -52,8 +54,11 @@ class CsvFile(Source):
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield some columns as batches of text."""
         end, size, written = self.names[-1], self.path.stat().st_size, self._dialect
-        read, last, start, n_empty = list(dict.fromkeys([*names, end])), None, 0, 0
-        self._skips_empty = len(read) == len(self.names)  # of other tables, cells that are not read may be there
+        read = list(dict.fromkeys([*names, end]))
+        # where some columns are not read, their cells may be there
+        self._drops_empty = self.reading.drop_empty_rows and len(read) == len(self.names)
+        last, start = None, 0
+        kept = list[np.ndarray]()  # for every batch, which of its rows are not empty
         (header_end, _), *rows = islice(written.records(self.path), 2)
         if not rows:
             return
@@ -73,26 +78,34 @@ class CsvFile(Source):
             ):
                 self._progress(packed.tell(), size)
                 last = batch[end][-1].as_py() if len(batch) else last
-                rows = _without_empty(batch) if self._skips_empty else batch
-                n_empty += len(batch) - len(rows)
-                if len(rows):
-                    yield start, rows.select(names)
-                start += len(rows)
-        self.notes = [*written.remarks, *note("ignored, empty rows", [f"{n_empty}"] * bool(n_empty))]
+                if self._drops_empty:
+                    kept.append(_has_cells(batch))
+                    batch = batch if kept[-1].all() else batch.filter(pa.array(kept[-1]))
+                if len(batch):
+                    yield start, batch.select(names)
+                start += len(batch)
+        self._count_empty(np.concatenate(kept) if kept else np.ones(0, dtype=bool))
         if last and "\n" in last and not written.quoted_end:
             raise TableError(f"{self.path} is no readable CSV file (a quote is never closed): {CSV[1]}.")
 
+    def _count_empty(self, kept: np.ndarray) -> None:
+        """Keep the numbers of the rows that are not empty, and remark how many are, where some are."""
+        self.notes, self.row_numbers = self._dialect.remarks, None
+        if not kept.all():
+            self.row_numbers = np.flatnonzero(kept)
+            self.notes = [*self.notes, *note("ignored, empty rows", [f"{len(kept) - len(self.row_numbers)}"])]
+
     def place(self, row: int) -> str:
         """Return the line that a row ends on."""
-        lines = (line for line, record in self._dialect.records(self.path) if not self._skips_empty or any(record))
+        lines = (line for line, record in self._dialect.records(self.path) if not self._drops_empty or any(record))
         return f"on line {next(islice(lines, row + 1, None))}"  # the header is a record, too
 
 
-def _without_empty(batch: Any) -> Any:
-    """Return the rows that have a cell: spreadsheets write empty ones below a table."""
+def _has_cells(batch: Any) -> np.ndarray:
+    """Return which rows have a cell: spreadsheets write rows without one below a table."""
     empty = None
     for column in batch.columns:
         empty = column.is_null() if empty is None else compute.and_(empty, column.is_null())
         if not compute.any(empty).as_py():
-            return batch
-    return batch.filter(compute.invert(empty))
+            return np.ones(len(batch), dtype=bool)
+    return compute.invert(empty).to_numpy(zero_copy_only=False)

@@ -22,13 +22,13 @@ def as_cells(columns: Columns) -> Cells:
     return Cells(columns.all_names, columns.numbers, columns.number_names, text, columns.place)
 
 
-def learn_encoder(columns: Columns, reading: Reading) -> tuple[TableEncoder, Cells, Sequence[Any]]:
-    """Return an encoder for columns to learn from, their cells, and names of the rows."""
+def learn_encoder(columns: Columns, reading: Reading) -> tuple[TableEncoder, Cells, Sequence[Any] | None]:
+    """Return an encoder for columns to learn from, their cells, and names of the rows where a column has them."""
     cells = as_cells(columns)
     with _one_line(columns):
         encoder = TableEncoder("keep", missing_values=reading.missing, decimal=columns.decimal).fit(cells)
     named = [name for name, reason in encoder.dropped_.items() if reason == DIFFERS]
-    return encoder, cells, columns.text[named[0]].to_numpy(zero_copy_only=False) if named else range(cells.n_rows)
+    return encoder, cells, columns.text[named[0]].to_numpy(zero_copy_only=False) if named else None
 
 
 def encode(encoder: TableEncoder, columns: Columns, gaps: str) -> tuple[Any, list[str]]:

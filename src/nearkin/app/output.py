@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,13 +18,97 @@ import numpy as np
 import pandas as pd
 
 from .endings import UNWRITTEN, say
+from .places import STANDARD_INPUT, is_bundled
 from .refusals import TableError
+from .tables import table_name
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
+READ = ("table", "model", "adapter", "pairs", "queries", "relevance")  # what of a command's line names an input
+WRITTEN = {"output": "-o", "picture": "--picture", "report": "--report", "json": "--json", "save": "--save"}
+
+
+def refuse_overwriting(options: argparse.Namespace) -> None:
+    """Refuse to write to what is read, or twice to one file, by whatever path or link, before any work is done."""
+    taken: dict[Any, tuple[Path | int, str]] = {}
+    for path in _inputs(options):
+        taken[_identity(path)] = path, "is read, and would be overwritten"
+    if _is_file(1):
+        if _identity(1) in taken:
+            raise TableError(
+                f"standard output is {_named(taken[_identity(1)][0])}, which is read: choose another file."
+            )
+        taken[_identity(1)] = 1, "takes standard output, too"
+    for path, option in _outputs(options):
+        identity = _identity(path)
+        if identity in taken:
+            other, use = taken[identity]
+            same = "" if other == path else f" is {_named(other)}, which"
+            raise TableError(f"{path}{same} {use}: name another file with {option}.")
+        taken[identity] = path, f"is written by {option}, too"
+
+
+def default_picture(options: argparse.Namespace) -> Path:
+    """Return where the picture is written to that `compare` and `inspect` draw unasked."""
+    if options.command == "inspect":
+        return Path(f"{Path(options.model).stem}-features.png")
+    if options.table == STANDARD_INPUT:
+        return Path("stdin-nearkin.png")
+    path = Path(options.table)
+    name = path.resolve().name if path.is_dir() and not is_bundled(options.table) else table_name(path)
+    return Path(f"{name}-nearkin.png")
+
+
+def _inputs(options: argparse.Namespace) -> list[Path | int]:
+    """Return the files that a command reads, those in a folder among them; 0 is standard input."""
+    found: list[Path | int] = []
+    for name in READ:
+        given = getattr(options, name, None)
+        if given is None or (name == "table" and is_bundled(given)):
+            continue
+        if given == STANDARD_INPUT:
+            found += [0] if _is_file(0) else []
+            continue
+        path = Path(given)
+        found.append(path)
+        if path.is_dir():
+            found += sorted(path.glob("*.parquet"))
+    return found
+
+
+def _outputs(options: argparse.Namespace) -> Iterator[tuple[Path, str]]:
+    """Yield the files, or folders, that a command will write, and the options that name them."""
+    for name, option in WRITTEN.items():
+        given = getattr(options, name, None)
+        if given is None and name == "picture" and name in options:
+            given = default_picture(options)
+        if given is not None and given != STANDARD_OUTPUT:
+            yield Path(given), option
+
+
+def _identity(path: Path | int) -> Any:
+    """Return what is the same for all names of a file: the number of one that exists, else the path without links."""
+    with suppress(OSError, ValueError):
+        status = os.stat(path)
+        return status.st_dev, status.st_ino
+    return os.path.realpath(path)  # type: ignore[arg-type]  # standard streams have numbers
+
+
+def _named(path: Path | int) -> str:
+    """Return what to call a file: standard streams are known by number alone."""
+    if isinstance(path, Path):
+        return str(path)
+    return "the file of standard output" if path else "the file of standard input"
+
+
+def _is_file(stream: int) -> bool:
+    """Return whether a standard stream, by its number, is a file."""
+    with suppress(OSError):
+        return stat.S_ISREG(os.fstat(stream).st_mode)
+    return False
 
 
 def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Path:
@@ -33,7 +119,7 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
     if path.is_dir():
         raise TableError(f"{path} is a folder: name a file with {option}.")
     with _refused(f"{path}: no file can be written there", f"choose another place with {option}"):
-        part = _part(path)
+        part = _free_part(path)
         part.touch()
         part.unlink()
     return path
@@ -64,7 +150,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it takes its place when everything is written."""
-    part = _part(path)
+    part = _free_part(path)
     try:
         yield part
         part.replace(path)
@@ -101,6 +187,16 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
+def _free_part(path: Path) -> Path:
+    """Return where a draft of a file is written: where there is nothing yet, for what is there may be a user's."""
+    part = _part(path)
+    number = 1
+    while os.path.lexists(part):
+        number += 1
+        part = path.with_name(f"{path.name}.{number}.part")
+    return part
+
+
 @contextmanager
 def _refused(what: str, remedy: str) -> Iterator[None]:
     """Say in one line what the operating system refuses."""
@@ -125,6 +221,19 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
     table = pd.DataFrame(columns, copy=False)
     write = table.to_csv if suffix == ".csv" else table.to_parquet
     write(path, index=False)
+
+
+def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:
+    """Return columns for all rows, whose cells are missing in those that are empty; the others have the given ones."""
+    found: dict[str, Any] = {}
+    for name, cells in columns.items():
+        kind = {"f": cells.dtype, "i": "Int64"}.get(cells.dtype.kind, object)
+        place = np.full(len(empty), -1)
+        place[~empty] = np.arange(len(cells))
+        found[name] = pd.array(cells, dtype=kind).take(place, allow_fill=True, fill_value=None)
+        if kind != "Int64":
+            found[name] = found[name].to_numpy()
+    return found
 
 
 def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str, Any]:

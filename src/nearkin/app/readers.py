@@ -46,6 +46,8 @@ class Reading:
         Whether to refuse features with missing cells.
     usual_decimal : str
         The decimal mark where a file does not show its own: that of the table a model was learned from.
+    drop_empty_rows : bool
+        Of text tables, whether to leave out rows without a cell where all columns are read.
     """
 
     separator: str | None = None
@@ -53,6 +55,7 @@ class Reading:
     missing: tuple[str, ...] | None = None
     refuse_missing: bool = False
     usual_decimal: str = "."
+    drop_empty_rows: bool = False
 
     @property
     def missing_numbers(self) -> list[float]:
@@ -87,6 +90,8 @@ class Columns:
         Remarks on how the file was read.
     decimal : str
         The decimal mark of text.
+    row_numbers : ndarray of shape (n,) or None
+        Those of the file, whose first row is 0, where some of its rows are left out.
     """
 
     path: Path
@@ -98,6 +103,7 @@ class Columns:
     labels: dict[str, np.ndarray]
     notes: list[str] = field(default_factory=list)
     decimal: str = "."
+    row_numbers: np.ndarray | None = None
 
 
 class Source(ABC):
@@ -118,6 +124,8 @@ class Source(ABC):
         The decimal mark of these.
     notes : list of str
         Remarks on how the file is read.
+    row_numbers : ndarray or None
+        After reading, those of the rows that were not left out, where some were.
     """
 
     path: Path
@@ -127,6 +135,7 @@ class Source(ABC):
     untyped: bool
     decimal = "."
     notes: Sequence[str] = ()
+    row_numbers: np.ndarray | None = None
     reading = Reading()
     default_target: str | None = None
 
@@ -194,7 +203,18 @@ class Source(ABC):
             bad.add([name], as_floats(column.indices)[:, None])
         bad.refuse(self.path, self.place)
         notes = [*self.notes, *missing_note(met)]
-        return Columns(self.path, self.place, self.names, numbers, list(places), text, values, notes, self.decimal)
+        return Columns(
+            self.path,
+            self.place,
+            self.names,
+            numbers,
+            list(places),
+            text,
+            values,
+            notes,
+            self.decimal,
+            self.row_numbers,
+        )
 
     def _parsed(self, column: Any, is_number: bool, met: Counter[str]) -> Any:
         """Return text as numbers, or truth values, where all cells are; else as it is, like any other column.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from .._messages import quoted as quoted
 from .._messages import shown as shown
 
 MAX_TEXT = 500
+LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
 MISSING = "missing values (empty fields, NA, None and the like)"
 
 # Called with the part that is done, and the whole.
@@ -79,15 +81,16 @@ def readable(path: Path, kind: str, remedy: str) -> Iterator[None]:
 
 
 def find_name(path: Path, names: Sequence[str], given: str | None, option: str) -> str:
-    """Return the name that was meant; spaces around it do not matter."""
+    """Return the name that was meant; spaces around it do not matter. The numbers of vectors are not offered."""
+    offered = [name for name in names if not LIST_CELL.fullmatch(name)] or names
     if given is None:
-        raise TableError(f"{path}: say which column holds the classes or numbers by {option}: {quoted(names)}.")
+        raise TableError(f"{path}: say which column holds the classes or numbers by {option}: {quoted(offered)}.")
     meant = [name for name in names if name == given] or [name for name in names if name.strip() == given.strip()]
     if meant:
         return meant[0]
-    close = _similar(given, names)
+    close = _similar(given, offered)
     hint = f" (did you mean {shown(close[0])}?)" if close else ""
-    raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(names)}.")
+    raise TableError(f"{path} has no {shown(given)}{hint}: give {option} one of {quoted(offered)}.")
 
 
 def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str]) -> None:
@@ -101,8 +104,9 @@ def require_names(path: Path | str, names: Sequence[str], needed: Sequence[str])
 
 
 def _similar(name: str, names: Sequence[str]) -> list[str]:
-    """Return a similar name, if there is one; among few and short ones, for the search is slow."""
-    return difflib.get_close_matches(name, [other for other in names if len(other) <= MAX_NAME][:1000], n=1)
+    """Return a similar name, if there is one; among short ones, the first and the last, for the search is slow."""
+    short = [other for other in names if len(other) <= MAX_NAME]
+    return difflib.get_close_matches(name, short if len(short) <= 1000 else short[:500] + short[-500:], n=1)
 
 
 def check_names(place: Path | str, names: Sequence[str]) -> None:

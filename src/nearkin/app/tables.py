@@ -60,6 +60,8 @@ class Table:
         label, objects with None in its place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
+    group_name : str
+        Name of their column; "" without any.
     name : str
         Name of the table.
     notes : list of str
@@ -69,11 +71,13 @@ class Table:
     encoder : TableEncoder
         Makes rows like those of X of another table with these columns.
     row_names : sequence of n names
-        Text that differs in every row, where a column has it; else the numbers of the rows, the first is 0.
+        Text that differs in every row, where a column has it; else the numbers of the rows.
     task : str
         "classification" or "regression".
     suspects : Suspects
         The columns that were left out, those that are suspicious, and those that look like groups.
+    row_numbers : ndarray of shape (n,) or None
+        Of the rows in their file (the first is 0), where empty rows among them were left out.
     """
 
     X: Any
@@ -86,11 +90,17 @@ class Table:
     row_names: Sequence[Any]
     task: str = CLASSIFICATION.name
     suspects: Suspects = field(default_factory=Suspects)
+    row_numbers: np.ndarray | None = None
+    group_name: str = ""
 
     @property
     def labelled(self) -> np.ndarray:
         """Return the numbers of the rows that have a label."""
         return np.flatnonzero(~is_missing(self.y))
+
+    def in_file(self, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers that some rows have in their file."""
+        return rows if self.row_numbers is None else self.row_numbers[rows]
 
     @property
     def feature_names(self) -> list[str]:
@@ -138,6 +148,7 @@ def read_table(
     if is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
+    reading = replace(reading or Reading(), drop_empty_rows=True)  # they have no label, and no column to learn from
     with opened(source, progress, reading) as file:
         target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
@@ -146,13 +157,28 @@ def read_table(
         columns = file.read(labels=[target, groups] if groups else [target])
         y, remarks = read_target(columns, target, task, unlabelled, file.reading)
         group, more = read_groups(columns, groups, file.reading) if groups else (None, [])
-        encoder, cells, row_names = learn_encoder(columns, file.reading)
+        encoder, cells, names = learn_encoder(columns, file.reading)
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
         suspects = find_suspects(encoder, cells, y, task, hints)
         X, gaps = encode(encoder, columns, "filled by the median (kept by NCA tables)")
         found = [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         notes = [*columns.notes, *remarks, *more, *found]
-        return Table(X, y, group, table_name(file.path), notes, target, encoder, row_names, task, suspects)
+        if names is None:
+            names = range(cells.n_rows) if columns.row_numbers is None else columns.row_numbers.tolist()
+        return Table(
+            X,
+            y,
+            group,
+            table_name(file.path),
+            notes,
+            target,
+            encoder,
+            names,
+            task,
+            suspects,
+            columns.row_numbers,
+            groups or "",
+        )
 
 
 def read_rows(
@@ -167,19 +193,20 @@ def read_rows(
     encoder : TableEncoder
         Names the columns that are needed; their order in the table does not matter.
     """
-    X, notes, _ = read_named_rows(source, encoder, progress, reading)
+    X, notes, _ = read_labelled_rows(source, encoder, progress, reading)
     return X, notes
 
 
-def read_named_rows(
+def read_labelled_rows(
     source: str,
     encoder: TableEncoder,
     progress: Progress = ignore,
     reading: Reading | None = None,
     name: str | None = None,
+    group: str = "",
     gaps: str = "filled by the median",
-) -> tuple[Any, list[str], np.ndarray | None]:
-    """Return what `read_rows` does, and the cells of the column `name` as they are, None without one.
+) -> tuple[Any, list[str], dict[str, np.ndarray]]:
+    """Return what `read_rows` does, and the cells of the column `name`, and of `group` if it is there, as they are.
 
     `gaps` says what is done with missing cells.
     """
@@ -190,14 +217,15 @@ def read_named_rows(
             [column.name for column in encoder.columns_ if column.kind == "number"],
         )
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
+        names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in needed]
         columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
-        found = columns if apart else file.read(names, names, names) if names else None  # a feature is read twice
+        found = columns if apart == names else file.read(names, names, names)  # a feature is read twice
         X, notes = encode(encoder, columns, gaps)
         ignored = note(
             "ignored, not learned from", [name for name in columns.all_names if name not in {*needed, *names}]
         )
-        return X, [*columns.notes, *ignored, *notes], found and found.labels[names[0]]
+        return X, [*columns.notes, *ignored, *notes], found.labels if found else {}
 
 
 def reading(options: argparse.Namespace) -> Reading:

@@ -13,7 +13,8 @@ from .._labels import is_missing, known_labels, merged_labels
 from ..evaluation import REGRESSION
 from ..preprocessing.columns import MARKS_OF_MISSING
 from ..preprocessing.dates import learn_dates
-from ..preprocessing.numerals import learn_numbers, read_number
+from ..preprocessing.numerals import EITHER, learn_numbers, read_number
+from ..preprocessing.quantities import DURATION, RANGE, learn_quantities
 from .readers import Columns, Reading
 from .refusals import BadCells, TableError, check_length, counted, listed, note, quoted, shown
 
@@ -108,18 +109,21 @@ def _check_numbers(columns: Columns, target: str, y: np.ndarray, rows: np.ndarra
 
 
 def _styled_numbers(columns: Columns, target: str, y: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return text as numbers, such as "12.3%", "€12.30" and "1,234.5"; refuse what is none."""
-    values, codes = np.unique(y.astype(str), return_inverse=True)
+    """Return text as numbers, such as "12.3%", "€12.30", "1,234.5" and "72.1 kg"; refuse what is none."""
+    values, codes, counts = np.unique(y.astype(str), return_inverse=True, return_counts=True)
     learned = learn_numbers(values.tolist(), columns.decimal) if y.dtype.kind != "b" else None
     if learned is not None:
-        return learned[0][codes], [f"{target}: read as numbers ({shown(values[0].item())})"]
+        styled = next((value for value in values.tolist() if learned[1] != EITHER or "," in value), "")
+        return learned[0][codes], [f"{target}: read as numbers ({shown(styled)})"]
     _refuse_dates(columns.path, target, values.tolist())
+    found = learn_quantities(values.tolist(), counts, columns.decimal)
+    if found is not None:
+        how = ", in days" * (found.form == DURATION) + ", each range by its middle" * (found.form == RANGE)
+        return found.numbers[codes], [f"{target}: read as numbers ({found.how}{how})"]
     odd = np.array([read_number(value, columns.decimal) is None for value in values])
     row = int(odd[codes].argmax())
-    found = f"{shown(y.tolist()[row])} {columns.place(int(rows[row]))}"
-    raise TableError(
-        f"{columns.path}: {shown(target)} holds {found}, which is no number: mend it, or leave --task out."
-    )
+    cell = f"{shown(y.tolist()[row])} {columns.place(int(rows[row]))}"
+    raise TableError(f"{columns.path}: {shown(target)} holds {cell}, which is no number: mend it, or leave --task out.")
 
 
 def _refuse_bad(columns: Columns, name: str, values: np.ndarray, missing: bool) -> None:

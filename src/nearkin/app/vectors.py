@@ -13,10 +13,9 @@ from scipy.sparse import issparse
 from .._labels import encode_partial_labels, is_missing
 from .parquet_folder import chosen, features_of, open_folder, values_of
 from .readers import Reading, Source
-from .refusals import Progress, TableError, find_name, ignore, listed, note, quoted, shown
+from .refusals import LIST_CELL, Progress, TableError, find_name, ignore, listed, note, quoted, shown
 from .tables import opened, table_name
 
-LIST_CELL = re.compile(r"(.*)\[\d+\]")  # how a number of a column of lists is called
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
 SAMPLE = 50_000  # rows of a folder that are learned from
 
@@ -189,7 +188,7 @@ def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
 
 def read_judgements(source: str, progress: Progress = ignore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return two columns of names or numbers, and a third one of grades (1 where there is none), of every row."""
-    with opened(source, progress, Reading()) as file:
+    with opened(source, progress, Reading(drop_empty_rows=True)) as file:
         if isinstance(file, Source):
             names = file.names[:3]
             if all(NUMBER_NAME.fullmatch(name) for name in names):

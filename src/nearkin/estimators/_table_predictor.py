@@ -20,13 +20,20 @@ from sklearn.utils.validation import (
     _num_samples,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._captions import Estimator
 from .._messages import counted, listed
-from .._validation import canonical, check_choice, check_integer, refuse_foreign, refuse_sparse_gaps
+from .._validation import (
+    canonical,
+    check_choice,
+    check_integer,
+    refuse_foreign,
+    refuse_no_rows,
+    refuse_sparse_gaps,
+    validated,
+)
 from ..descent import Status
 from ..objectives.kernel_regression import Loss
 from ..preprocessing import BinnedEncoder, Curve, Feature, Levels, SparseEncoder, TableEncoder, features_of, is_table
@@ -34,6 +41,8 @@ from ._folds import MAX_ROWS, inner_folds, sample_rows
 from ._member_path import ALPHAS, MemberPath, Rows, along_principal_axes, member_path, refined
 from .descent_embedding import FLOAT64_ROWS
 from .soft_votes import DISTANCES
+
+Fold = tuple[np.ndarray, np.ndarray]
 
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
@@ -72,11 +81,18 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, features: Sequence[Feature] | None = None) -> Self:
-        """Learn from a table, or from an array of these features."""
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        features: Sequence[Feature] | None = None,
+        folds: Sequence[Fold] | None = None,
+    ) -> Self:
+        """Learn from a table, or from an array of these features, with members on these folds."""
         task = FitTask(self, X, y, None)
         X, y, weights = self._encode_table(X, y, sample_weight, features)
-        self._learn(task, X, *self._targets(y, weights))
+        self._learn(task, X, *self._targets(y, weights), folds)
         task.end()
         return self
 
@@ -84,20 +100,34 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _targets(self, y: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return what votes are about (n, q), the classes as numbers, the same for all numbers, and weights of rows."""
 
-    def _learn(self, task: FitTask, X: Any, Y: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
+    def _learn(
+        self,
+        task: FitTask,
+        X: Any,
+        Y: np.ndarray,
+        codes: np.ndarray,
+        weights: np.ndarray | None,
+        folds: Sequence[Fold] | None,
+    ) -> None:
         """Learn the map from the rows and their targets Y; an interrupt keeps the best so far, if there is one."""
         weights = None if weights is None else weights / weights.mean()
         encoded = self.encoder_.transform(X)
         groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
         rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
-        some = np.arange(len(rows)) if len(rows) <= MAX_ROWS else sample_rows(encoded, codes, MAX_ROWS)
-        folds = inner_folds(encoded[some], codes[some], self.n_members)
+        if folds is not None:
+            some = np.unique(np.concatenate([part for fold in folds for part in fold]))
+            folds = [(np.searchsorted(some, train), np.searchsorted(some, test)) for train, test in folds]
+        else:
+            some = np.arange(len(rows)) if len(rows) <= MAX_ROWS else sample_rows(encoded, codes, MAX_ROWS)
+            folds = inner_folds(encoded[some], codes[some], self.n_members)
         alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
 
         def report(found: Callable[[], MemberPath]) -> bool:
             return task.iteration(lambda: self._learned(found(), rows))
 
         path = member_path(rows.subset(some), folds, self.n_components, alphas, self.distance, report)
+        self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
+        self.held_out_votes_ = self._answers(path.held_out(self._final_vote(path)))
         if len(some) < len(rows) and path.status is Status.CONVERGED:
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
             try:
@@ -143,6 +173,10 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """Return how all rows predict."""
         return path.vote
 
+    def _answers(self, votes: np.ndarray) -> np.ndarray:
+        """Return what votes (n, q) say, in the unit of the targets."""
+        return votes
+
     def _encode_table(
         self, X: Any, y: Any, sample_weight: Any, features: Sequence[Feature] | None
     ) -> tuple[np.ndarray, Any, np.ndarray | None]:
@@ -151,6 +185,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         refuse_foreign(X)
+        refuse_no_rows(X)
         if not is_table(X):
             X = self._checked(X, sparse=issparse(X))
         check_consistent_length(X, y)
@@ -201,7 +236,7 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         """Return an array of numbers, where sparse ones may come without missing ones."""
         refuse_sparse_gaps(X)
         options |= {"accept_sparse": "csr" if sparse else False, "ensure_all_finite": True if sparse else "allow-nan"}
-        return canonical(validate_data(self, X, dtype=(np.float64, np.float32), **options))
+        return canonical(validated(self, X, dtype=(np.float64, np.float32), **options))
 
     def _effects(self, components: np.ndarray, X: Any) -> np.ndarray:
         """Return how far each column moves the rows about their mean: the root of the mean square, (p,)."""
@@ -215,7 +250,9 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return effects
 
     @with_callbacks
-    def fit_encoded(self, X: Any, y: Any, features: Sequence[Feature] | None = None) -> Self:
+    def fit_encoded(
+        self, X: Any, y: Any, features: Sequence[Feature] | None = None, folds: Sequence[Fold] | None = None
+    ) -> Self:
         """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then, too.
 
         Parameters
@@ -227,8 +264,11 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         features : sequence of p Feature, default=None
             `nearkin.preprocessing.features_of` the encoder: `feature_effects_` are those of its columns. Without them
             each is a number.
+        folds : sequence of (training rows, test rows), default=None
+            Of the members, in place of `n_members` folds that are cut here: such as keep the rows of a group together.
+            They hold all rows, or of more than 2,000 about so many.
         """
-        return self._fit(X, y, features=features)
+        return self._fit(X, y, features=features, folds=folds)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return rows in the learned space.

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from .._captions import EIGENVALUES
 from .._labels import encode_labels, encode_partial_labels
+from .._messages import counted
 from .._validation import check_choice, distinct_rows, validate_labelled_pairs
 from .._warn import warn_user
 from ..graphs import connected_components
@@ -150,8 +151,9 @@ class RCA(ShrinkageEmbedding):
         n_limited = int(np.sum(result.values <= ZERO))
         if n_limited:
             warn_user(
-                f"Rows of one label do not vary at all in {n_limited} directions in which others differ: these count "
-                f"as if they varied by {LEAST_WITHIN:g} of the most; set shrinkage='auto', or reduce the features."
+                f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} in which others differ: "
+                f"there they count as if they varied by {LEAST_WITHIN:g} of the most; set shrinkage='auto', or reduce "
+                "the features."
             )
         m = min(self.n_components or result.rank, result.rank)
         V = largest_scatter_first(result.vectors, result.values) * np.sqrt(n_c.sum() / share)

@@ -8,12 +8,22 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._captions import Estimator
 from .._labels import encode_labels
-from .._validation import as_rows, check_integer, check_positive, refuse_foreign, validate_labelled_rows, validate_rows
+from .._validation import (
+    as_rows,
+    check_integer,
+    check_positive,
+    refuse_foreign,
+    refuse_no_rows,
+    refuse_unfit_targets,
+    validate_labelled_rows,
+    validate_rows,
+    validated,
+)
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
 from .initialization import PERPLEXITY, perplexities, unit_distance
@@ -262,7 +272,9 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         self
         """
         refuse_foreign(X)
-        X, y = validate_data(
+        refuse_no_rows(X)
+        refuse_unfit_targets(y, self)
+        X, y = validated(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True, y_numeric=True
         )
         self._one_target = y.ndim == 1

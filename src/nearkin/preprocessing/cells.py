@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 from .._blocks import row_blocks
 from .._memory import require_memory
 from .._messages import in_row, quoted, shown
-from .._validation import refuse_foreign
+from .._validation import refuse_foreign, refuse_no_rows
 
 NUMBERS = (int, float, Decimal, np.number, np.bool_)
 SECONDS_A_DAY = 86400
@@ -153,8 +153,8 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
         is_array = isinstance(X, np.ndarray) or hasattr(X, "__array__") or hasattr(X, "tocsr")
         X = check_array(X if is_array else _of_any_type(X), dtype=None, ensure_all_finite=False)
     if X.shape[0] == 0 or X.shape[1] == 0:
-        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
-        raise ValueError(f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required.")
+        refuse_no_rows(X)
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     cells = _numeric(X) if not named and X.dtype.kind in "biuf" else _frame(X)
     for block in row_blocks(*cells.numbers.shape):
         if np.isinf(cells.numbers[block]).any():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, get_origin, get_type_hints
 
@@ -17,7 +18,8 @@ import numpy as np
 from .._messages import counted, quoted, shown
 from .cells import Text
 from .dates import CYCLES, LAYOUTS, TIME_OF_DAY, circular, read_days
-from .numerals import MARKS, TRUTH_UNIT, read_numbers
+from .numerals import EITHER, MARKS, TRUTH_UNIT, read_numbers
+from .quantities import DURATION, FORMS, QUANTITY, read_quantities
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
@@ -27,6 +29,10 @@ MARKS_OF_MISSING = {
     *("na", "n/a", "n.a.", "nan", "-nan", "null", "none", "nil", "<na>", "?", "-", "--", ".", "..", "\u2013", "\u2014"),
     *("#n/a", "#na", "#n/a n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
     *("-1.#ind", "1.#ind", "-1.#qnan", "1.#qnan"),
+    # keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe
+    *("k.a.", "k. a.", "n.v.", "n. v.", "n.b.", "n. b.", "entf.", "o.a.", "o. a.", "keine angabe", "fehlt"),
+    # non disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible
+    *("n.d.", "n. d.", "n/d", "nd", "n.c.", "n.r.", "s.o.", "s/o", "s/d", "s.d.", "manquant"),
 }
 
 
@@ -117,20 +123,35 @@ class Column:
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """Numbers, as they are; of text, by a decimal mark, and with a unit ("%", a currency, or "") or without."""
+    """Numbers, as they are; of text, by a decimal mark, and with a unit ("%", a currency, or "") or without.
+
+    Of text of a form (`quantities`), by the rules of that form.
+    """
 
     kind, may_miss = "number", True
     decimal: str = "."
     unit: str = ""
     plain: bool = False  # came as a number, not as text
+    form: str = ""  # one of `FORMS`, or ""
 
     def __post_init__(self) -> None:
-        _require(self.decimal in MARKS, self.name)
+        _require(self.decimal in (*MARKS, EITHER) and self.form in ("", *FORMS), self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return kind and state; without a form as before there were any, so that every version reads it."""
+        state = super().to_dict()
+        return state if self.form else {name: value for name, value in state.items() if name != "form"}
 
     def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
         """Return the numbers."""
         if not isinstance(given, Text):
+            if self.form == DURATION:
+                _refuse_numbers(given, "durations")
             return given
+        if self.form:
+            what = f"{self.form}s" if self.form != QUANTITY else f"numbers in {self.unit!r}" if self.unit else "numbers"
+            read = partial(read_quantities, form=self.form, decimal=self.decimal, unit=self.unit)
+            return self._read(given, rules, read, what)[:, 0]
         marks = ["a decimal comma"] * (self.decimal == ",") + [repr(self.unit)] * (self.unit not in ("", TRUTH_UNIT))
         what = f"numbers with {' and '.join(marks)}" if marks else "numbers"
         return self._read(given, rules, lambda values: read_numbers(values, self.decimal, self.unit), what)[:, 0]
@@ -183,9 +204,7 @@ class DateColumn(Column):
             what = f"dates ({self.layout})" if self.layout.endswith("first") else "dates"
             days, clock = self._read(given, rules, lambda values: read_days(values, self.layout), what).T
             return days, clock
-        if not np.isnan(given).all():
-            row = int((~np.isnan(given)).argmax())
-            raise MisreadError(f"the number {given[row]:g}", row, "dates")
+        _refuse_numbers(given, "dates")
         return given, given
 
 
@@ -227,6 +246,11 @@ class CategoryColumn(Column):
         text = rules.cleaned(given)
         return text.replaced(map(canonical, text.values)) if all(map(NUMBER.fullmatch, self.values)) else text
 
+    def knows_none(self, given: np.ndarray | Text, rules: Rules) -> bool:
+        """Return whether there are values, none of which was there to learn from."""
+        values = self.text(given, rules).values
+        return len(values) > 0 and set(self.values).isdisjoint(values)
+
     def unknown(self, text: Text, unknown: np.ndarray) -> str:
         """Return the values that were not there to learn from."""
         n_rows = int(text.counts[unknown].sum())
@@ -260,6 +284,14 @@ class FrequencyColumn(CategoryColumn):
         return self.unknown(text, np.array([value not in known for value in text.values], dtype=bool))
 
 
+def _refuse_numbers(given: np.ndarray, learned: str) -> None:
+    """Raise a `MisreadError` where plain numbers were given in place of what was learned; missing ones may be."""
+    known = ~np.isnan(given)
+    if known.any():
+        row = int(known.argmax())
+        raise MisreadError(f"the number {given[row]:g}", row, learned)
+
+
 KINDS: dict[str, type[Column]] = {
     kind.kind: kind for kind in (NumberColumn, DateColumn, CategoryColumn, FrequencyColumn)
 }
@@ -275,6 +307,8 @@ def column_from(state: dict[str, Any]) -> Column:
     """Return the column of a state that `to_dict` wrote; raise an error where it is none."""
     kind = KINDS[state["kind"]]
     given = {name: tuple(value) if type(value) is list else value for name, value in state.items() if name != "kind"}
+    if kind is NumberColumn:
+        given.setdefault("form", "")  # of a state that was written before there were forms
     for name, hint in get_type_hints(kind).items():
         value, outer, inner = given.get(name), get_origin(hint) or hint, getattr(hint, "__args__", ())
         if outer is not ClassVar:

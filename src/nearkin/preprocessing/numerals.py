@@ -13,6 +13,7 @@ CURRENCY = rf"(?:US|CA|C|AU|A|NZ|HK|R)?\$|[€£¥₹₽₩₺₪฿₫]|{CODES}
 TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_UNIT = "truth value"
 MARKS = {".": ",", ",": "."}  # the decimal mark, and what groups thousands then
+EITHER = ".,"  # each number has one of them, and it is clear which
 
 
 @cache
@@ -30,7 +31,13 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 
 
 def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
-    """Return a number and its unit, "%", a currency or ""; None where the text is no number."""
+    """Return a number and its unit, "%", a currency or ""; None where the text is no number.
+
+    By `EITHER` mark "12.5" and "12,5" are the same number, and "1,234", which may be two, is none.
+    """
+    if decimal == EITHER:
+        numbers = {read_number(text, mark) for mark in MARKS} - {None}
+        return numbers.pop() if len(numbers) == 1 else None
     found = _pattern(decimal).fullmatch(text.replace("\u2212", "-"))
     if found is None or bool(found["open"]) != bool(found["close"]):
         return None
@@ -46,11 +53,11 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
 def learn_numbers(values: list[str], decimal: str) -> tuple[np.ndarray, str, str] | None:
     """Return the numbers that all of some values are, the decimal mark and the unit; None where they do not agree.
 
-    The other decimal mark is tried where the values are no numbers by the usual one.
+    The other decimal mark is tried where the values are no numbers by the usual one, and then either.
     """
     if values and all(value.lower() in TRUTH for value in values):
         return np.array([TRUTH[value.lower()] for value in values]), decimal, TRUTH_UNIT
-    for mark in (decimal, MARKS[decimal]):
+    for mark in (decimal, MARKS[decimal], EITHER):
         found: list[tuple[float, str]] = []
         for value in values:
             number = read_number(value, mark)

@@ -14,10 +14,9 @@ from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
-from .._validation import check_choice, check_integer, refuse_foreign
+from .._validation import check_choice, check_integer, refuse_foreign, validated
 
 _CELLS: dict[str, Any] = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
 
@@ -127,7 +126,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         check_integer(self.n_bins, "n_bins", 1)
         check_choice(self.strategy, "strategy", ("quantile", "tree"))
         refuse_foreign(X)
-        X = validate_data(self, X, **_CELLS)
+        X = validated(self, X, **_CELLS)
         if self.strategy == "tree" and y is None:
             remedy = "give it, or take strategy='quantile'"
             raise ValueError(f"strategy='tree' requires y to be passed, but the target y is None: {remedy}.")
@@ -145,7 +144,7 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """Return the features, those of a column beside one another, shape (n, sum of T), float32 if X is."""
         check_is_fitted(self)
         refuse_foreign(X)
-        X = validate_data(self, X, reset=False, **_CELLS)
+        X = validated(self, X, reset=False, **_CELLS)
         parts = [np.empty((len(X), 0))]
         for x, edges, own_feature, median in zip(X.T, self.edges_, self.has_missing_, self._medians, strict=True):
             missing = np.isnan(x)

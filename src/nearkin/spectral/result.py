@@ -17,8 +17,8 @@ class Status(enum.Enum):
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
     FLAT = (
-        "the objective is 0 in the directions found (tr V'AV = 0: neighbours of different classes do not differ "
-        "there): use more neighbours"
+        "the objective is 0 in the directions found, as neighbours of different classes do not differ there "
+        "(tr V'AV = 0), and others would do as well: use more neighbours, or features that tell the classes apart"
     )
     RANK_DEFICIENT = (
         "n_components={requested} were requested, but only {found} directions exist, which were kept: lower "

@@ -1,0 +1,176 @@
+"""No output is an input, by whatever path or link: every command, every option that writes."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nearkin.app.cli import main
+from nearkin.app.model_file import save_model
+from nearkin.app.options import PARSER
+from nearkin.app.output import READ, WRITTEN, default_picture, refuse_overwriting
+from nearkin.app.tables import read_table
+
+from .winners import winner
+
+RNG = np.random.default_rng(0)
+N = 48
+COMMANDS = next(action for action in PARSER._actions if hasattr(action, "choices") and action.dest == "command").choices
+FILES = {"FILE", "OUT", "TABLE", "MODEL", "VECTORS", "ADAPTER"}  # what options that name files call them in the help
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Files of every kind that a command reads."""
+    folder = tmp_path_factory.mktemp("inputs")
+    vectors = RNG.standard_normal((N, 8)).astype(np.float32)
+    table = pd.DataFrame(vectors, columns=[f"x{j}" for j in range(8)])
+    table.assign(kind=np.arange(N) % 3).to_csv(folder / "t.csv", index=False)
+    table.to_csv(folder / "new.csv", index=False)
+    save_model(winner("LFDA", read_table(str(folder / "t.csv"), "kind")), folder / "m.safetensors")
+    table.to_parquet(folder / "q.parquet")
+    pd.DataFrame({"a": range(20), "b": range(20, 40)}).to_csv(folder / "pairs.csv", index=False)
+    pd.DataFrame({"q": range(20), "d": range(20)}).to_csv(folder / "judged.csv", index=False)
+    (folder / "many").mkdir()
+    table.assign(kind=np.arange(N) % 3).to_parquet(folder / "many" / "part.parquet")
+    return folder
+
+
+@pytest.fixture
+def here(written, monkeypatch, tmp_path):
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+COMPARE = "compare t.csv --target kind"
+ADAPT = "adapt q.parquet --queries new.csv --relevance judged.csv"
+# A command, an option that writes, how its name must end, and what the command reads.
+CASES = [
+    (COMPARE, "--report", ".html", ["t.csv"]),
+    (COMPARE, "--json", ".json", ["t.csv"]),
+    (COMPARE, "--save", ".safetensors", ["t.csv"]),
+    (COMPARE, "--picture", ".png", ["t.csv"]),
+    ("compare many --target kind --dask", "--save", ".safetensors", ["many/part.parquet"]),
+    ("compare many --target kind --dask", "--picture", ".png", ["many/part.parquet"]),
+    ("adapt many --label kind", "--save", ".safetensors", ["many/part.parquet"]),
+    ("adapt q.parquet --pairs pairs.csv", "--save", ".safetensors", ["q.parquet", "pairs.csv"]),
+    (ADAPT, "--save", ".safetensors", ["q.parquet", "new.csv", "judged.csv"]),
+    (ADAPT, "--report", ".html", ["q.parquet", "new.csv", "judged.csv"]),
+    ("predict m.safetensors new.csv", "-o", ".csv", ["m.safetensors", "new.csv"]),
+    ("transform m.safetensors new.csv", "-o", ".npz", ["m.safetensors", "new.csv"]),
+    ("transform m.safetensors many --dask", "-o", ".parquet", ["m.safetensors", "many/part.parquet"]),
+    ("inspect m.safetensors", "--picture", ".png", ["m.safetensors"]),
+    ("export m.safetensors --to npz", "-o", ".npz", ["m.safetensors"]),
+    ("export m.safetensors --to torch", "-o", "", ["m.safetensors"]),
+]
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(arguments, capsys, folder):
+    """Assert that a command ends at once by a line, and changes no file; return the line."""
+    before = contents(folder)
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert contents(folder) == before
+    return err
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize(("command", "option", "ending", "inputs"), CASES)
+def test_no_output_is_a_link_to_an_input(here, capsys, command, option, ending, inputs, link):
+    for number, name in enumerate(inputs):
+        output = f"out{number}{ending}"
+        link(here / name, here / output)
+        line = refused([*command.split(), option, output], capsys, here)
+        assert f"{output} is {name}, which is read, and would be overwritten: name another file with {option}" in line
+
+
+@pytest.mark.parametrize("path", ["new.csv", "./new.csv", "many/../new.csv", "{here}/new.csv", "way/new.csv"])
+@pytest.mark.parametrize("command", ["predict", "transform"])
+def test_no_output_is_the_table(here, capsys, command, path):
+    (here / "way").symlink_to(here)
+    output = path.format(here=here)
+    assert "new.csv" in refused([command, "m.safetensors", "new.csv", "-o", output], capsys, here)
+    assert "is read" in refused([command, "m.safetensors", output, "-o", "new.csv"], capsys, here)
+
+
+def test_no_output_is_standard_input(here, capsys, monkeypatch):
+    with (here / "new.csv").open() as file:
+        kept = os.dup(0)
+        os.dup2(file.fileno(), 0)
+        try:
+            line = refused(["predict", "m.safetensors", "-", "-o", "new.csv"], capsys, here)
+        finally:
+            os.dup2(kept, 0)
+            os.close(kept)
+    assert "the file of standard input" in line
+
+
+def test_standard_output_is_no_input(here, capsys):
+    with (here / "new.csv").open("a") as file:
+        kept = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            line = refused(["predict", "m.safetensors", "new.csv"], capsys, here)
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+    assert "standard output is new.csv, which is read" in line
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_no_two_outputs_are_one_file(here, capsys, exists):
+    if exists:
+        (here / "r.html").write_text("old")
+    (here / "r.json").symlink_to(here / "r.html")
+    line = refused([*COMPARE.split(), "--report", "r.html", "--json", "r.json"], capsys, here)
+    assert "r.json is r.html, which is written by --report, too: name another file with --json" in line
+
+
+@pytest.mark.parametrize(
+    ("command", "picture", "source"),
+    [
+        (COMPARE, "t-nearkin.png", "t.csv"),
+        ("compare many --target kind --dask", "many-nearkin.png", "many/part.parquet"),
+        ("inspect m.safetensors", "m-features.png", "m.safetensors"),
+    ],
+)
+def test_the_picture_that_is_drawn_unasked_is_no_input(here, capsys, command, picture, source):
+    (here / picture).symlink_to(here / source)
+    assert f"{picture} is {source}" in refused(command.split(), capsys, here)
+
+
+def test_the_picture_that_is_drawn_unasked_has_the_name_that_is_checked(here, undrawn):
+    arguments = [*COMPARE.split(), "--quick", "--methods", "PCA", "--no-references"]
+    assert main(arguments) == main(["inspect", "m.safetensors"]) == 0
+    for line, name in ((arguments, "t-nearkin.png"), (["inspect", "m.safetensors"], "m-features.png")):
+        assert default_picture(PARSER.parse_args(line)) == Path(name)
+        assert (here / name).exists()
+
+
+def test_every_option_that_names_a_file_is_checked():
+    named = {action.dest for parser in COMMANDS.values() for action in parser._actions if action.metavar in FILES}
+    assert named - {"sql_table"} == {*READ, *WRITTEN}  # the table of a database is no file
+
+
+def test_a_draft_takes_the_place_of_no_file(here, capsys):
+    (here / "out.csv.part").write_text("a download of mine")
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 0
+    assert (here / "out.csv.part").read_text() == "a download of mine"
+    assert [path.name for path in here.glob("out.csv*.part")] == ["out.csv.part"]
+
+
+def test_a_file_that_is_no_input_is_replaced(here, capsys):
+    (here / "many" / "adapter.safetensors").write_text("old")
+    refuse_overwriting(PARSER.parse_args(["adapt", "many", "--label", "kind", "--save", "many/adapter.safetensors"]))
+    (here / "out.csv").write_text("old")
+    assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 0
+    assert (here / "out.csv").read_text() != "old"
