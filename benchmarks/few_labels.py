@@ -187,12 +187,13 @@ def document(found: dict[str, Any], n_draws: int) -> str:
         f"{len(found)} sets, at most {MOST_ROWS} rows of each; 2, 5 and 10 % of the rows have a label (one of each "
         f"class in any case, the others anywhere), {n_draws} draws. Accuracy on the rows without a label, which all "
         "methods but k-NN learn from. Tables are standardized, images and text divided by one number; text is "
-        "represented by LSA components. All methods have their defaults; but for that of `TDLClassifier` none was chosen "
-        "on these sets. MNIST and UMIST, on which defaults of `LapRLSClassifier` and `SDA` were chosen, and kddcup99 and orl, of many classes and few rows of most, are left out.",
-        "DP is `DiscriminativeProjectionsClassifier`, TDL `TDLClassifier`, which by default uses no cost of labels. The "
-        "vote after Laplacian Eigenmaps (20 dimensions, 20 neighbours) is `SoftNeighborsClassifier`; LabelSpreading takes "
-        "scikit-learn's k-NN graph, SelfTraining "
-        "logistic regression; LapRLS is `LapRLSClassifier` with its kernel.",
+        "represented by LSA components. All methods have their defaults; but for that of `TDLClassifier` none was "
+        "chosen on these sets. MNIST and UMIST, on which defaults of `LapRLSClassifier` and `SDA` were chosen, and "
+        "kddcup99 and orl, of many classes and few rows of most, are left out.",
+        "DP is `DiscriminativeProjectionsClassifier`, TDL `TDLClassifier`, which by default uses no cost of labels. "
+        "The vote after Laplacian Eigenmaps (20 dimensions, 20 neighbours) is `SoftNeighborsClassifier`; "
+        "LabelSpreading takes scikit-learn's k-NN graph, SelfTraining logistic regression; LapRLS is "
+        "`LapRLSClassifier` with its kernel.",
         "## The ranking",
         "Mean rank over all cells (a set and a share of labels) and over the sets, mean accuracy by share, the worst "
         "loss to the best method of a cell, and the median time of a fit:",
