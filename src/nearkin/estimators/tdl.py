@@ -38,10 +38,11 @@ class TDL(TransductiveEmbedding):
     reg : float or "auto", default="auto"
         Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, s_C the largest modulus of an eigenvalue of
         C', s_P the mean of the 20 smallest of P, zeros apart, whatever m. So it has no unit: neither weights of the
-        graph times 10 nor another m change lambda. As reg goes to 0 the labels alone decide; np.inf is Laplacian Eigenmaps. "auto" hides a third of the
-        labels at a time and lets `TDLClassifier`'s vote predict them with 0.01, 0.03, 0.1, 0.3, 1 and np.inf; the best
-        is taken if it is right on more of them than 1 by two standard errors of the difference. Otherwise reg is 1, as
-        with fewer than 5 labels per class on average, only one class of 2 labels or more, or a `cost` of yours.
+        graph times 10 nor another m change what it means. As reg goes to 0 the labels alone decide; np.inf is Laplacian
+        Eigenmaps. "auto" hides a third of the labels at a time and lets the vote of `TDLClassifier` predict them with
+        0.01, 0.03, 0.1, 0.3, 1 and np.inf; the best is taken if it is right on more of them than 1 by two standard
+        errors of the difference. Otherwise reg is 1, as with fewer than 5 labels per class on average, only one class
+        of 2 labels or more, or a `cost` of yours.
     reg_unit : float or None, default=None
         lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, as the paper's 16, 128 and 1024.
     loss : {"squared", "clipped"}, default="squared"

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._captions import Estimator
 from .._labels import require_two_classes
 from .._validation import validate_partly_labelled_rows, validate_rows
-from ._label_cost import best_bandwidth, profile_coordinates, voters
+from ._label_cost import LeftOut, best_bandwidth, profile_coordinates, voters
 from .base import SparseRowsMixin
 from .tdl import TDL
 
@@ -28,14 +28,15 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     all. There the labelled rows vote, near ones with the largest weights (`SoftNeighborsClassifier`), for every
     unlabelled training row, and for new rows in the coordinates of `TDL.transform`.
 
-    **By default the labels do not shape the coordinates**: on the sets of `benchmarks/few_labels.py` that gains nothing
+    **By default the labels do not shape the coordinates**: on the sets of `benchmarks/tdl_labels.py` that gains nothing
     once enough coordinates are taken. What is left of TDL is its embedding for an infinite weight of the penalty,
     Laplacian Eigenmaps, and its vote. The inner product of two rows in it is that of their rows in the regularized
     Laplacian kernel (P + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
     from both, which end with a small probability at every step, visit the same rows. From three labels a class on,
     on average, the labels choose: each labelled row is predicted by the others, in these coordinates and among the
-    features themselves, at several bandwidths, and what has the least log loss is taken. Where the graph joins the
-    classes, that is a soft vote on the features.
+    features themselves, at the bandwidth of the least log loss. The space is taken in which more of them are right, or,
+    where the difference is within its standard error, that of the lower log loss. Where the graph joins the classes,
+    that is a soft vote on the features.
 
     Parameters
     ----------
@@ -51,9 +52,10 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         Fitted.
     space_ : {"tdl", "features"}
         Where the labelled rows vote: in the coordinates, or among the features.
-    losses_ : dict of str to float
-        For each space that was tried, the mean log loss of the labels that the others predict, at the best bandwidth.
-        Empty with fewer than three labels a class, or a `tdl` of yours: then the bandwidth is "auto".
+    losses_, accuracies_ : dict of str to float
+        For each space that was tried, the mean log loss of the labels that the others predict, at the best bandwidth,
+        and the share that is right. Empty with fewer than three labels a class, or a `tdl` of yours: then the bandwidth
+        is "auto".
     classes_ : ndarray of shape (n_classes,)
     transduction_ : ndarray of shape (n,)
         The label of every training row: the given one, or that of the vote.
@@ -71,9 +73,9 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that take -1 for a class, such as
     stratified splits, should split the labelled rows only.
 
-    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`. With a graph of yours (`fit(..., affinity=W)`) the features are not tried. The default was
-    chosen on some of the sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's LabelSpreading and
-    3-NN on others.
+    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`. With a graph of yours
+    (`fit(..., affinity=W)`) the features are not tried. The default was chosen on some of the sets of
+    `benchmarks/tdl_labels.py`, which compares it with scikit-learn's LabelSpreading and 3-NN on others.
 
     Cost: that of `TDL`, whose coordinates take most of it: up to 4,000 rows or so by LAPACK, O(n^3), beyond by Lanczos,
     O(n (k + m)) a step. O(n l m) for the votes of l labelled rows in m dimensions, and O(l^2 (m + p)) for the choice.
@@ -96,6 +98,9 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
     >>> bool(np.mean(model.transduction_ == y[:400]) > 0.9), bool(model.score(X[400:], y[400:]) > 0.8)
     (True, True)
     """
+
+    losses_: dict[str, float]
+    accuracies_: dict[str, float]
 
     def __init__(self, tdl: TDL | None = None) -> None:
         self.tdl = tdl
@@ -123,8 +128,11 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
             Z, bandwidth = self._choose_space(X, codes, affinity)
         else:
             self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
-            self.space_, self.losses_ = "tdl", {}
-            Z, bandwidth = self._profiles(self.tdl_.voting_embedding_), "auto"
+            self.space_ = "tdl"
+            self.losses_ = {}
+            self.accuracies_ = {}
+            Z = self._profiles(self.tdl_.voting_embedding_)
+            bandwidth = "auto"
         self._voters = voters(Z, labelled, codes, bandwidth)
         self.label_distributions_ = np.eye(len(self.classes_))[codes]
         if not labelled.all():
@@ -140,15 +148,19 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         self.tdl_ = tdl.fit(X, affinity=affinity)
         spaces = {"tdl": self._profiles(self.tdl_.embedding_)}
         labelled = codes >= 0
+        self.space_ = "tdl"
+        self.losses_ = {}
+        self.accuracies_ = {}
         if labelled.sum() < LABELS_PER_CLASS * n_classes:
-            self.space_, self.losses_ = "tdl", {}
             return spaces["tdl"], "auto"
         if affinity is None:  # beside a graph of the user, the features may say nothing
             spaces["features"] = X
-        best = {name: best_bandwidth(Z[labelled], codes[labelled]) for name, Z in spaces.items()}
-        self.losses_ = {name: loss for name, (loss, _) in best.items()}
-        self.space_ = min(self.losses_, key=lambda name: self.losses_[name])
-        return spaces[self.space_], best[self.space_][1]
+        left_out = {name: best_bandwidth(Z[labelled], codes[labelled]) for name, Z in spaces.items()}
+        self.losses_ = {name: one.loss for name, one in left_out.items()}
+        self.accuracies_ = {name: float(np.mean(one.right)) for name, one in left_out.items() if len(one.right) > 0}
+        if "features" in spaces and _predicts_better(left_out["features"], left_out["tdl"]):
+            self.space_ = "features"
+        return spaces[self.space_], left_out[self.space_].bandwidth
 
     def _profiles(self, V: np.ndarray) -> np.ndarray:
         return profile_coordinates(V, self.tdl_.roughness_, self.tdl_.penalty_size_)
@@ -170,3 +182,12 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
         """Return the class with the most votes for every row; of equals the first in `classes_`."""
         shares = self.predict_proba(X, affinity=affinity)
         return self.classes_[shares.argmax(axis=1)]
+
+
+def _predicts_better(one: LeftOut, other: LeftOut) -> bool:
+    """Say whether more labels are right, or, if the difference is within its standard error, the log loss is lower."""
+    gains = one.right.astype(int) - other.right
+    standard_error = np.linalg.norm(gains)
+    if abs(gains.sum()) > standard_error:
+        return bool(gains.sum() > 0)
+    return one.loss < other.loss
