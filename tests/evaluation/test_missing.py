@@ -223,6 +223,16 @@ class TestComparison:
         assert confusion(comparison.raw, comparison).sum() == len(X)
         assert first_map(comparison, comparison.raw).embedding.shape == (50, 2)
 
+    def test_the_raw_features_have_a_curve_where_folds_differ_in_their_indicators(self):
+        X, y = hidden(60)
+        X[:8, 1] = np.nan  # in some folds fewer than five
+        comparison = quick(X, y, [], n_splits=3)
+        learned = [np.isnan(X[train, 1]).sum() >= 5 for train, _ in comparison.folds]
+        assert len(set(learned)) == 2
+        ((dimension, scores),) = score_by_dimension(comparison)["raw k-NN"].items()
+        assert dimension == 7
+        np.testing.assert_allclose(scores, comparison.raw.score[: len(scores)])
+
     def test_rows_without_a_label(self):
         X, y = with_gaps(90)
         partly = np.where(np.arange(90) % 3 > 0, y.astype(object), None)

@@ -62,8 +62,8 @@ def score_by_dimension(
     -------
     dict of method name to dict of dimension to ndarray of scores, one a fold
         Other parameters, and the vote, are those that each fold chose inside its training rows. Dimensions that some
-        fold cannot have are left out. The raw features have a single dimension; "NCA tables" has none to choose and is
-        left out.
+        fold cannot have are left out. The raw features have a single dimension (the largest, where folds differ in the
+        indicators of missing cells); "NCA tables" has none to choose and is left out.
 
     Notes
     -----
@@ -78,9 +78,10 @@ def score_by_dimension(
         for number, part in enumerate(parts):
             by_fold.append(_curve(part, result.method, result.params[number], result.votes[number]))
             progress(f"{result.name}, dimensions", number + 1, len(parts))
-        if result.method.estimator is None:  # of missing cells there may be indicators in some of the folds alone
-            most = max(m for scores in by_fold for m in scores)
-            by_fold = [dict.fromkeys([most], *scores.values()) for scores in by_fold]
+        if result.method.estimator is None:
+            scores = np.array([score for of_fold in by_fold for score in of_fold.values()])
+            curves[result.name] = {max(max(of_fold) for of_fold in by_fold): scores}
+            continue
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves
