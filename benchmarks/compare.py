@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from nearkin.datasets import load
-from nearkin.evaluation import Comparison, compare, default_methods
+from nearkin.evaluation import Comparison, all_methods, compare
 
 SIZES = {"balance_scale": 20, "5000x30": 60, "2000x500": 120, "50000x30": 180, "500000x50": 600}
 SETS = ("iris", "wine", "breast_cancer", "balance_scale", "1500x20", "2000x30")
@@ -61,7 +61,7 @@ def one_verdict(name: str) -> None:
     """Print how the verdicts of the defaults and of the full protocol agree on a set."""
     X, y = rows_of(name)
     full = {"n_splits": 5, "n_repeats": 3, "choice_rows": ALL}
-    methods = [replace(method, most_rows=ALL) for method in default_methods()]
+    methods = [replace(method, most_rows=ALL) for method in all_methods()]
     quick, slow = compare(X, y, refit=False), compare(X, y, methods=methods, refit=False, **full)
     pairs = {method: (status, statuses(slow)[method]) for method, status in statuses(quick).items()}
     opposite = [method for method, pair in pairs.items() if set(pair) == {"better", "worse"}]

@@ -23,7 +23,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from nearkin.evaluation.methods import default_methods
+from nearkin.evaluation.methods import all_methods
 
 TOLERANCES = (1e-5, 1e-4, 1e-3)
 
@@ -46,7 +46,7 @@ def overlapping_clusters(n, p, n_classes, seed=0):
 
 def compared(task, p, names):
     """Yield the name and an estimator, with the setting in the middle, of the methods that are compared."""
-    for method in default_methods(task):
+    for method in all_methods(task):
         if method.estimator is not None and (not names or method.name in names):
             settings = method.settings(p)
             yield method.name, clone(method.estimator).set_params(**settings[len(settings) // 2])

@@ -1,12 +1,13 @@
 """How often is a difference called one where there is none, and where there is? Level and power of tests for `compare`.
 
-Two learners, 5-NN on three features each, are compared on tables drawn anew. Four tests: `folds`, the corrected
-resampled t-test; `rows`, the variance of the held-out rows with Nadeau and Bengio's factor; `plain`, the same without
-(Bayle et al., NeurIPS 2020); `larger`, the larger variance of folds and rows, which is `paired_test`. Where there is
-a difference by construction, the test is for the mean difference over all tables: a level, too. Prints the percentage
-of tables at .05 and at .05/16, the first step of Holm's test with sixteen methods.
+Two learners, 5-NN on three features each, are compared on tables drawn anew, on the folds that `compare` takes for so
+many rows. Four tests: `folds`, the corrected resampled t-test; `rows`, the variance of the held-out rows with Nadeau
+and Bengio's factor, `paired_test_by_rows`; `plain`, the same without (Bayle et al., NeurIPS 2020); `larger`, what
+`compare` says: `paired_test`. Where there is a difference by construction, the test is for the mean difference over
+all tables: a level, too, but for the scenarios of POWER. Prints the percentage of tables at .05 and at .05/16, the
+first step of Holm's test with sixteen methods, and at .05 by `larger` the 95 % interval of that percentage.
 
-    python benchmarks/verdicts.py [--draws 300] [NAME ...]
+    python benchmarks/verdicts.py [--draws 300] [--rows 200,500 --folds 3] [NAME ...]
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import argparse
 
 import numpy as np
 from scipy.spatial import cKDTree
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
+from scipy.stats import binomtest
 
-from nearkin.evaluation.statistics import corrected_resampled_t_test, paired_test
+from nearkin.evaluation import CLASSIFICATION, SCORES
+from nearkin.evaluation.protocol import Protocol
+from nearkin.evaluation.statistics import corrected_resampled_t_test, paired_test, paired_test_by_rows
 
-SIZES = ((100, 5, 3), (300, 5, 3), (625, 5, 3), (2000, 5, 1), (2000, 2, 1), (20000, 1, 1))
+ROWS = (200, 500, 2000, 5000, 20_000)
 TESTS = ("folds", "rows", "plain", "larger")
 
 
@@ -70,7 +73,20 @@ def luck(shift):
     return np.repeat(shift, 3), learners
 
 
+def lotteries(first=0):
+    """Each draws three of eight unequal features by lot in every fold; the method leaves out the `first` worst."""
+
+    def learners(rng, X, y, train, test):
+        mine = rng.choice(np.arange(first, 8), 3, replace=False)
+        theirs = rng.choice(8, 3, replace=False)
+        return hits(X[:, mine], y, train, test), hits(X[:, theirs], y, train, test)
+
+    return np.linspace(0, 1.2, 8), learners
+
+
 SCENARIOS = {
+    "lotteries": lotteries(),
+    "better lottery": lotteries(3),
     "two halves": halves(),
     "random labels": halves((0, 0)),
     "twins": halves(),
@@ -79,28 +95,32 @@ SCENARIOS = {
     "luck": luck((0.85, 0.7)),
     "much luck": luck((0.95, 0.5)),
     "better half": halves((0.85, 0.7)),
+    "slightly better half": halves((0.76, 0.7)),
 }
+POWER = ("better lottery", "better half", "slightly better half")
 
 
-def folds_of(rng, y, n_splits, n_repeats):
-    """Return the folds of repeated cross-validation, or one split that holds out a fifth."""
-    seed = int(rng.integers(1 << 30))
-    if n_splits == 1:
-        return list(StratifiedShuffleSplit(1, test_size=0.2, random_state=seed).split(y, y))
-    splitter = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=seed)
-    return list(splitter.split(y, y))
-
-
-def draw(rng, name, n, n_splits, n_repeats):
+def draw(rng, name, n, n_splits):
     """Return the contributions of method and baseline, the rows held out, the size of a training set, and the units."""
     shift, learners = SCENARIOS[name]
     n_units = n // 2 if name == "twins" else n
     y = rng.integers(0, 2, n_units)
     X = rng.normal(size=(n_units, len(shift))) + np.outer(y, shift)
-    folds, units = folds_of(rng, y, n_splits, n_repeats), None
+    units = np.arange(n_units)
     if name == "twins":  # nearly the same row twice, never on both sides of a split
-        X, y, units = np.vstack([X, X + 0.01 * rng.normal(size=X.shape)]), np.tile(y, 2), np.tile(np.arange(n_units), 2)
-        folds = [(np.append(train, train + n_units), np.append(test, test + n_units)) for train, test in folds]
+        X = np.vstack([X, X + 0.01 * rng.normal(size=X.shape)])
+        y, units = np.tile(y, 2), np.tile(units, 2)
+    protocol = Protocol(
+        X=X,
+        y=y,
+        classes=np.arange(2),
+        units=units,
+        task=CLASSIFICATION,
+        score=SCORES["classification"]["accuracy"],
+        keep_twins=name != "twins",  # of a single split they would be looked for
+        random_state=int(rng.integers(1 << 30)),
+    )
+    folds, _ = protocol.folds(n_splits, None if n_splits is None else 1)
     method, baseline = zip(*(learners(rng, X, y, *fold) for fold in folds), strict=True)
     return method, baseline, [test for _, test in folds], float(np.mean([len(train) for train, _ in folds])), units
 
@@ -113,31 +133,42 @@ def p_values(method, baseline, rows, n_train, units, shift):
     """Return the p-value of each test that the mean difference is `shift`."""
     method = [scores - shift for scores in method]
     differences = np.array([np.mean(a - b) for a, b in zip(method, baseline, strict=True)])
-    pooled = [[np.concatenate(arrays)] for arrays in (method, baseline, rows)]  # one fold: no variance between folds
     return {
-        "folds": corrected_resampled_t_test(differences, n_train, len(rows[0])) if len(rows) > 1 else 1.0,
-        "rows": paired_test(*pooled, n_train, units).p_value,
-        "plain": paired_test(*pooled, np.inf, units).p_value,
+        "folds": corrected_resampled_t_test(differences, n_train, len(rows[0])) if len(rows) > 1 else np.nan,
+        "rows": paired_test_by_rows(method, baseline, rows, n_train, units).p_value,
+        "plain": paired_test_by_rows(method, baseline, rows, np.inf, units).p_value,
         "larger": paired_test(method, baseline, rows, n_train, units).p_value,
     }
+
+
+def rates(found, test):
+    """Return the percentage of tables in which a test shows a difference, at .05 and .05/16."""
+    values = np.array([p[test] for p in found])
+    if np.isnan(values).any():
+        return "-"
+    shown = [f"{100 * np.mean(values < level):.1f}" for level in (0.05, 0.05 / 16)]
+    if test != "larger":
+        return ", ".join(shown)
+    low, high = binomtest(int(np.sum(values < 0.05)), len(values)).proportion_ci()
+    return f"{shown[0]} ({100 * low:.1f} to {100 * high:.1f}), {shown[1]}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument("--rows", default=",".join(map(str, ROWS)))
+    parser.add_argument("--folds", type=int, help="drawn once (default: the folds that compare takes)")
     args = parser.parse_args()
-    print(f"| scenario | rows, folds x repeats | {' | '.join(TESTS)} |\n|{'---|' * (2 + len(TESTS))}")
+    print(f"| scenario | rows, folds | difference | {' | '.join(TESTS)} |\n|{'---|' * (3 + len(TESTS))}")
     for name in args.names or SCENARIOS:
-        for n, n_splits, n_repeats in SIZES:
+        for n in map(int, args.rows.split(",")):
             rng = np.random.default_rng(0)
-            drawn = [draw(rng, name, n, n_splits, n_repeats) for _ in range(args.draws)]
-            shift = 0 if name == "better half" else np.mean([mean_difference(*sample[:2]) for sample in drawn])
-            found = [p_values(*sample, shift) for sample in drawn]
-            rates = [[100 * np.mean([p[test] < level for p in found]) for level in (0.05, 0.05 / 16)] for test in TESTS]
-            cells = [f"{at_5:.1f}, {at_first_step:.1f}" for at_5, at_first_step in rates]
-            cells[0] = cells[0] if n_splits > 1 else "-"
-            print(f"| {name} | {n}, {n_splits} x {n_repeats} | {' | '.join(cells)} |", flush=True)
+            drawn = [draw(rng, name, n, args.folds) for _ in range(args.draws)]
+            difference = np.mean([mean_difference(*sample[:2]) for sample in drawn])
+            found = [p_values(*sample, 0 if name in POWER else difference) for sample in drawn]
+            cells = " | ".join(rates(found, test) for test in TESTS)
+            print(f"| {name} | {n}, {len(drawn[0][2])} | {100 * difference:+.1f} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How the documentation is built: `sphinx-build -q -W docs docs/_build/html`.
 
 The pages need no network, neither to be built nor to be read: formulas become MathML, which browsers draw by
-themselves, and the theme brings its fonts and its search along.
+themselves, in a font that lies in `_static/fonts`, and the theme brings its fonts and its search along.
 """
 
 import os
@@ -84,16 +84,22 @@ html_sidebars = {"index": []}
 html_context = {"default_mode": "auto"}
 
 
+def mathml(formula: str, *, as_block: bool = False) -> str:
+    """Return a formula as MathML, the bars of a norm as high as a letter: browsers would stretch one of the two."""
+    text = tex2mathml(formula.strip(), as_block=as_block)
+    text = text.replace('<mo class="mathopen">‖</mo>', '<mo form="prefix" stretchy="false">‖</mo>')
+    return text.replace("<mo>‖</mo>", '<mo form="postfix" stretchy="false">‖</mo>')
+
+
 def inline_math(self: HTML5Translator, node: nodes.math) -> None:
-    """Write a formula within a line as MathML."""
-    self.body.append(tex2mathml(node.astext()))
+    """Write a formula within a line."""
+    self.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def display_math(self: HTML5Translator, node: nodes.math_block) -> None:
-    """Write a formula of its own as MathML, in a box that scrolls if the screen is narrow."""
-    formula = tex2mathml(node.astext().strip(), as_block=True)
-    self.body.append(f'<div class="math-block">{formula}</div>')
+    """Write a formula of its own in a box that scrolls if the screen is narrow."""
+    self.body.append(f'<div class="math-block">{mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 

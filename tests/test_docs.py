@@ -74,6 +74,12 @@ def test_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), f"{target}#{anchor}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_install_from_the_checkout(page):
+    """`pip install nearkin` finds nothing as long as nothing is published."""
+    assert not re.findall(r"pip install [\"']?nearkin", PAGES[page])
+
+
 def test_messages_are_quoted_as_they_are():
     """Every message that troubleshooting explains is one of the library, but for what stands for `...`."""
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))

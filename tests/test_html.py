@@ -226,13 +226,13 @@ class TestComparison:
 
 def test_vectors_that_were_compared():
     def result(way, difference, status):
-        tests = {"seen": PairedTest(difference, 0.01, 50)}
+        tests = {"seen": PairedTest(difference, 0.01, 50, 5)}
         return WayResult(way, {"seen": {"MRR": 0.5 + difference}}, tests, 0.02, status, 1.0)
 
     raw, adapter = result(Way("raw", 8, 32), 0.0, "baseline"), result(Way("adapter", 4, 16), 0.1, "better")
     truncated = result(Way("truncated", 4, 16), -0.05, "reference")
     found = Adaptation(
-        [raw, truncated, adapter], "MRR", "seen", {"seen": 1234}, {}, "both", lambda one, other: PairedTest(0, 1, 9)
+        [raw, truncated, adapter], "MRR", "seen", {"seen": 1234}, {}, "both", lambda one, other: PairedTest(0, 1, 9, 5)
     )
     page = Text(found._repr_html_())
     assert page.texts[0] == "Vectors compared by MRR of 1,234 held-out queries (seen)"

@@ -1,4 +1,5 @@
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -308,6 +309,45 @@ def test_columns_whose_names_begin_alike_and_one_without_a_value():
 )
 def test_ticks_tell_edges_apart(edges, written):
     assert columns.ticks(np.array(edges, dtype=float)) == written
+
+
+def touching(axes):
+    """Return the texts below the panels that touch or overlap their neighbour, as they are drawn."""
+    found = []
+    for ax in axes:
+        drawn = [(label.get_window_extent(), label.get_text()) for label in ax.get_xticklabels() if label.get_text()]
+        straight = [(box, text) for box, text in drawn if ax.get_xticklabels()[0].get_rotation() == 0]
+        for (left, first), (right, second) in pairwise(straight):
+            if right.x0 - left.x1 < 5:
+                found.append(f"{first}{second}")
+    return found
+
+
+def test_ticks_do_not_touch():
+    """Whatever the numbers, dates and values are, and however many bins a column has."""
+    rng = np.random.default_rng(0)
+    days = columns.DATES
+    edges = {
+        "log triglycerides": [3.26, 3.99, 4.28, 4.43, 4.62, 4.81, 5.01, 5.38, 6.11],
+        "four bins": [-1000.5, 3.26, 4.28, 5000.25],
+        "small": np.sort(rng.exponential(1e-3, 9)),
+        "large": np.sort(rng.exponential(1e6, 6)),
+        f"years{days}": [0, 900, 5000, 9000],
+        f"weeks{days}": [18000, 18007, 18014, 18021, 18028],
+    }
+    curves = {
+        name: columns.Curve(j, np.array(some, dtype=float), rng.normal(size=(2, len(some))), None)
+        for j, (name, some) in enumerate(edges.items())
+    }
+    for n in (2, 5, 8):
+        level_names = [f"n{level}" for level in range(n)]
+        curves[f"{n} levels"] = columns.Levels(len(curves), level_names, rng.normal(size=(2, n)), ordered=False)
+    shown = ColumnsDisplay.of(np.ones(len(curves)), list(curves), curves, "map", n_curves=9).plot()
+    shown.figure_.canvas.draw()
+    panels = shown.figure_.axes[2:-1]
+    assert len(panels) == len(curves)
+    assert touching(panels) == []
+    assert all(len(ax.get_xticks()) >= 2 for ax in panels)
 
 
 def test_a_display_of_columns_says_what_it_takes():

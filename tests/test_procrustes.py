@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
+from scipy.optimize import minimize, minimize_scalar
 from scipy.sparse import csr_array
 from scipy.stats import ortho_group
 
@@ -110,6 +112,51 @@ class TestOptimality:
         np.testing.assert_allclose(R @ R.T, np.eye(m), atol=1e-12)
         filled = Procrustes().fit(X, np.hstack([Y, np.zeros((60, 6 - m))]))
         np.testing.assert_allclose(filled.components_[:m] / filled.scale_, R, atol=1e-9)
+
+    @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
+    def test_a_numerical_optimum_is_no_better(self, m):
+        """Over all rotations and scales; to fewer dimensions with Y filled up with 0, as the docstring says."""
+        p = 3
+        X, Y = noisy(m, p)
+        X, Y = centred(X), centred(Y)
+        model = Procrustes().fit(*noisy(m, p))
+        R, d = model.components_ / model.scale_, max(m, p)
+        filled = np.hstack([Y, np.zeros((60, d - m))])
+        rows, columns = np.triu_indices(d, 1)
+
+        def rotated(parameters):
+            skew = np.zeros((d, d))
+            skew[rows, columns] = parameters
+            return expm(skew - skew.T)
+
+        def distance(parameters, reflection):
+            Q = (rotated(parameters) * reflection)[:, :p]
+            image = X @ Q.T
+            scale = np.sum(filled * image) / np.sum(image**2)  # below 0: of the rotation with the other sign
+            return np.sum((filled - scale * image) ** 2)
+
+        least = min(
+            minimize(distance, start, args=(reflection,)).fun
+            for start in np.random.default_rng(0).normal(size=(3, len(rows)))
+            for reflection in (np.ones(d), np.r_[-1.0, np.ones(d - 1)])
+        )
+        singular = np.linalg.svd(Y.T @ X, compute_uv=False)
+        ours = np.sum(Y**2) - singular.sum() ** 2 / np.sum(X**2)
+        assert np.sum(R * (Y.T @ X)) == pytest.approx(singular.sum())
+        assert ours == pytest.approx(least, rel=1e-6)
+        if m >= p:
+            assert np.sum((Y - model.scale_ * X @ R.T) ** 2) == pytest.approx(least, rel=1e-6)
+
+    @pytest.mark.parametrize("m", [1, 3, 6, 8])
+    def test_the_scale_is_the_best_for_the_rotation(self, m):
+        X, Y = noisy(m)
+        model = Procrustes().fit(X, Y)
+        image = centred(X) @ (model.components_ / model.scale_).T
+
+        def distance(scale):
+            return np.sum((centred(Y) - scale * image) ** 2)
+
+        assert model.scale_ == pytest.approx(minimize_scalar(distance).x, rel=1e-6)
 
     def test_the_product_is_symmetric_and_positive(self):
         """R (X - x)'(Y - y), the condition of first order, and of second."""

@@ -111,17 +111,29 @@ def test_diagrams_link_to_pages_of_the_documentation():
 
 
 chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
-WRITTEN = [path for path in PAGES if not {"generated", "_static", "genindex.html"} & set(path.parts)]
+SHOWN = [path for path in PAGES if "_static" not in path.parts]
+WRITTEN = [path for path in SHOWN if not {"generated", "genindex.html"} & set(path.parts)]
 
-# What is wrong with a page as it is shown: wider than the screen, text that is hard to read (WCAG AA), no way past the
-# navigation by keyboard, or an order of its own for the Tab key.
+# What is too wide: the window, or a box around the heading of the page, which scrolls with all that the page holds.
+# Boxes of a table, of code or of a formula may scroll.
+TOO_WIDE = """
+(() => {
+  const boxes = [];
+  for (let box = document.querySelector('h1'); box; box = box.parentElement) boxes.push(box);
+  return boxes.filter(box => box.clientWidth && box.scrollWidth > box.clientWidth + 1).map(box => {
+    const end = box.getBoundingClientRect().right + 1;
+    const wide = [...box.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > end);
+    const causes = wide.slice(-3).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.trim().slice(0, 40));
+    return [box.tagName + '.' + box.className, box.scrollWidth, box.clientWidth, ...causes].join('; ');
+  });
+})()
+"""
+
+# What is wrong with a page as it is shown: text that is hard to read (WCAG AA), no way past the navigation by keyboard,
+# or an order of its own for the Tab key.
 FAULTS = """
 (() => {
-  const faults = [], root = document.scrollingElement;
-  if (root.scrollWidth > innerWidth + 1) {
-    const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1);
-    faults.push('too wide: ' + wide.slice(0, 3).map(e => e.tagName + '.' + e.className).join(', '));
-  }
+  const faults = [];
   if (!document.querySelector('#pst-skip-link a[href="#main-content"]') || document.querySelector('[tabindex="1"]'))
     faults.push('keyboard');
   const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -157,7 +169,20 @@ FAULTS = """
 
 @chromium
 @pytest.mark.parametrize("width", [1280, 390])
-def test_pages_fit_the_screen_and_can_be_read(width):
+def test_no_page_scrolls_sideways(width):
+    too_wide = {}
+    with Browser() as browser:
+        for path in SHOWN:
+            browser.open(path, width=width)
+            if found := browser.evaluate(TOO_WIDE):
+                too_wide[path.relative_to(SITE).as_posix()] = found
+    assert len(SHOWN) > 100
+    assert not too_wide
+
+
+@chromium
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_can_be_read(width):
     faults = {}
     with Browser() as browser:
         for path in WRITTEN:
@@ -171,6 +196,80 @@ def test_pages_fit_the_screen_and_can_be_read(width):
                     faults[path.relative_to(SITE).as_posix(), theme] = found
             assert not [address for address in browser.requests if not address.startswith("file:")], path
     assert not faults
+
+
+def luminance(color):
+    """Return the relative luminance of a colour, given by its three channels from 0 to 255 (WCAG 2)."""
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (c / 255 for c in color)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """Return the contrast of two colours, from 1 to 21 (WCAG 2)."""
+    dark, light = sorted([luminance(first), luminance(second)])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def channels(css):
+    """Return the channels of a colour as the browser says it, e.g. rgb(0, 114, 178)."""
+    return [float(v) for v in re.findall(r"[\d.]+", css)[:3]]
+
+
+CARDS = """
+[...document.querySelectorAll('.sd-card')].map(card => {
+  const behind = element => {
+    const color = getComputedStyle(element).backgroundColor;
+    return color === 'rgba(0, 0, 0, 0)' ? behind(element.parentElement) : color;
+  };
+  const page = behind(card.parentElement), face = behind(card.querySelector('p'));
+  const link = card.querySelector('a.sd-stretched-link');
+  const before = getComputedStyle(card).outlineStyle;
+  link.focus({focusVisible: true});
+  const {outlineStyle, outlineWidth, outlineColor} = getComputedStyle(card);
+  const images = [...card.querySelectorAll('img')].filter(image => image.checkVisibility());
+  const shown = images.map(image => ({file: image.src, width: image.width, natural: image.naturalWidth,
+    filter: getComputedStyle(image).filter, background: getComputedStyle(image).backgroundColor}));
+  return {page, face, before, outlineStyle, outlineWidth: parseFloat(outlineWidth), outlineColor, shown};
+})
+"""
+
+
+@chromium
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_cards_show_their_focus_and_pictures_that_can_be_read(theme, width):
+    with Browser() as browser:
+        browser.open(SITE / "index.html", width=width)
+        browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        cards = browser.evaluate(CARDS)
+    assert len(cards) == 6
+    for card in cards:
+        assert card["before"] == "none"
+        assert card["outlineStyle"] == "solid"
+        assert card["outlineWidth"] >= 2
+        assert contrast(channels(card["outlineColor"]), channels(card["page"])) >= 3
+        (image,) = card["shown"]
+        assert image["width"] >= 0.95 * image["natural"]  # its text is as large as it was drawn
+        assert image["filter"] == "none"
+        assert image["background"] == "rgba(0, 0, 0, 0)"
+        drawing = Path(unquote(image["file"].removeprefix("file://"))).read_text(encoding="utf-8")
+        inks = re.findall(r"(?:fill|stroke): #([0-9a-f]{6})", drawing)
+        faint = [ink for ink in inks if contrast(bytes.fromhex(ink), channels(card["face"])) < 3]
+        assert len(inks) >= 2
+        assert not faint, image["file"]
+
+
+@chromium
+def test_formulas_have_a_font_of_their_own_which_is_not_of_the_network():
+    with Browser() as browser:
+        browser.open(SITE / "theory" / "nca.html", width=1280)
+        browser.wait_for("document.fonts.status === 'loaded'")
+        fonts = browser.evaluate("[...document.fonts].map(font => font.family + ' ' + font.status)")
+        family = browser.evaluate("getComputedStyle(document.querySelector('math')).fontFamily")
+        assert not [address for address in browser.requests if not address.startswith("file:")]
+    assert '"STIX Two Math" loaded' in fonts or "STIX Two Math loaded" in fonts
+    assert family.strip('"').startswith("STIX Two Math")
+    assert "SIL OPEN FONT LICENSE" in (SITE / "_static" / "fonts" / "OFL.txt").read_text(encoding="utf-8")
 
 
 @chromium

@@ -256,6 +256,32 @@ class TestTraceRatio:
         assert np.trace(V.T @ A @ V) == pytest.approx(eigh(Z.T @ A @ Z, eigvals_only=True)[-3:].sum())
         result.warn()  # legal: no warning, which pytest would turn into an error
 
+    @pytest.mark.parametrize("m", [1, 2, 4])
+    def test_where_a_is_negative_in_the_null_space_of_b_the_optimum_is_finite(self, m):
+        """The paper's case 2 would answer infinity, though the ratio falls to minus infinity there."""
+        B, Z = symmetric(9, 1, rank=5), eigh(symmetric(9, 1, rank=5))[1][:, :4]
+        A = symmetric(9, 0) - 100 * Z @ Z.T
+        result = trace_ratio(A, B, m)
+        V, rho = result.vectors, result.objective
+        assert result.status is Status.OPTIMAL
+        np.testing.assert_allclose(V.T @ V, np.eye(m), atol=1e-10)
+        assert rho == pytest.approx(objective(V, A, B), rel=1e-9)
+        assert eigh(A - rho * B, eigvals_only=True)[-m:].sum() == pytest.approx(0, abs=1e-7)
+        rng = np.random.default_rng(0)
+        for size in (0.01, 0.1, 100.0):
+            for _ in range(50):
+                assert objective(np.linalg.qr(V + size * rng.normal(size=V.shape))[0], A, B) <= rho + 1e-9
+
+    def test_a_plane_by_hand(self):
+        """The ratio is (sin^2 - cos^2) / sin^2 of the angle: -inf at 0, and 1 at a right angle."""
+        result = trace_ratio(np.diag([-1.0, 1.0]), np.diag([0.0, 1.0]), 1)
+        assert result.objective == pytest.approx(1)
+        np.testing.assert_allclose(np.abs(result.vectors), [[0], [1]], atol=1e-12)
+
+    def test_negative_over_nothing(self):
+        result = trace_ratio(-np.eye(3), np.zeros((3, 3)), 2)
+        assert (result.status, result.objective) == (Status.UNBOUNDED, -np.inf)
+
     def test_a_zero(self):
         result = trace_ratio(np.zeros((6, 6)), symmetric(6, 0, rank=6), 2)
         assert (result.status, result.objective) == (Status.FLAT, 0.0)

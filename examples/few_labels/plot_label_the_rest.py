@@ -85,7 +85,7 @@ plt.show()
 # With one label of each digit the draws differ widely, and the methods that use the other images gain most. With more
 # labels the methods come closer to each other. This is one data set with a few draws, which overlap: the study of 14
 # data sets says what holds in general, and there the lead of TDLClassifier over LabelSpreading is not significant. From
-# five labels of each class on TDLClassifier also chooses the weight of the labels, which takes longer.
+# three labels of each class on TDLClassifier also chooses between the graph and the features alone.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for the way to do this with a table, :doc:`/measured/few_labels` for the study.

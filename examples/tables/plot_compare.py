@@ -12,16 +12,17 @@ chance.
 # Compare
 # -------
 # ``balance_scale`` is bundled: which side of a scale goes down, by two weights and two distances. To be quick, only a
-# few methods are taken here. By default all are compared, beside references such as a random forest.
+# few methods are taken here. By default raw k-NN, LDA and NCA tables are compared, beside references such as a random
+# forest, and ``extend`` adds all other methods.
 import matplotlib.pyplot as plt
 import numpy as np
 
 from nearkin.datasets import load
-from nearkin.evaluation import compare, default_methods
+from nearkin.evaluation import all_methods, compare
 from nearkin.plotting import STATUS_COLORS, RankingDisplay
 
 scale = load("balance_scale")
-methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "LDE", "NCA")]
+methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "LDE", "NCA")]
 comparison = compare(scale.X, scale.y, methods=methods, references=[], n_repeats=1, refit=False, n_jobs=1)
 print(comparison)
 

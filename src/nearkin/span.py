@@ -13,6 +13,7 @@ from scipy.linalg.lapack import dormqr
 
 from ._blocks import centre, dense_float64, densified
 from ._memory import require_memory
+from ._messages import counted
 from ._warn import warn_user
 from .linalg import svd
 
@@ -94,9 +95,11 @@ def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
     r = int(np.sum(s > max(RANK_TOLERANCE, rounding) * s[0]))
     n_small = int(np.sum(s[r:] > rounding * s[0]))
     if n_small:
+        dropped = "which was dropped" if n_small == 1 else "which were dropped"
         warn_user(
-            f"{n_small} directions were dropped, in which X varies by less than {RANK_TOLERANCE:g} of its features: to "
-            "keep them, replace features that nearly repeat others by the differences."
+            f"X varies by less than {RANK_TOLERANCE:g} of its features in {counted(n_small, 'direction')}, {dropped}: "
+            "some features nearly repeat others, or sums of others. To keep what they add, replace them by the "
+            "differences."
         )
     basis = np.zeros((len(mean), r))
     basis[varies] = np.eye(r) if r == len(varies) else qr(Vt[r:].T / unit[:, None])[0][:, len(varies) - r :]

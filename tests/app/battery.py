@@ -283,7 +283,7 @@ NPZ = {
     "an archive that claims 10^13 rows": (2, "t.npz", "t.npz", HUGE),
 }
 MODELS = {
-    "a sound model": (0, "label,probability", "m.safetensors", lambda model: model, PREDICT),
+    "a sound model": (0, "label,vote", "m.safetensors", lambda model: model, PREDICT),
     "an empty model": (2, "no nearkin model", "m.safetensors", "", PREDICT),
     "a cut model": (2, "no nearkin model", "m.safetensors", lambda model: model[:-1], PREDICT),
     "a cut header": (2, "no nearkin model", "m.safetensors", lambda model: model[:50], PREDICT),
@@ -307,13 +307,13 @@ MODELS = {
 }
 NEW = "predict model.safetensors t.csv"
 ROWS = {
-    "new rows": (0, "label,probability", "t.csv", "size\n1\n", NEW),
+    "new rows": (0, "label,vote", "t.csv", "size\n1\n", NEW),
     "new rows with the target and more": (0, "ignored", "t.csv", csv(more=SIZES), NEW),
     "new rows without a column": (2, "lacks 'size'", "t.csv", "sizes\n1\n", NEW),
     "a new cell that is text": (2, "'size'", "t.csv", "size\n1\nbig\n", NEW),
     "a new cell that is infinite": (2, "infinite", "t.csv", "size\n1\ninf\n", NEW),
     "a new cell that is missing": (0, "missing", "t.csv", "size,more\n1,a\n,b\n", NEW),
-    "new rows with semicolons": (0, "label,probability", "t.csv", "size;more\n1,5;a\n", NEW),
+    "new rows with semicolons": (0, "label,vote", "t.csv", "size;more\n1,5;a\n", NEW),
     "no new rows": (2, "0 rows", "t.csv", "size\n", NEW),
     "new rows with names": (0, "anna", "t.csv", "size,who\n1,anna\n", f"{NEW} --id who"),
     "names that are not there": (2, "'who'", "t.csv", "size\n1\n", f"{NEW} --id who"),

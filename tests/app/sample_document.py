@@ -58,6 +58,11 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         if row["kind"] in ("choice", "method"):
             row["status"] = "better" if row["low"] > 0 else "worse" if row["high"] < 0 else "unclear"
             row["p"] = None if single else 0.00003 if row["status"] != "unclear" else 0.43
+        row["written"] = {
+            "score": _written(row["score"], score),
+            "second": _written(row["scores"][beside["name"]], beside),
+            **{name: _written(row[name], score, sign="+") for name in ("difference", "low", "high")},
+        }
     said = [f"{score['factor'] * row['score']:.{score['decimals']}f}{score['unit']}" for row in (choice, base)]
     found = f"k-NN is more accurate after a chosen map than on the raw features: {said[0]} against {said[1]}"
     n_classes = 0 if labels is None else len(labels)
@@ -74,7 +79,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
             "n_classes": labels and n_classes,
             "classes": labels and [{"label": a, "rows": b} for a, b in zip(labels, counts, strict=True)],
             "range": [5.0, 50.0] if labels is None else None,
-            "largest_class": None if labels is None else max(counts) / sum(counts), "groups": None,
+            "largest_class": None if labels is None else f"{max(counts) / sum(counts):.1%}", "groups": None,
             "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
             "suspicious": [{"column": wrap("weight_copy"), "score": 0.99}], "group_hints": [wrap("patient")],
             "missing": {"cells": 14, "n_features": 1, "features": [{"feature": wrap("left weight"), "rows": 14}]},
@@ -88,14 +93,20 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
         },
         **title,
         "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.\nA second line.",
+        "doubts": [],
         "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
-        "notes": ["LMNN warned 3 times: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
+        "notes": ["LMNN (3 fits) warned: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
         "ranking": [choice, *rows, *references],
         "columns": _columns(rng, [wrap(f"{label} tail") for label in labels or "abcdefg"][:20], wrap),
         "curves": [_curve(rng, row, n_folds) for row in rows],
         "rows": _rows(rng, answers, wrap) if maps else None, "maps": maps,
         "confusion": None if labels is None else _confusion(rng, methods[0], labels),
     }  # fmt: skip
+
+
+def _written(value, by, sign=""):
+    form = f"{sign}.3g" if by["decimals"] is None else f"{sign}.{by['decimals']}f"
+    return None if value is None else f"{by['factor'] * value:{form}}"
 
 
 def _line(rng, name, place, n_folds, beside):
@@ -163,11 +174,28 @@ def _confusion(rng, name, labels):
     return {"name": name, "labels": list(labels), "classes": n, "before": shares[0], "after": shares[1]}
 
 
+def large():
+    """Return a document whose figures are as long as any: an error in a large unit, many dimensions, long fits."""
+    document = sample(
+        None, name="houses", target="price", methods=("MLKR", "NCA tables", "raw k-NN", "NMMP ratio trace")
+    )
+    document |= {"score": MAE, "beside": R2}
+    for row in document["ranking"]:
+        for key in ("score", "deviation", "difference", "low", "high"):
+            row[key] = row[key] and 123456.0 * row[key]
+        row["folds"] = [123456.0 * fold for fold in row["folds"]]
+        row |= {"scores": {"r2": 0.123}, "fit_seconds": 1234.5, "p": row["p"] and 0.0012}
+        if row["kind"] != "reference":
+            row |= {"dimension": [100, 784, 1234], "neighbors": [10, 25, 100]}
+    return document
+
+
 LONG = [f"Species number {i} of the genus Tyrannosauropteryx, with a long label" for i in range(50)]
 SAMPLES = {
     "classes": lambda: sample(),
     "fifty": lambda: sample(LONG, points=1000),
     "regression": lambda: sample(None, name="houses", target="price", methods=("MLKR", "NCA", "raw k-NN", "PCA")),
+    "large": large,
     "evil": lambda: sample(("a", "b", "c"), name=NASTY, target=NASTY, wrap=lambda text: f"{NASTY}{text}",
                            methods=(f"NCA {NASTY}", "raw k-NN", "PCA")),
     "few": lambda: sample(methods=("PCA", "raw k-NN")) | {"curves": [], "notes": []},

@@ -56,6 +56,9 @@ class TestAdapt:
             assert words in text
         page = Path("a.html").read_text()
         assert all(words in page for words in (adapter.header.name, "<svg", "precision@10", "nearkin adapt vectors"))
+        assert page.count('id="chosen"') == page.count("<svg") == 2  # a ring, for seen and for unseen classes
+        assert page.count(f"<!-- advised: {adapter.header.name} -->") == 2
+        assert "#888888" not in page  # what is grey has the colour of the theme
         assert adapter.header.held_out["adapter"] > adapter.header.held_out["raw"]
         assert run("transform", "a.safetensors", "vectors.parquet", "--id", "name", "-o", "short.parquet") == 0
         short = parquet.read_table("short.parquet")

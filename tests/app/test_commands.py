@@ -78,12 +78,12 @@ def test_a_saved_winner_labels_the_rows_that_it_was_learned_from(here, capsys):
     assert main(["predict", "m.safetensors", "new.csv", "-q"]) == 0
     out = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert (out["label"] == pd.read_csv("animals.csv")["kind"]).mean() > 0.95
-    assert out.columns.tolist() == ["row", "label", "probability", *(f"nearest_{i}" for i in (1, 2, 3)),
+    assert out.columns.tolist() == ["row", "label", "vote", *(f"nearest_{i}" for i in (1, 2, 3)),
                                     *(f"distance_{i}" for i in (1, 2, 3))]  # fmt: skip
     np.testing.assert_array_equal(out["row"], np.arange(N))
     np.testing.assert_array_equal(out["nearest_1"], np.arange(N))  # every row is its own nearest
     np.testing.assert_allclose(out["distance_1"], 0, atol=1e-6)
-    assert set(out["probability"]) <= {0.333333, 0.666667, 1.0}
+    assert set(out["vote"]) <= {0.333333, 0.666667, 1.0}
 
 
 def test_values_in_another_unit_are_said(here, capsys):
@@ -148,7 +148,7 @@ def test_new_rows_may_be_written_in_another_way(here, capsys):
 def test_the_name_of_a_column_of_the_output_is_kept(here, capsys):
     pd.read_csv("new.csv").assign(label=range(N)).to_parquet("new.parquet")
     assert main(["predict", "m.safetensors", "new.parquet", "--id", "label"]) == 0
-    assert capsys.readouterr().out.startswith("label (given),label,probability,")
+    assert capsys.readouterr().out.startswith("label (given),label,vote,")
     assert main(["predict", "m.safetensors", "new.parquet", "--id", "lable"]) == 2
     assert "has no 'lable' (did you mean 'label'?): give --id one of" in capsys.readouterr().err
 
@@ -246,6 +246,16 @@ def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys, undra
     assert main(["transform", "iris.safetensors", "iris"]) == 0
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
+
+
+def test_indicators_of_missing_cells_are_counted_by_the_rule(here, capsys, undrawn):
+    """Twelve columns with gaps, six of them with those of the others: three would be too many for 29 rows."""
+    rng = np.random.default_rng(0)
+    gaps = np.tile(rng.random((29, 6)) < 0.4, 2)
+    frame = pd.DataFrame(np.where(gaps, np.nan, rng.normal(size=(29, 12)))).add_prefix("size ")
+    frame.assign(kind=["a", "b"] * 14 + ["a"]).to_csv(here / "gaps.csv", index=False)
+    assert main(["compare", "gaps.csv", "--target", "kind", *QUICK[:-2], "raw k-NN", "--no-references"]) == 0
+    assert "29 rows, 12 features and 2 indicators of missing cells, 2 classes" in capsys.readouterr().out
 
 
 def test_page_and_json_hold_the_verdict(here, capsys, undrawn):

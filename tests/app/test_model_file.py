@@ -13,13 +13,15 @@ from scipy.sparse import issparse
 
 from nearkin.app import console, pictures
 from nearkin.app.cli import main
+from nearkin.app.column_curves import learned_columns
 from nearkin.app.model import MAX_NAME, embed, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.readers import Reading
 from nearkin.app.saved_choice import learned_model
 from nearkin.app.tables import read_rows, read_table
 from nearkin.estimators import soft_votes
-from nearkin.evaluation import RAW, Vote, compare, default_methods
+from nearkin.evaluation import RAW, Vote, all_methods, compare
+from nearkin.plotting import ColumnsDisplay
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
@@ -93,7 +95,7 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=atol)
     found, P = predict(loaded, rows), pipeline.predict_proba(rows)
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
-    np.testing.assert_allclose(found["probability"], P.max(axis=1), rtol=tolerance)
+    np.testing.assert_allclose(found["vote"], P.max(axis=1), rtol=tolerance)
     np.testing.assert_array_equal(found["nearest"], predict(model, rows)["nearest"])
 
 
@@ -110,19 +112,35 @@ def test_a_vote_of_all_rows(folder, again, capsys):
     np.testing.assert_allclose(found["distance"], distances, atol=1e-6)
     np.testing.assert_array_equal(found["nearest"], near)
     assert (str(model.vote), model.stretched) == ("all rows", ["width", "price", "day", "colour"])
+
+
+def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(folder, again, capsys, monkeypatch):
+    """All are `feature_effects_` of the predictor that is saved."""
+    data = read_table(str(folder / "gaps table.csv"), "kind")
+    comparison, pipeline = fitted("NCA tables", data)
+    effects = dict(zip(data.encoder.feature_names_in_, pipeline[-1].feature_effects_, strict=True))
+    model = again(learned_model(comparison, data))
     console.describe(model, folder / "gaps table.csv")
-    assert "How far each column moves the rows" in capsys.readouterr().out
+    text = capsys.readouterr().out.partition("How far each column moves the rows")[2]
+    said = {line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()}
+    assert said == {name: round(effect, 2) for name, effect in effects.items()}
+    drawn = []
+    monkeypatch.setattr(ColumnsDisplay, "plot", lambda self, ax: drawn.append(self))
+    pictures.draw_model(model, folder / "effects.png")
+    assert dict(zip(drawn[0].names, drawn[0].effects, strict=True)) == pytest.approx(effects, rel=1e-6)
+    document = learned_columns(comparison, data)
+    assert {one["column"]: one["effect"] for one in document["effects"]} == pytest.approx(effects, rel=1e-3)
 
 
 def test_a_regression_by_all_rows(folder, again):
     data = read_table(str(folder / "words table.csv"), "width", task="regression")
-    methods = {method.name: method for method in default_methods("regression")}
+    methods = {method.name: method for method in all_methods("regression")}
     comparison, pipeline = fitted(methods["NCA tables"], data)
     plain = soft_votes.SoftVote(distance="plain")
     for vote in (plain, soft_votes.Mixture(plain, soft_votes.LocalLines(2.0, 0.1), 0.25)):
         pipeline[-1].vote_ = vote
         model = again(learned_model(comparison, data))
-        np.testing.assert_allclose(predict(model, data.X)["value"], pipeline.predict(data.X), rtol=1e-6)
+        np.testing.assert_allclose(predict(model, data.X)["value"], pipeline.predict(data.X), rtol=1e-6, atol=1e-8)
 
 
 def test_missing_numbers_are_filled_though_none_was_missing_before(folder, again):
@@ -152,7 +170,7 @@ def test_every_vote_is_that_of_the_pipeline(folder, table, again, kind, vote):
     rows, _ = read_rows(str(folder / f"{kind} new.npz"), model.encoder)
     found = predict(model, rows)
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
-    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(found["vote"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-9)
     near = pipeline[-1].kneighbors(pipeline[:-1].transform(rows), return_distance=False)
     np.testing.assert_array_equal(found["nearest"], near)
 
@@ -179,7 +197,7 @@ def test_only_rows_with_a_label_vote(folder, again, name):
     found = predict(model, data.X)
     assert (found["nearest"] % 2 == 1).all()
     np.testing.assert_array_equal(found["label"], pipeline.predict(data.X))
-    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(data.X).max(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found["vote"], pipeline.predict_proba(data.X).max(axis=1), rtol=1e-6)
 
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
@@ -190,7 +208,7 @@ def test_an_approximate_search_that_finds_all_rows_changes_nothing(folder, table
     exact, found = predict(model, rows), predict(model, rows, search="approximate")
     np.testing.assert_array_equal(found["nearest"], exact["nearest"])
     np.testing.assert_array_equal(found["label"], exact["label"])
-    np.testing.assert_allclose(found["probability"], exact["probability"], rtol=1e-6)
+    np.testing.assert_allclose(found["vote"], exact["vote"], rtol=1e-6)
 
 
 def test_the_model_is_the_automatic_choice_with_its_held_out_figures(table, again):

@@ -11,7 +11,7 @@ from nearkin.app.cli import main
 from nearkin.app.model import predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
-from nearkin.evaluation import RAW, compare, default_methods
+from nearkin.evaluation import RAW, all_methods, compare
 
 from .winners import winner
 
@@ -124,7 +124,7 @@ def test_inspect(folder, capsys):
 def test_the_model_says_what_the_winner_says(here, folder):
     table = read_table(str(folder / "spirals.csv"), "arm")
     names = (RAW, "PCA", "LPP", "LFDA", "DP", "TDL")
-    methods = [method for method in default_methods(semi_supervised=True) if method.name in names]
+    methods = [method for method in all_methods(semi_supervised=True) if method.name in names]
     comparison = compare(table.X, table.y, methods=methods, references=[], n_splits=3, n_repeats=1)
     model = load_model(folder / "m.safetensors")
     rows = 3 * RNG.standard_normal((50, 2))

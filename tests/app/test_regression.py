@@ -14,14 +14,14 @@ from nearkin.app.model import embed, predict
 from nearkin.app.model_file import load_model, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.app.verdicts import verdict
-from nearkin.evaluation import RAW, compare, default_methods
+from nearkin.evaluation import RAW, all_methods, compare
 
 from .winners import winner
 
 RNG = np.random.default_rng(0)
 N = 120
 OPTIONS = ["--target", "price", "--task", "regression"]
-LEARNED = ["--repeats", "1", "--folds", "3", "--methods", "MLKR,PCA"]
+LEARNED = ["--repeats", "1", "--folds", "5", "--methods", "MLKR,PCA"]
 QUICK = ["--repeats", "1", "--folds", "2", "--neighbors", "3", "--methods", "PCA", "--no-references"]
 
 
@@ -72,7 +72,8 @@ def test_what_is_printed(folder):
     assert "The automatic choice (MLKR in " in out
     assert "The best reference, ridge regression, has an R² of 0.9" in out
     assert "points" not in out
-    assert "compared: 24 fits in" in err  # three of them on all rows
+    assert "compared: 35 fits in" in err
+    assert "chosen on all rows: 3 fits in" in err
     assert (folder / "m.png").read_bytes().startswith(b"\x89PNG\r\n")
 
 
@@ -212,8 +213,8 @@ def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
 
 def test_the_model_says_what_the_winner_says(here, tmp_path):
     table = read_table("houses.csv", "price", task="regression")
-    methods = [method for method in default_methods("regression") if method.name in ("PCA", "MLKR")]
-    comparison = compare(table.X, table.y, task="regression", methods=methods, references=[], n_splits=3, n_repeats=1)
+    methods = [method for method in all_methods("regression") if method.name in ("PCA", "MLKR")]
+    comparison = compare(table.X, table.y, task="regression", methods=methods, references=[], n_splits=5, n_repeats=1)
     model = load_model(here / "m.safetensors")
     assert model.method == comparison.winner_method == "MLKR"
     rows = RNG.standard_normal((50, table.X.shape[1]))
@@ -276,7 +277,7 @@ def test_inspect(here, capsys):
     out = capsys.readouterr().out
     assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
                      r"'price'\), saved by nearkin", out)  # fmt: skip
-    assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(3 folds\), raw k-NN one of 0\.\d{3} "
+    assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 folds\), raw k-NN one of 0\.\d{3} "
                      r"\(95% interval \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 

@@ -21,13 +21,13 @@ from nearkin.app.plain import short_text, to_json
 from nearkin.app.report import write_report
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import Table
-from nearkin.evaluation import Method, compare, default_methods, default_references, score_by_dimension
+from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES
 from tests.app.winners import fitted
 from tests.browser import Browser, find_chromium
 
 EVIL = '"></script><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;$title\x00\x1b\u202e\udc80</b>'
-METHODS = [method for method in default_methods() if method.name in ("PCA", "LDA")]
+METHODS = [method for method in all_methods() if method.name in ("PCA", "LDA")]
 REFERENCES = default_references()[:1]
 MAX_BYTES = 2_000_000
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "guide" / "json.md"
@@ -71,7 +71,7 @@ def numbers():
     table = hostile_table()
     single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, max_components=lambda p, n_classes: 1)
     table = replace(table, y=np.nansum(table.X, axis=1), task="regression")
-    methods = [method for method in default_methods("regression") if method.name == "PCA"]
+    methods = [method for method in all_methods("regression") if method.name == "PCA"]
     return document_of(table, [*methods, single], references=default_references("regression")[:1])
 
 
@@ -129,7 +129,7 @@ def test_the_document_says_what_was_compared(classes):
     assert len(classes["notes"]) == len(set(classes["notes"]))
     assert sorted(line["kind"] for line in classes["ranking"]) == ["baseline", "choice", *["method"] * 3, "reference"]
     for line in classes["ranking"]:
-        assert len(line["folds"]) == (3 if line["kind"] == "reference" else 6)
+        assert len(line["folds"]) == 6
         assert line["scores"]["accuracy"] == line["score"]
         assert np.mean(line["folds"]) == pytest.approx(line["score"], abs=1e-5)
     choice = next(line for line in classes["ranking"] if line["kind"] == "choice")
@@ -166,7 +166,7 @@ def table_of_columns(n=60):
 
 def test_what_nca_tables_learned_of_the_columns():
     table, frame = table_of_columns()
-    method = next(method for method in default_methods() if method.own_vote)
+    method = next(method for method in all_methods() if method.own_vote)
     comparison, _ = fitted(replace(method, estimator=NCAClassifier(alpha=0.5, n_members=2)), table)
     found = learned_columns(comparison, table)
     effects = [one["effect"] for one in found["effects"]]
@@ -289,6 +289,20 @@ def test_in_a_browser(browser, pages, name, width, dark):
     assert colour == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
     assert browser.console == []
     assert browser.requests == []
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", ["real classes", "real numbers", *SAMPLES])
+@pytest.mark.parametrize("width", [360, 1024, 1280])
+def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name, width):
+    browser.open(pages[name], width=width)
+    browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
+    table = "document.querySelector('#table').parentElement"
+    assert browser.evaluate(f"{table}.scrollWidth <= {table}.clientWidth")
+    assert browser.evaluate(
+        "document.querySelector('#ranking-key').getBoundingClientRect().bottom"
+        " <= document.querySelector('#ranking').getBoundingClientRect().top"
+    )
 
 
 @needs_chromium

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import random_array
 
 from nearkin.app.saved_choice import learned_model
-from nearkin.evaluation import RAW, Vote, compare, default_methods
+from nearkin.evaluation import RAW, Vote, all_methods, compare
 from nearkin.evaluation.fold import Choice, Part
 
-METHODS = {method.name: method for method in default_methods(semi_supervised=True)}
+METHODS = {method.name: method for method in all_methods(semi_supervised=True)}
 FOR_SPARSE_ROWS = [RAW, "NCA tables", "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
 N_ROWS = 40
 HARD, SOFT = Vote(3), Vote(10, soft=True)
@@ -31,8 +31,8 @@ def fitted(name, table, *, scale=True, vote=HARD):
     )
     rows = Part(comparison.protocol, comparison.protocol.labelled)
     method = METHODS[name] if isinstance(name, str) else name
-    pipeline = rows.pipeline(method, Choice({}, vote, np.nan))
-    return replace(comparison, winner=pipeline, winner_method=method.name), pipeline
+    pipeline, voters = rows.pipeline(method, Choice({}, vote))
+    return replace(comparison, winner=pipeline, winner_method=method.name, winner_rows=voters), pipeline
 
 
 def winner(name, table, *, scale=True, vote=HARD):

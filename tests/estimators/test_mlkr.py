@@ -4,7 +4,7 @@ from scipy.sparse import csr_array
 from sklearn.neighbors import KNeighborsRegressor
 
 from nearkin import MLKR, SoftNeighborsRegressor
-from nearkin.evaluation import default_methods
+from nearkin.evaluation import all_methods
 from nearkin.objectives.kernel_regression import prediction_loss, squared_error
 from nearkin.testing import check_gradient
 
@@ -143,7 +143,7 @@ class TestFit:
 
 
 def test_it_is_compared_for_numbers_only():
-    names = {task: [method.name for method in default_methods(task)] for task in ("classification", "regression")}
+    names = {task: [method.name for method in all_methods(task)] for task in ("classification", "regression")}
     assert "MLKR" in names["regression"]
     assert "MLKR" not in names["classification"]
 

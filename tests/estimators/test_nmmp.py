@@ -5,6 +5,8 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, load_wine
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import scale
 
 from nearkin import NMMP
@@ -148,6 +150,22 @@ def test_default_number_of_components():
     assert paper().fit(X, y).n_components_ == 7  # half of 13, rounded up
     assert paper().fit(np.hstack([X, X]), y).n_components_ == 7  # of the rank
     assert paper(criterion="ratio_trace").fit(X, y).n_components_ == 9  # 3 classes
+    assert NMMP().fit(X, y).n_components_ == 7
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 30))])
+    assert NMMP().fit(wide, y).n_components_ == 9
+    assert paper().fit(wide, y).n_components_ == NMMP(shrinkage=0.0).fit(wide, y).n_components_ == 22
+
+
+def test_the_default_does_not_spread_the_rows_over_noise():
+    """Half of 120 features of noise would outvote the two that separate the classes."""
+    rng = np.random.default_rng(0)
+    y = np.arange(400) % 3
+    X = scale(np.hstack([3 * np.eye(3)[y] + rng.normal(size=(400, 3)), rng.normal(size=(400, 120))]))
+    accuracy = {}
+    for m in (None, 62):
+        model = make_pipeline(NMMP(m), KNeighborsClassifier(3)).fit(X[:200], y[:200])
+        accuracy[m] = model.score(X[200:], y[200:])
+    assert accuracy[None] > accuracy[62] + 0.05
     assert paper(criterion="ratio_trace").fit(X[:, :5], y).n_components_ == 5
 
 
@@ -201,7 +219,7 @@ class TestUnits:
     def test_what_step_0_drops_is_reported_unless_it_is_rounding(self):
         X, y = wine()
         noise = np.random.default_rng(0).normal(size=(178, 1))
-        with pytest.warns(UserWarning, match="1 directions were dropped, in which X varies by less than 1e-10"):
+        with pytest.warns(UserWarning, match=r"less than 1e-10 of its features in 1 direction, which was dropped"):
             model = paper(3).fit(np.hstack([X, X[:, :1] + 1e-11 * noise]), y)
         assert model.rank_ == 13
         assert paper(3).fit(np.hstack([X, X[:, :1] + 1e-8 * noise]), y).rank_ == 14
@@ -255,6 +273,16 @@ class TestGivenWeight:
             least = weight or np.trace(S_b) / np.trace(S_w)
             objectives = [paper(k, weight=least).fit(X, y).objective_ for k in (m - 1, m, m + 1)]
             assert np.argmax(objectives) == 1
+
+    def test_a_weight_for_which_no_eigenvalue_is_positive_warns(self):
+        """Eq. 6 is then negative for every direction; the least negative one is kept, as DNE does."""
+        X, y = wine()
+        largest = paper(1).fit(X, y).objective_
+        assert paper("bound", weight=0.99 * largest).fit(X, y).eigenvalues_[0] > 0
+        with pytest.warns(UserWarning, match="no eigenvalue of S_b - weight S_w is positive"):
+            model = paper("bound", weight=1.01 * largest).fit(X, y)
+        assert model.n_components_ == 1
+        assert model.eigenvalues_[0] < 0
 
     def test_the_bound_counts_the_ratios_that_exceed_that_of_all_directions(self):
         """By Sylvester's law of inertia; so both criteria take the same number, and with m = rank the ratio is it."""

@@ -11,6 +11,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import LDE, LFDA, MFA, NMMP, RCA
 from nearkin.estimators import TableRows
+from nearkin.evaluation import all_methods, compare
 from nearkin.graphs import laplacian
 from nearkin.neighbors import EXACT
 from nearkin.spectral import shrinkage_by_discrepancy, shrunk
@@ -85,6 +86,44 @@ class TestAmount:
         T = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 4)))[0]
         S = (T * [4.0, 3, 2, 0]) @ T.T
         np.testing.assert_allclose(shrunk(S, T, 0.5), (T * [3.125, 2.625, 2.125, 1.125]) @ T.T, atol=1e-12)
+
+
+class TestCompared:
+    """`compare` lets inner folds choose between the paper's form and a half, for every method with the parameter."""
+
+    def test_every_setting_is_tried_both_ways(self):
+        methods = [
+            method for method in all_methods() if hasattr(method.estimator, "shrinkage") and method.name != "LDA"
+        ]
+        names = {method.name for method in methods}
+        assert names == {"DMLMJ", "LDE", "LFDA", "MFA", "NMMP", "NMMP ratio trace", "RCA"}
+        for method in methods:
+            settings = [dict(setting) for setting in method.settings(30)]
+            amounts = [setting.pop("shrinkage") for setting in settings]
+            assert amounts[0] == method.estimator.shrinkage == 0.5  # of equals the first is taken: the default
+            halves = [setting for setting, amount in zip(settings, amounts, strict=True) if amount == 0.5]
+            papers = [setting for setting, amount in zip(settings, amounts, strict=True) if amount is None]
+            assert halves == papers
+            assert len(halves) + len(papers) == len(settings)
+
+    @pytest.mark.parametrize(("n", "n_noise", "expected"), [(600, 1, None), (40, 25, 0.5)])
+    def test_the_rows_choose(self, n, n_noise, expected):
+        """Two features differ by little, and only where they are the same do classes mix: many rows show that.
+
+        Among many features of noise, few rows have directions that seem to vary as little.
+        """
+        rng = np.random.default_rng(0)
+        y = np.arange(n) % 2
+        common = 10 * rng.normal(size=n)
+        noise = rng.normal(size=(n, n_noise))
+        if expected is None:
+            X = np.column_stack([common, common + 0.2 * y + 0.05 * rng.normal(size=n), noise])
+        else:
+            X = np.column_stack([common / 10 + 2.5 * y, noise])
+        method = next(method for method in all_methods() if method.name == "RCA")
+        comparison = compare(X, y, methods=[method], references=(), n_splits=3, n_repeats=1, refit=False)
+        (result,) = (result for result in comparison.results if result.name == "RCA")
+        assert [params["shrinkage"] for params in result.params].count(expected) >= 2
 
 
 def test_degrees_of_freedom():

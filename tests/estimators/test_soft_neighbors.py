@@ -87,6 +87,18 @@ def test_auto_is_a_perplexity_of_ten_in_any_unit():
         np.testing.assert_allclose(auto.predict_proba(new * unit), plain.predict_proba(new), atol=1e-6)
 
 
+@pytest.mark.parametrize(("n_of_a_class", "expected"), [(4, 2), (8, 4), (12, 6), (50, 10)])
+def test_auto_is_no_wider_than_half_a_class(n_of_a_class, expected):
+    """Two far classes of 8 rows: at a perplexity of 10 at least two of ten votes would be of the other class."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], n_of_a_class)
+    X = rng.normal(size=(len(y), 4)) + 3 * y[:, None]
+    classifier = SoftNeighborsClassifier(bandwidth="auto").fit(X, y)
+    assert classifier.local_k().mean() == pytest.approx(expected, rel=0.02)
+    regressor = SoftNeighborsRegressor(bandwidth="auto").fit(X, y.astype(float))
+    assert regressor.local_k().mean() == pytest.approx(min(10, (len(y) - 1) / 2 + 0.5), rel=0.05)
+
+
 def test_is_what_nca_maximizes():
     X, y, _ = problem()
     nca = NCA(2).fit(X, y)

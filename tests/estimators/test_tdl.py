@@ -204,11 +204,32 @@ class TestReg:
                 assert other.label_shift_ == pytest.approx(base.label_shift_, abs=1e-9)
                 assert other.reg_ == base.reg_
 
+    def test_the_number_of_components_is_no_unit(self):
+        """The first columns of many are those of few: the same lambda, whatever m, and whatever the graph's unit."""
+        X, few = problem()
+        W = union(heat_kernel(nearest(X, 20)))
+        models = [TDL(m, reg=0.1).fit(X, few, affinity=unit * W) for m, unit in ((2, 1), (2, 50), (8, 1), (40, 7))]
+        for model in models:
+            assert model.reg_unit_ * model.roughness_[0] == pytest.approx(models[0].reg_unit_ * models[0].roughness_[0])
+            angles = subspace_angles(model.embedding_[:, :2], models[0].embedding_)
+            assert angles.max() < 1e-6
+
+    @pytest.mark.parametrize("unit", [1.0, 1000.0])
+    def test_a_graph_of_many_components_has_a_unit_too(self, unit):
+        """All of its 20 smallest eigenvalues are 0: the mean eigenvalue stands for them."""
+        rng = np.random.default_rng(0)
+        X = np.repeat(100 * np.arange(30), 4)[:, None] + rng.standard_normal((120, 1))
+        few = np.where(np.arange(120) % 4 == 0, np.repeat(np.arange(30) % 2, 4), -1)
+        W = union(heat_kernel(nearest(X, 3)))
+        with pytest.warns(UserWarning, match="30 connected components"):
+            models = [TDL(2, reg=1.0).fit(X, few, affinity=scale * W) for scale in (1, unit)]
+        assert models[1].reg_unit_ * unit == pytest.approx(models[0].reg_unit_)
+
     def test_the_unit_is_the_ratio_of_the_spectra(self):
         X, few = problem()
         tdl = TDL(4, reg=0.5).fit(X, few)
         s_C = np.abs(np.linalg.eigvalsh(2 * laplacian(csr_array(cost(X, few))).toarray())).max()
-        s_P = LaplacianEigenmaps(4, n_neighbors=20, laplacian="unnormalized").fit(X).eigenvalues_.mean()
+        s_P = LaplacianEigenmaps(20, n_neighbors=20, laplacian="unnormalized").fit(X).eigenvalues_.mean()
         assert tdl.reg_unit_ == pytest.approx(s_C / s_P)
         paper = TDL(4, reg=0.5 * tdl.reg_unit_, reg_unit=1.0).fit(X, few)
         np.testing.assert_allclose(paper.eigenvalues_, tdl.eigenvalues_, atol=1e-9)
@@ -289,7 +310,7 @@ class TestClipped:
 
     def test_wrong_labels_are_clipped_and_move_nothing(self):
         X, few = self.noisy()
-        settings = {"laplacian": "normalized", "reg": 0.3, "loss": "clipped"}
+        settings = {"laplacian": "normalized", "reg": 2.0, "loss": "clipped"}
         tdl = TDL(2, **settings).fit(X, few)
         assert set(np.arange(0, 60, 6)) <= set(tdl.clipped_)
         assert len(tdl.clipped_) <= 12
@@ -321,9 +342,10 @@ class TestAuto:
         assert tdl.label_shift_ > 0.1
         assert TDL(1, reg=tdl.reg_, **settings).fit(X, few).reg_scores_ == {}
 
-    def test_labels_at_random_are_not_found(self):
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_labels_at_random_are_not_found(self, seed):
         """The leave-one-out of labels that shaped the embedding would say 100 % here."""
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(seed)
         X, few = rng.standard_normal((120, 3)), np.full(120, -1)
         few[:90] = rng.integers(0, 2, 90)
         tdl = TDL().fit(X, few)

@@ -7,15 +7,17 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils import shuffle
 
-from nearkin import TDL, TDLClassifier
-from nearkin.graphs import heat_kernel, union
+from nearkin import TDL, SoftNeighborsClassifier, TDLClassifier
+from nearkin.estimators import tdl_classifier
+from nearkin.estimators._label_cost import best_bandwidth
+from nearkin.graphs import binary, heat_kernel, normalized_laplacian, union
 from nearkin.neighbors import nearest
 
 X, Y = shuffle(*load_digits(return_X_y=True), random_state=0)
 X, NEW = X[:300], X[300:500]
 Y, NEW_Y = Y[:300], Y[300:500]
 FEW = np.where(np.arange(300) % 4, -1, Y)
-GIVEN = TDL(20, n_neighbors=10, bandwidth=np.inf, laplacian="normalized", reg=1.0)  # the default, but for reg
+GIVEN = TDL(20, n_neighbors=10, bandwidth=np.inf, laplacian="normalized", reg=1.0)
 
 
 @pytest.mark.parametrize("settings", [{}, {"kernel": "rbf", "laplacian": "normalized"}])
@@ -43,12 +45,12 @@ def test_names_of_classes_change_nothing():
     ("order", "unit"), [(np.random.default_rng(0).permutation(100), 1), (slice(None), 5)], ids=["order", "units"]
 )
 def test_the_order_and_the_units_of_rows_change_nothing(order, unit):
-    """Nor does the choice of reg by hidden labels depend on them."""
-    few = np.where(np.arange(100) % 2, -1, Y[:100] % 4)
+    """Nor does the choice of the space depend on them."""
+    few = np.where(np.arange(100) % 2, -1, Y[:100] % 4)  # twelve labels a class
     untied = X[:100] + 1e-3 * np.random.default_rng(1).standard_normal((100, 64))
     base, other = TDLClassifier().fit(untied, few), TDLClassifier().fit(unit * untied[order], few[order])
-    assert base.tdl_.reg_scores_
-    assert other.tdl_.reg_ == base.tdl_.reg_
+    assert other.space_ == base.space_
+    assert other.losses_ == pytest.approx(base.losses_)
     np.testing.assert_allclose(other.label_distributions_, base.label_distributions_[order], atol=1e-6)
 
 
@@ -106,4 +108,111 @@ def test_the_given_tdl_is_cloned_and_its_parameters_are_reached():
     assert not hasattr(tdl, "embedding_")
     assert model.tdl_.embedding_.shape == (300, 5)
     assert model.tdl_.reg_ == 16.0
-    assert TDLClassifier().fit(X[:60], FEW[:60]).tdl_.n_components_ == 20
+
+
+def small_groups(n_classes=6, n_groups=15, n_of_a_group=6, n_features=5, seed=0):
+    """Return classes that consist of many tight groups, with a row of every group labelled."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_classes * n_groups), n_of_a_group)
+    centres = rng.normal(size=(n_classes * n_groups, n_features))
+    rows = centres[groups] + 0.08 * rng.normal(size=(len(groups), n_features))
+    y = groups % n_classes
+    few = np.where(np.arange(len(y)) % n_of_a_group == 0, y, -1)
+    return rows, y, few
+
+
+def banana_in_noise(n=300, seed=0):
+    """Return two classes that differ along one feature of ten, where no graph of all features follows the classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    rows = rng.normal(size=(n, 10))
+    rows[:, 0] += 1.5 * y
+    return rows, y, np.where(np.arange(n) < 60, y, -1)
+
+
+class TestDefault:
+    def test_small_groups(self):
+        """Some 20 eigenvectors of a graph of 90 groups mix most of these; a hundred do not."""
+        rows, y, few = small_groups()
+        hidden = few < 0
+        right = np.mean(TDLClassifier().fit(rows, few).transduction_[hidden] == y[hidden])
+        cut = TDLClassifier(TDL(20, n_neighbors=10, bandwidth=np.inf, laplacian="normalized", reg=1.0)).fit(rows, few)
+        assert right > 0.9
+        assert right > np.mean(cut.transduction_[hidden] == y[hidden]) + 0.2
+
+    def test_the_cosines_are_those_of_the_rows_of_the_regularized_laplacian_kernel(self, monkeypatch):
+        """Without a cut, and in the complement of the constant vector, by the inverse of a matrix."""
+        n = 80
+        monkeypatch.setattr(tdl_classifier, "EIGENVECTORS", n)
+        model = TDLClassifier().fit(X[:n], FEW[:n])
+        P = normalized_laplacian(union(binary(nearest(X[:n], 5)))).toarray()
+        H = np.eye(n) - 1 / n
+        assert model.tdl_.penalty_size_ == pytest.approx(1)
+        K = H @ np.linalg.inv(H @ P @ H + 0.01 * np.eye(n)) @ H
+        profiles = K / np.linalg.norm(K, axis=1, keepdims=True)
+        Z = model._profiles(model.tdl_.embedding_)
+        np.testing.assert_allclose(Z @ Z.T, profiles @ profiles.T, atol=1e-9)
+
+    @pytest.mark.parametrize(("problem", "space"), [(small_groups, "tdl"), (banana_in_noise, "features")])
+    def test_the_space_is_that_of_the_least_loss(self, problem, space):
+        rows, y, few = problem()
+        model = TDLClassifier().fit(rows, few)
+        assert model.space_ == space
+        assert model.losses_[space] == min(model.losses_.values())
+        assert set(model.losses_) == {"tdl", "features"}
+        again = model.predict(rows[few < 0])
+        assert np.mean(again == model.transduction_[few < 0]) > (0.99 if space == "features" else 0.9)
+
+    def test_the_loss_of_the_labels_by_loops(self):
+        """Each label is predicted by all others; l votes and the class frequencies as one more."""
+        rng = np.random.default_rng(0)
+        Z, codes = rng.normal(size=(12, 3)) + 5, np.arange(12) % 3
+        loss, bandwidth = best_bandwidth(Z, codes)
+        expected = 0.0
+        for i in range(12):
+            others = np.delete(np.arange(12), i)
+            votes = np.exp(-np.sum((Z[others] - Z[i]) ** 2, axis=1) / bandwidth**2)
+            share = votes[codes[others] == codes[i]].sum() / votes.sum()
+            expected -= np.log((12 * share + 1 / 3) / 13) / 12
+        assert loss == pytest.approx(expected)
+
+    def test_the_only_label_of_a_class_says_nothing(self):
+        """Nobody could vote for it, so that the widest bandwidth would always be best."""
+        Z = np.random.default_rng(0).normal(size=(6, 3))
+        loss, bandwidth = best_bandwidth(Z, np.arange(6))
+        assert loss == 0
+        assert bandwidth == SoftNeighborsClassifier(bandwidth="auto").fit(Z, np.arange(6)).bandwidth_
+
+    @pytest.mark.parametrize(("n_labels", "tried"), [(5, 0), (6, 2)])
+    def test_too_few_labels_choose_nothing(self, n_labels, tried):
+        """Three a class on average."""
+        rows, y, _ = banana_in_noise(60)
+        model = TDLClassifier().fit(rows, np.where(np.arange(60) < n_labels, y, -1))
+        assert len(model.losses_) == tried
+        assert tried or model.space_ == "tdl"
+
+    def test_the_bandwidth_that_is_taken_has_the_least_loss(self):
+        rng = np.random.default_rng(0)
+        pairs = np.repeat(rng.normal(size=(20, 2)), 2, axis=0) + 1e-3 * rng.normal(size=(40, 2))
+        narrow = best_bandwidth(pairs, np.repeat(rng.permutation(np.arange(20) % 2), 2))[1]
+        wide = best_bandwidth(pairs, np.arange(40) % 2)[1]  # every pair is of two classes
+        assert narrow < 0.2 < wide
+
+    def test_a_graph_of_the_user_is_the_only_space(self):
+        rows, y, few = banana_in_noise()
+        model = TDLClassifier().fit(rows, few, affinity=union(heat_kernel(nearest(rows, 20))))
+        assert (model.space_, list(model.losses_)) == ("tdl", ["tdl"])
+
+    def test_the_number_of_coordinates(self):
+        assert TDLClassifier().fit(X[:60], FEW[:60]).tdl_.n_components_ == 59
+        assert TDLClassifier().fit(X, FEW).tdl_.n_components_ == 100
+        rows = np.random.default_rng(0).normal(size=(300, 3))
+        assert TDLClassifier().fit(rows, np.arange(300) % 75).tdl_.n_components_ == 150
+
+    def test_sparse_rows_and_single_precision(self):
+        rows, y, few = banana_in_noise()
+        expected = TDLClassifier().fit(rows, few)
+        for other in (csr_array(rows), rows.astype(np.float32), rows + 1e4):
+            model = TDLClassifier().fit(other, few)
+            assert model.space_ == expected.space_
+            np.testing.assert_allclose(model.label_distributions_, expected.label_distributions_, atol=1e-3)

@@ -1,12 +1,25 @@
 """The automatic choice among methods, twins, and how often noise is called a difference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from nearkin import DNE, NCA
-from nearkin.evaluation import CHOICE, RAW, Method, compare, default_methods
-from nearkin.evaluation.fold import FoldRun, Part
+from nearkin import DNE, NCA, NCAClassifier
+from nearkin.evaluation import (
+    CHOICE,
+    RAW,
+    SCORES,
+    Method,
+    OwnVote,
+    Vote,
+    all_methods,
+    compare,
+    default_methods,
+    extend,
+)
+from nearkin.evaluation.fold import Choice, FoldRun, Part
 from nearkin.evaluation.runs import Job, automatic, with_choice
 
 from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, hidden, noise, protocol_of, quick
@@ -37,7 +50,8 @@ class TestAutomaticChoice:
         protocol = protocol_of(*hidden(100, p=20))
         for train, test in protocol.folds(3, 1)[0]:
             choices = {method.name: FoldRun(protocol, train, test).choose(method) for method in SEVERAL}
-            assert automatic(choices)[1].score == max(choice.score for choice in choices.values())
+            chosen = automatic(choices, SEVERAL, protocol, train)
+            assert choices[chosen].mean == max(choice.mean for choice in choices.values())
         copy = Method("again", DNE(1), nested=False)
         comparison = quick(*hidden(), [FIXED, copy])
         assert {params["method"] for params in comparison.choice.params} <= {RAW, "DNE"}
@@ -49,9 +63,9 @@ class TestAutomaticChoice:
         y[test] = np.random.default_rng(0).permutation(y[test])
         protocol = protocol_of(X, y)
         methods = [Method(RAW, None), *SEVERAL]
-        outcomes = with_choice(dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods)
+        outcomes = with_choice(dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods, protocol, train)
         choices = dict(Job(None, train, methods, np.inf).work(protocol))
-        assert outcomes[CHOICE].source[0] == automatic(choices)[0]
+        assert outcomes[CHOICE].source[0] == automatic(choices, methods, protocol, train)
 
     def test_a_skipped_method_is_not_chosen(self):
         class Broken(FirstFeature):
@@ -77,6 +91,107 @@ class TestAutomaticChoice:
         assert np.mean(best) > 0.58
 
 
+def bought(gain, n=300):
+    """Choices on the inner folds of n rows: a predictor for tables, and a map that is right in so many more of them."""
+    protocol = protocol_of(*noise(n))
+    folds = protocol.inner_folds(np.arange(n))
+    rng = np.random.default_rng(0)
+    usual = tuple(1.0 * (rng.random(len(test)) < 0.6) for _, test in folds)
+    other = tuple(np.where(rng.random(len(hits)) < gain, 1.0, hits) for hits in usual)
+    choices = {"map": Choice({}, Vote(3), other), "tables": Choice({}, OwnVote(n), usual)}
+    methods = [Method("map", PCA()), Method("tables", NCAClassifier(), own_vote=True)]
+    return choices, methods, protocol, np.arange(n)
+
+
+class TestThePredictorForTablesIsChosen:
+    """Unless the rows that inner folds hold out show that another method is better."""
+
+    @pytest.mark.parametrize(("gain", "name"), [(0.0, "tables"), (0.005, "tables"), (0.3, "map")])
+    def test_by_the_paired_test(self, gain, name):
+        choices, *rest = bought(gain)
+        assert choices["map"].mean >= choices["tables"].mean
+        assert automatic(choices, *rest) == name
+
+    def test_of_several_better_ones_the_best(self):
+        choices, methods, *rest = bought(0.3)
+        choices["other"] = bought(0.6)[0]["map"]
+        methods = [*methods, Method("other", PCA())]
+        assert automatic(choices, methods, *rest) == "other"
+
+    def test_where_less_is_better(self):
+        choices, methods, protocol, rows = bought(0.3)
+        protocol = replace(protocol, score=SCORES["classification"]["log_loss"])
+        assert automatic(choices, methods, protocol, rows) == "tables"
+
+    def test_without_votes_that_could_be_compared(self):
+        choices, *rest = bought(0.3)
+        choices["tables"] = Choice({}, OwnVote(300))
+        assert automatic(choices, *rest) == "tables"
+
+    def test_its_members_are_learned_on_the_inner_folds(self):
+        """One fit gives the choice and the prediction, and no group is on both sides of a member's fold."""
+        X, y = hidden(90, p=4)
+        groups = np.arange(90) // 3
+        protocol = protocol_of(X, y, groups=groups)
+        method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3})
+        rows = np.arange(90)
+        found = Part(protocol, rows).embed(method, method.quick)
+        predictor = found.steps[-1][1]
+        assert sorted(predictor.held_out_rows_) == list(rows)
+        choice = FoldRun(protocol, rows).choose(method)
+        votes = np.empty((90, 2))
+        votes[predictor.held_out_rows_] = predictor.held_out_votes_
+        hits = votes.argmax(axis=1) == protocol.y
+        assert choice.mean == pytest.approx(np.mean([hits[test].mean() for _, test in protocol.inner_folds(rows)]))
+        for train, test in protocol.member_folds(rows):
+            assert not set(groups[train]) & set(groups[test])
+
+    @pytest.mark.slow
+    def test_it_is_fitted_once_more_with_all_members(self):
+        X, y = hidden(90, p=4)
+        method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 2})
+        found = compare(X, y, methods=[method], references=[], n_splits=2, n_repeats=1)
+        assert (found.winner_method, found.winner[-1].n_members) == ("tables", 5)
+        np.testing.assert_array_equal(found.winner_rows, np.arange(90))
+
+
+class TestExtend:
+    """Further methods on the same folds."""
+
+    def test_it_finds_what_a_comparison_of_all_finds(self):
+        X, y = hidden(100, p=20)
+        few, other = SEVERAL[:1], SEVERAL[1:]
+        together = compare(X, y, methods=SEVERAL, **FEW | {"refit": True})
+        extended = extend(compare(X, y, methods=few, **FEW), other)
+        assert extended.methods == together.methods
+        for one in together.results:
+            again = extended[one.name]
+            np.testing.assert_array_equal(again.score, one.score)
+            assert (again.p_value, again.params) == (one.p_value, one.params)
+        assert extended.winner_method == together.winner_method
+
+    def test_what_it_has_is_not_run_again(self):
+        comparison = compare(*hidden(60), methods=[FIXED], **FEW)
+        assert extend(comparison, [FIXED]).methods == (RAW, "DNE")
+
+    def test_an_interrupt_leaves_what_was_found_before(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        comparison = compare(*hidden(60), methods=[FIXED], **FEW)
+        again = extend(comparison, SEVERAL[1:], progress=interrupt)
+        assert again.interrupted
+        assert again.winner is None
+        assert [(r.name, r.p_value) for r in again.results] == [(r.name, r.p_value) for r in comparison.results]
+
+
+def test_methods_that_answer_first():
+    assert [method.name for method in default_methods()] == [RAW, "NCA tables", "LDA"]
+    assert [method.name for method in default_methods("regression")] == [RAW, "NCA tables"]
+    assert "NCA tables balanced" in [method.name for method in default_methods(balanced=True)]
+    assert {"DP", "SDA", "TDL"} < {method.name for method in default_methods(semi_supervised=True)}
+
+
 class _Columns(LastFeature):
     def __init__(self, which=()):
         self.which = which
@@ -91,7 +206,8 @@ class TestWinner:
         choices = {
             method.name: FoldRun(protocol, np.arange(100)).choose(method) for method in [Method(RAW, None), *SEVERAL]
         }
-        assert comparison.winner_method == automatic(choices)[0]
+        methods = [Method(RAW, None), *SEVERAL]
+        assert comparison.winner_method == automatic(choices, methods, protocol, np.arange(100))
         chosen = choices[comparison.winner_method]
         assert winner["vote"].n_neighbors == chosen.vote.n_neighbors
         assert callable(winner["vote"].weights) == chosen.vote.soft
@@ -111,7 +227,7 @@ class TestWinner:
         train, test = comparison.folds[0]
         method = next(method for method in [Method(RAW, None), *SEVERAL] if method.name == name)
         choice = FoldRun(comparison.protocol, train, test).choose(method)
-        pipeline = Part(comparison.protocol, train).pipeline(method, choice)
+        pipeline, _ = Part(comparison.protocol, train).pipeline(method, choice)
         np.testing.assert_array_equal(pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0])
 
     def test_none_without_refit(self):
@@ -159,7 +275,7 @@ class TestTwins:
     @pytest.mark.slow
     def test_no_method_of_all_is_better(self, jitter):
         X, y, _ = with_twins(jitter)
-        comparison = quick(X, y, default_methods())
+        comparison = quick(X, y, all_methods())
         assert not [result.name for result in comparison.results if result.status == "better"]
 
 
@@ -170,7 +286,7 @@ def test_rows_without_a_twin_have_none():
 @pytest.mark.slow
 def test_random_labels_are_hardly_ever_called_a_difference():
     statuses = []
-    methods = [method for method in default_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA")]
+    methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "RCA", "LFDA")]
     for seed in range(20):
         comparison = quick(*noise(60, 5, seed), methods, n_splits=5)
         statuses.append({result.status for result in comparison.results})

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
-from nearkin.evaluation import CHOICE, chosen_predictor, compare, default_methods, first_map, score_by_dimension
+from nearkin.evaluation import CHOICE, all_methods, chosen_predictor, compare, first_map, score_by_dimension
+from nearkin.preprocessing import features_of
 
 FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
 
@@ -25,12 +26,12 @@ def table(n=80):
 
 def nca_tables(estimator=NCAClassifier):
     """The method of the name, with a single penalty."""
-    (method,) = (method for method in default_methods() if method.own_vote)
+    (method,) = (method for method in all_methods() if method.own_vote)
     return [replace(method, estimator=estimator(alpha=0.17, n_members=2))]
 
 
 def test_default_methods():
-    (method,) = (method for method in default_methods("regression") if method.own_vote)
+    (method,) = (method for method in all_methods("regression") if method.own_vote)
     assert (method.name, type(method.estimator)) == ("NCA tables", NCARegressor)
 
 
@@ -63,8 +64,12 @@ def test_a_fold_is_what_the_predictor_says_of_the_frame(comparison):
     frame = table()
     (train, test), result = comparison.folds[0], comparison["NCA tables"]
     features, kind = frame.drop(columns="kind"), frame["kind"]
-    model = nca_tables()[0].estimator.fit(features.iloc[train], kind[train])
-    np.testing.assert_array_equal(result.predictions[0], model.predict(features.iloc[test]))
+    X = comparison.encoder.transform(features)
+    members = comparison.protocol.member_folds(train)
+    members = [(np.searchsorted(train, part), np.searchsorted(train, held_out)) for part, held_out in members]
+    model = NCAClassifier(alpha=0.17).fit_encoded(X[train], kind[train], features_of(comparison.encoder), members)
+    np.testing.assert_array_equal(result.predictions[0], model.predict(X[test]))
+    assert sorted(model.held_out_rows_) == list(range(len(train)))
 
 
 def test_rows_that_an_encoder_has_encoded(comparison):

@@ -1,5 +1,7 @@
 """Which rows are held out, learned from and chosen by: rules of n, for classes and numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,16 +30,16 @@ def disjoint(folds, units):
 class TestFoldsByTheNumberOfRows:
     @pytest.mark.parametrize(
         ("n", "n_folds"),
-        [(50, 15), (150, 15), (625, 10), (1500, 5), (2000, 4), (5000, 2), (15_000, 2), (20_000, 2)],
+        [(50, 15), (150, 15), (625, 10), (1500, 5), (2000, 5), (5000, 5), (20_000, 5)],
     )
-    def test_about_as_many_held_out_rows(self, n, n_folds):
+    def test_all_five_folds_and_small_tables_again(self, n, n_folds):
         folds, reduced = protocol_of(*table(n)).folds(None, None)
         held_out = [len(test) for _, test in folds]
         assert (len(folds), reduced) == (n_folds, {})
         assert max(held_out) - min(held_out) <= 2
         assert all(len(train) + len(test) == n for train, test in folds)
         assert sum(held_out) >= min(0.8 * HELD_OUT_ROWS, 3 * n)
-        assert len(first_repeat(folds)) == min(n_folds, 5)
+        assert len(first_repeat(folds)) == 5
 
     @pytest.mark.parametrize("keep_twins", [False, True])
     def test_of_many_rows_a_single_split(self, keep_twins):
@@ -60,11 +62,17 @@ class TestFoldsByTheNumberOfRows:
         assert np.isin(twin, train).mean() < 0.01
         assert len(train) > 21_000 - 2.1 * len(test)
 
+    def test_one_split_tells_of_the_fitted_models(self, monkeypatch):
+        monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 100)
+        X, y = hidden(300)
+        assert quick(X, y, (), n_splits=None, n_repeats=None).of_fitted_models
+        assert not quick(X, y, ()).of_fitted_models
+
     def test_many_copies_of_few_rows_are_cut_into_folds(self):
         X, y = table(21_000)
         protocol = protocol_of(X, y, units=np.arange(21_000) // 2 % 100)
         folds, _ = protocol.folds(None, None)
-        assert [len(test) for _, test in folds] == [4200, 4200]
+        assert [len(test) for _, test in folds] == [4200] * 5
 
     @pytest.mark.parametrize("own", [{"n_splits": 2}, {"groups": True}])
     def test_ones_own_folds_of_many_rows_keep_near_twins_together(self, own, monkeypatch):
@@ -146,6 +154,40 @@ class TestFolds:
         comparison = quick(np.tile(X, (5, 1)), np.tile(np.arange(12) % 4, 5), methods=(), n_splits=5)
         assert comparison.reduced == {"n_splits": (5, "class 0 has 3 rows without a twin")}
         assert comparison.n_twins == 60
+
+
+class TestGroupsOfMoreThanTen:
+    """Copies with a little noise, whose labels are those of the row that they are copies of, and mean nothing."""
+
+    original = np.repeat(np.arange(25), 12)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 5))[original] + 1e-3 * rng.normal(size=(300, 5))
+    y = rng.integers(0, 2, 25)[original]
+
+    def test_without_groups_they_are_named_and_nothing_is_called_better(self):
+        comparison = quick(self.X, self.y)
+        assert comparison.raw.score.mean() > 0.95  # which is why
+        assert comparison.n_chained == 300
+        assert "300 rows hang together in groups of more than ten" in repr(comparison)
+        assert all(result.doubted for result in comparison.results)
+        shown = replace(comparison["DNE"], difference=0.1, p_value=1e-9)
+        assert (shown.status, shown.p_value) == ("unclear", 1e-9)
+        assert replace(shown, doubted=False).status == "better"
+        assert replace(shown, difference=-0.1).status == "worse"
+
+    def test_with_groups_there_is_no_doubt_and_no_promise(self):
+        comparison = quick(self.X, self.y, groups=self.original)
+        assert (comparison.n_chained, comparison.doubts) == (0, ())
+        assert not comparison.raw.doubted
+        assert comparison.raw.score.mean() < 0.75
+
+    def test_numbers_are_named_too(self):
+        comparison = quick(self.X, self.rng.normal(size=25)[self.original], (), task="regression")
+        assert comparison.n_chained == 300
+
+    def test_an_ordinary_table_is_not_doubted(self):
+        comparison = quick(*hidden())
+        assert (comparison.n_chained, comparison.doubts, comparison.raw.doubted) == (0, (), False)
 
 
 class TestInnerFolds:

@@ -79,7 +79,7 @@ def test_two_repeats_by_hand():
     test = paired_test(method, [np.zeros(2)] * 4, rows, 2)
     means = np.array([1, 0.5, 0, 0.5])
     by_rows = np.sqrt((1 + 4 / 2) * means.var(ddof=1) / 4)
-    assert (test.difference, test.standard_error, test.dof) == (0.5, pytest.approx(by_rows), 3)
+    assert (test.difference, test.standard_error) == (0.5, pytest.approx(by_rows))
 
 
 def test_the_rows_of_a_unit_are_one():
@@ -103,6 +103,39 @@ def test_folds_that_differ_more_than_their_rows_decide():
     scores = np.array([np.mean(d) for d in method])
     assert test.dof == 4
     assert test.p_value == pytest.approx(corrected_resampled_t_test(scores, 48, 12))
+
+
+@pytest.mark.parametrize("n_splits", [2, 3, 4])
+def test_folds_too_few_to_show_luck_count_by_their_own_number(n_splits):
+    """Folds that agree by chance: the variance is that of the rows, the degrees of freedom those of the folds."""
+    rows = folds_of(np.random.default_rng(0), n=60, n_splits=n_splits)
+    method = [np.random.default_rng(1).permutation(np.arange(len(fold)) % 2) for fold in rows]
+    test = paired_test(method, [np.zeros(len(fold)) for fold in rows], rows, 48)
+    pooled = paired_test([np.concatenate(method)], [np.zeros(60)], [np.concatenate(rows)], 48)
+    assert (test.standard_error, test.dof) == (pytest.approx(pooled.standard_error), n_splits - 1)
+
+
+@pytest.mark.parametrize(("n_splits", "of_fitted_models"), [(1, True), (2, False), (5, False)])
+def test_one_split_is_of_the_fitted_models(n_splits, of_fitted_models):
+    rows = folds_of(np.random.default_rng(0), n_splits=n_splits)
+    test = paired_test([np.arange(len(fold)) for fold in rows], [np.zeros(len(fold)) for fold in rows], rows, 48)
+    assert test.of_fitted_models == of_fitted_models
+
+
+@pytest.mark.parametrize("n_splits", [2, 3, 4, 5])
+def test_level_of_methods_whose_folds_are_luck(n_splits):
+    """Two lotteries: in every fold each is good or bad by chance, far beyond what its rows vary."""
+    rng = np.random.default_rng(0)
+    n, found = 3000, []
+    for _ in range(200):
+        rows = folds_of(rng, n, n_splits)
+        accuracies = rng.uniform(0.6, 0.9, size=(n_splits, 2))
+        drawn = [
+            [1.0 * (rng.random(len(fold)) < accuracy) for fold, accuracy in zip(rows, side, strict=True)]
+            for side in accuracies.T
+        ]
+        found.append(paired_test(*drawn, rows, n - n / n_splits).p_value)
+    assert np.mean(np.array(found) < 0.05) < 0.08
 
 
 def test_order_and_numbers_of_rows_do_not_matter():

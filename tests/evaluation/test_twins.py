@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from nearkin.evaluation.twins import _expected_nearer, identical_rows, n_with_twin, twin_groups
+from nearkin.evaluation.twins import _expected_nearer, chained_rows, identical_rows, n_with_twin, twin_groups
 
 
 def same_partition(a, b):
@@ -155,3 +155,108 @@ def test_sparse_rows_have_the_groups_of_dense_ones():
     groups = twin_groups(csr_array(X))
     assert same_partition(groups, twin_groups(X))
     assert n_with_twin(groups) == 100
+
+
+# Groups of more than ten
+
+
+def random_labels(original, n_classes=2, seed=2):
+    """Return labels that all copies of a row share, and that mean nothing else."""
+    return np.random.default_rng(seed).integers(0, n_classes, original.max() + 1)[original]
+
+
+@pytest.mark.parametrize("p", [2, 5, 20, 100])
+@pytest.mark.parametrize("copies", [11, 12, 60])
+def test_more_than_ten_copies_are_reported_where_they_share_labels(p, copies):
+    X, original = jittered(25, p, copies, jitter=1e-3)
+    y = random_labels(original)
+    assert n_with_twin(twin_groups(X)) < 0.1 * len(X)  # they are not grouped
+    assert chained_rows(X, y) > 0.9 * len(X)
+    assert chained_rows(X, y.astype(float)) > 0.9 * len(X)  # numbers
+
+
+@pytest.mark.parametrize("copies", [2, 5, 9, 10])
+def test_up_to_ten_copies_are_grouped_and_not_reported(copies):
+    X, original = jittered(75, 5, copies, jitter=1e-3)
+    assert same_partition(twin_groups(X), original)
+    assert chained_rows(X, random_labels(original)) == 0
+
+
+@pytest.mark.parametrize("p", [2, 5, 20])
+def test_clean_clusters_are_neither_joined_nor_reported(p):
+    X, original = jittered(60, p, 15, jitter=1e-2)
+    centre = normal(60, p)[original]
+    rng = np.random.default_rng(3)
+    assert n_with_twin(twin_groups(X)) <= 0.01 * len(X)
+    assert chained_rows(X, original) == 0  # every cluster is a class
+    wrong = rng.random(len(X)) < 0.02
+    assert chained_rows(X, np.where(wrong, rng.integers(0, 60, len(X)), original)) == 0
+    assert chained_rows(X, rng.integers(0, 2, len(X))) == 0  # labels differ within a cluster
+    assert chained_rows(X, rng.normal(size=len(X))) == 0
+    assert chained_rows(X, (centre[:, 0] > 0).astype(int)) == 0  # labels follow the features
+    assert chained_rows(X, centre[:, 0]) == 0
+    assert chained_rows(X, np.zeros(len(X), dtype=int)) == 0
+
+
+@pytest.mark.parametrize("jitter", [1e-3, 4e-3, 1e-2])
+def test_copies_are_reported_where_their_labels_mean_nothing_else(jitter):
+    X, original = jittered(60, 8, 15, jitter=jitter)
+    assert chained_rows(X, random_labels(original)) > 0.9 * len(X)
+
+
+def test_narrow_copies_are_reported_where_labels_follow_the_features_too():
+    """They promise more than the features hold."""
+    X, original = jittered(60, 8, 15, jitter=1e-3)
+    assert chained_rows(X, (normal(60, 8)[original, 0] > 0).astype(int)) == len(X)
+
+
+def test_groups_of_a_part_of_the_rows_count_by_their_share():
+    X, original = jittered(20, 5, 12, jitter=1e-3)
+    others = normal(960, 5, seed=5)
+    y = np.append(random_labels(original), np.random.default_rng(4).integers(0, 2, 960))
+    assert chained_rows(np.vstack([X, others]), y) == pytest.approx(240, abs=120)  # of a sample of 300
+
+
+def test_rows_without_a_label_and_identical_rows_do_not_count():
+    X, original = jittered(24, 5, 12, jitter=1e-3)
+    y = random_labels(original)
+    n = chained_rows(X, y)
+    assert n == len(X)
+    assert chained_rows(np.vstack([X, normal(100, 5, seed=5)]), np.append(y, np.full(100, -1))) == n
+    assert chained_rows(np.repeat(normal(24, 5), 12, axis=0), y) == 0  # these are grouped
+    assert chained_rows(X[::2], y[::2]) == 0  # six copies are
+
+
+def test_neither_order_nor_units_nor_the_container_matter_to_groups():
+    X, original = jittered(24, 5, 12, jitter=1e-3)
+    y = random_labels(original)
+    order = np.random.default_rng(0).permutation(len(X))
+    n = chained_rows(X, y)
+    assert chained_rows(X[order], y[order]) == n
+    assert chained_rows(1000 + X * [1e-3, 1e3, 1.0, 10.0, 2.0], y) == n
+    assert chained_rows(csr_array(X), y) == n
+    assert chained_rows(X.astype(np.float32), y) == n
+
+
+@pytest.mark.parametrize("table", ORDINARY)
+def test_ordinary_rows_form_no_groups_whatever_their_labels(table):
+    X = ORDINARY[table](np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    assert chained_rows(X, rng.integers(0, 3, len(X))) == 0
+    assert chained_rows(X, rng.normal(size=len(X))) == 0
+    assert chained_rows(X, (X[:, 0] > np.median(X[:, 0])).astype(int)) == 0
+
+
+@pytest.mark.parametrize("D", [1, 3])
+@pytest.mark.parametrize("ratio", [0.5, 0.8])
+def test_gaps_of_rows_scattered_at_random_are_as_rare_as_derived(D, ratio):
+    """P(d_k <= ratio d_{k+1}) = ratio^(k D), here for k = 3."""
+    d = np.cumsum(np.random.default_rng(0).exponential(size=(40_000, 4)), axis=1) ** (1 / D)
+    found = np.mean(d[:, 2] <= ratio * d[:, 3])
+    assert found == pytest.approx(ratio ** (3 * D), abs=0.01)
+
+
+@pytest.mark.parametrize("n", [1, 5, 30, 60])
+def test_few_rows_form_no_groups(n):
+    assert chained_rows(normal(n, 3), np.arange(n) % 2) == 0
+    assert chained_rows(np.ones((n, 3)), np.arange(n) % 2) == 0

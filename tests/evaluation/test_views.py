@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from nearkin import DNE, NMMP
 from nearkin.evaluation import (
     Method,
+    all_methods,
     compare,
     confusion,
-    default_methods,
     default_references,
     first_map,
     first_repeat,
@@ -28,7 +28,7 @@ X, y = (part[::2] for part in load_wine(return_X_y=True))
 
 @pytest.fixture(scope="module")
 def comparison():
-    methods = [method for method in default_methods() if method.name in ("PCA", "LDA")]
+    methods = [method for method in all_methods() if method.name in ("PCA", "LDA")]
     methods.append(Method("NMMP", NMMP(), lambda p: [{"n_components": m} for m in (1, 5, p)], nested=False))
     return compare(X, y, methods=methods, references=(), n_splits=3, n_repeats=2, n_neighbors=3, refit=False)
 

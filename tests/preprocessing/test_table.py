@@ -446,3 +446,28 @@ def test_the_style_that_was_learned_is_named():
     encoder = TableEncoder().fit(column(["9,33 €", "19,40 €"] * 11))
     with pytest.raises(ValueError, match="but numbers with a decimal comma and '€' were learned from there"):
         encoder.transform(column(["€9.33"]))
+
+
+def test_few_rows_with_many_gaps_get_few_indicators():
+    """At most one for ten rows, of columns with the same gaps one, and of rare gaps none."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(82, 243))
+    gaps = rng.random((82, 243)) < 0.3
+    gaps[:, 1] = gaps[:, 0]
+    encoder = TableEncoder().fit(np.where(gaps, np.nan, X))
+    assert len(encoder.indicated_) == 8
+    assert not {0, 1} <= set(encoder.indicated_)
+    Z = encoder.transform(np.where(gaps, np.nan, X))
+    assert Z.shape == (82, 243 + 8)
+    np.testing.assert_array_equal(Z[:, 243:], gaps[:, encoder.indicated_])
+    assert np.isfinite(Z).all()
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_array_equal(again.transform(np.where(gaps, np.nan, X)), Z)
+
+
+def test_a_gap_in_few_rows_is_filled_and_not_indicated():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[:4, 0] = X[:5, 1] = np.nan
+    encoder = TableEncoder().fit(X)
+    np.testing.assert_array_equal(encoder.indicated_, [1])
+    assert encoder.get_feature_names_out()[-1] == "x1 (missing)"

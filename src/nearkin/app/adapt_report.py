@@ -24,7 +24,7 @@ PAGE = """\
 <style>
 {style}
 .wide {{ overflow-x: auto; }}
-.pictures {{ display: flex; flex-wrap: wrap; }}
+.pictures {{ display: flex; flex-wrap: wrap; color: var(--faint); }}
 .pictures svg {{ flex: 1 1 20rem; max-width: 32rem; min-width: 18rem; height: auto; }}
 .ways {{ font-size: 0.85rem; }}
 .ways td, .ways th {{ text-align: right; padding: 0.15rem 0.4rem; white-space: nowrap; }}
@@ -75,7 +75,7 @@ def write_adapt_report(found: Adaptation, chosen: WayResult, facts: str, command
         "style": (files(__package__) / "page" / "page.css").read_text(encoding="utf-8"),
         "advice": escape(advice),
         "facts": escape(facts),
-        "picture": quality_pictures(found),
+        "picture": quality_pictures(found, chosen),
         "head": "".join(f"<th>{escape(name)}</th>" for name in lines[0]),
         "rows": "\n".join(rows),
         "unseen": "\n".join(f"<p>{escape(line)}</p>" for line in sentences if line.startswith(NEW_CLASSES)),
@@ -86,23 +86,27 @@ def write_adapt_report(found: Adaptation, chosen: WayResult, facts: str, command
     path.write_text(PAGE.format(**page), encoding="utf-8", errors="replace")
 
 
-def quality_pictures(found: Adaptation) -> str:
-    """Return the deciding score against the bytes of a vector, an SVG for every part of the queries."""
+def quality_pictures(found: Adaptation, chosen: WayResult) -> str:
+    """Return the deciding score against the bytes of a vector, an SVG for every part of the queries.
+
+    A ring marks the vectors that are advised, or were asked for by `--take`.
+    """
     pictures = []
     for part in found.n_queries:
         figure, ax = new_figure("", 1)
         figure.suptitle("")
         figure.set_size_inches(6, 4.2)
         figure.patch.set_alpha(0)
-        _draw_quality(ax, found, part)
+        _draw_quality(ax, found, chosen, part)
         figure.legend(loc="outside lower center", ncols=3, frameon=False, labelcolor=GREY, fontsize="small")
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-        pictures.append(text.getvalue()[text.getvalue().index("<svg") :])
+        drawn = text.getvalue().replace(GREY, "currentColor")  # grey enough for a light and for a dark page
+        pictures.append(drawn[drawn.index("<svg") :])
     return "\n".join(pictures)
 
 
-def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
+def _draw_quality(ax: Any, found: Adaptation, chosen: WayResult, part: str) -> None:
     raw, score = found.raw, found.score
     level = 100 * raw.scores[part][score]
     ax.axhline(level, color=GREY, linewidth=1, linestyle=":")
@@ -119,6 +123,11 @@ def _draw_quality(ax: Any, found: Adaptation, part: str) -> None:
             yerr=None if ways[0] is raw else half, label=kind, marker=marker, markersize=5, linewidth=1,
             elinewidth=0.8, color=GREY if ways[0] is raw else color,
         )  # fmt: skip
+    ax.plot(
+        chosen.way.bytes, 100 * chosen.scores[part][score], linestyle="none", marker="o", markersize=15,
+        markerfacecolor="none", markeredgecolor=GREY, markeredgewidth=2, gid="chosen",
+        label=f"{'advised' if chosen is found.chosen else 'taken'}: {chosen.way.name}",
+    )  # fmt: skip
     ax.set_xscale("log", base=2)
     sizes = sorted({one.way.bytes for one in found.results})
     ticks = sorted({*(size for size in sizes if size & (size - 1) == 0), sizes[-1]})

@@ -32,7 +32,7 @@ MEANT = {
 # Options of compare that a folder does not have.
 TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
-    *("quick", "keep_twins", "no_references", "time_budget"),
+    *("quick", "all", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing", "refuse_missing"),
 )
 

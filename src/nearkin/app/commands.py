@@ -40,7 +40,9 @@ from .refusals import TableError, counted, note, quoted
 from .report import write_report
 from .sentences import one_line, summarize
 from .table_comparison import TableComparison
-from .tables import read_named_rows, reading
+from .tables import read_labelled_rows, reading
+
+FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison here."
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -68,6 +70,13 @@ def compare(options: argparse.Namespace) -> int:
         console.report(summarize(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
+        if source.has_more:
+            console.remark(["", FOLLOW], quiet=options.quiet, stderr=False)
+            with console.Progress(source.unit, quiet=options.quiet) as progress:
+                comparison = source.rank_more(comparison, progress)
+            console.report(summarize(comparison))
+            if comparison.interrupted:
+                raise KeyboardInterrupt
         outputs = _outputs(options)
         if save:
             model, learned = source.model(comparison)
@@ -135,8 +144,10 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     done = labelled if options.command == "predict" else "mapped"
     gaps = "kept as missing" if model.bins else "filled by the median"
     how = {"reading": reading(options), "name": options.id, "gaps": gaps}
-    read = partial(read_named_rows, options.table, model.encoder, **how)
-    X, notes, names = console.while_reading(options, read)
+    read = partial(read_labelled_rows, options.table, model.encoder, group=model.group, **how)
+    X, notes, labels = console.while_reading(options, read)
+    if model.group in labels and model.knows_no_group(labels[model.group]):
+        notes = [*notes, f"every {model.group} is new: expect less of these rows than of those held out before"]
     empty = np.zeros(X.shape[0], dtype=bool)
     if "fill" not in model.arrays and not model.bins and not issparse(X):
         empty |= np.isnan(X).all(axis=1) & (not archive)  # an archive has no cells that could stay empty
@@ -152,7 +163,8 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     if options.id is None and options.command == "predict":
         columns = {"row": np.arange(len(empty))} | columns
     if options.id is not None:
-        columns = {f"{options.id} (given)" if options.id in columns else options.id: names} | columns
+        name = f"{options.id} (given)" if options.id in columns else options.id
+        columns = {name: labels[options.id]} | columns
     if output is None or output.suffix.lower() == ".csv":
         columns = for_csv(columns, rounded=options.command == "predict", escape=options.escape_formulas)
     if output is None:

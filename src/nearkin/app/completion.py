@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import join, quote
 from typing import Any
 
-from ..evaluation import TASKS, default_methods
+from ..evaluation import TASKS, all_methods
 from .options import COMMANDS, PARSER
 from .places import BUNDLED
 
@@ -53,7 +53,9 @@ def script(shell: str) -> str:
             completed = shtab.FILE if action.metavar in FILES else completed
             if completed:
                 action.complete = completed  # type: ignore[attr-defined] # where shtab looks for it
-    names = list(dict.fromkeys(m.name.lower() for task in TASKS for m in default_methods(task, semi_supervised=True)))
+    names = list(
+        dict.fromkeys(m.name.lower() for task in TASKS for m in all_methods(task, semi_supervised=True, balanced=True))
+    )
     functions = FUNCTIONS[shell].format(
         tables=quote(" ".join(BUNDLED)),
         methods=join(names),

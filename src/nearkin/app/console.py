@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from .sentences import Summary, span
 from .wording import WORDING, Wording, stated_p
 
 FEW = 10
+SECONDS_A_LINE = 10.0  # of progress, where no bar can be drawn
 SPARED = ("fit", "", "dim", "vote", "p")  # columns that a narrow terminal goes without, "" for the second score
 STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": "", "reference": ""}
 LINES = "    \n    \n ── \n    \n ── \n    \n    \n    \n"  # below the head, and above the references
@@ -109,6 +111,8 @@ def describe(model: Model, path: Path) -> None:
     others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
     vote = f"vote of {model.vote}" if model.soft_vote else model.vote
     say(f"Held out: the {vote} {words.says(held_out['score'])} ({folds}), {others}")
+    for doubt in model.doubts:
+        say(f"In doubt: {doubt}")
     ratio = f"{len(names) / model.n_components:.1f}"
     smaller = f", {ratio} times smaller" if float(ratio) > 1 else ""
     size = human_bytes(path.stat().st_size)
@@ -120,7 +124,7 @@ def describe(model: Model, path: Path) -> None:
         say("\nCoordinates follow a graph of the rows: no feature is stretched alike everywhere.")
         return
     if model.soft_vote:
-        say("\nHow far each column moves the rows, relative to the root mean square of all (near 0: ignored)")
+        say("\nHow far each column moves the rows, in the root mean square (near 0: ignored)")
     else:
         step = "a standard deviation" if "scale" in model.arrays else "a unit"
         step += ", or a missing cell," * ("indicated" in model.arrays)
@@ -154,7 +158,10 @@ def while_reading(options: argparse.Namespace, read: Callable[[Callable[[int, in
 
 
 class Progress(progress.Progress):
-    """Shows work done: a bar with the time left on a terminal; elsewhere a line for each finished task, if `lines`."""
+    """Shows work done: a bar with the time left on a terminal, else lines.
+
+    With `lines` one for each finished task, and for a long one every ten seconds.
+    """
 
     def __init__(self, unit: str, *, quiet: bool = False, lines: bool = True) -> None:
         console = _console(stderr=True)
@@ -167,6 +174,7 @@ class Progress(progress.Progress):
         )
         self._unit = unit
         self._lines = lines and not quiet and not console.is_terminal
+        self._last_line = time.monotonic()
 
     def stop(self) -> None:
         """Take the bar away; rich would end one that was never drawn with an empty line."""
@@ -180,6 +188,13 @@ class Progress(progress.Progress):
                 self.remove_task(task)
             self.add_task(name, total=total)
         self.update(self.task_ids[0], completed=done, description=name)
-        if done == total and self._lines:
-            seconds = self.tasks[0].elapsed or 0.0
+        if not self._lines:
+            return
+        seconds = self.tasks[0].elapsed or 0.0
+        if done == total:
             print(f"{name}: {total:,} {self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._last_line > SECONDS_A_LINE:
+            print(f"{done:,} of {total:,} {self._unit}, {seconds:.0f} s", file=sys.stderr, flush=True)
+        else:
+            return
+        self._last_line = time.monotonic()

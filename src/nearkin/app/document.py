@@ -30,7 +30,7 @@ from .maps import drawn_maps
 from .plain import digits, short_text, to_json
 from .sentences import summarize, summary
 from .tables import Table
-from .verdicts import quote
+from .verdicts import quote, wording
 from .wording import WORDING
 
 FORMAT = 1
@@ -78,6 +78,7 @@ def comparison_document(comparison: Comparison, curves: Curves, table: Table, co
         "score": _score(comparison.score.name, comparison),
         "beside": _score(WORDING[comparison.score.name].second, comparison),
         "verdict": found.verdict,
+        "doubts": [{"kind": doubt.kind, "text": short_text(doubt.text, MAX_NOTE)} for doubt in comparison.doubts],
         "quote": quote(comparison),
         "notes": _notes(table, found.notes),
         "ranking": [_line(result, comparison) for result in everyone],
@@ -126,7 +127,7 @@ def _table(comparison: Comparison, table: Table, classes: list[dict[str, Any]] |
         "task": comparison.task.name,
         "n_classes": None if classes is None else len(comparison.classes),
         "classes": classes,
-        "largest_class": None if classes is None else digits(np.bincount(y).max() / len(y)),
+        "largest_class": None if classes is None else f"{np.bincount(y).max() / len(y):.1%}",
         "range": None if classes is not None else digits([y.min(), y.max()], 6),
         "groups": None if table.groups is None else len(np.unique(table.groups)),
         "n_left_out": len(found.left_out),
@@ -191,6 +192,8 @@ def _line(result: MethodResult, comparison: Comparison) -> dict[str, Any]:
     """Return a contestant or reference of the ranking."""
     n, is_raw, is_reference = len(result.score), result.kind == "baseline", result.kind == "reference"
     votes = [] if is_reference else [vote for vote in result.votes if not isinstance(vote, OwnVote)]
+    words = wording(comparison)
+    second = WORDING[words.second].at(comparison.raw.scores[words.second].mean())
     return {
         "name": short_text(result.name),
         "kind": result.kind,
@@ -200,6 +203,13 @@ def _line(result: MethodResult, comparison: Comparison) -> dict[str, Any]:
         "folds": digits(result.score[:MAX_FOLDS], 5),
         "scores": {name: digits(values.mean(), 6) for name, values in result.scores.items()},
         "difference": digits(result.difference, 6),
+        "written": {  # as the command prints them: a browser rounds halves otherwise
+            "score": words.number(result.score.mean()),
+            "second": second.number(result.scores[words.second].mean()),
+            "difference": words.signed(result.difference),
+            "low": words.signed(result.interval[0]),
+            "high": words.signed(result.interval[1]),
+        },
         "low": None if is_raw else digits(result.interval[0], 6),
         "high": None if is_raw else digits(result.interval[1], 6),
         "p": digits(result.p_value),

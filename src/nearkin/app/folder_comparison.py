@@ -34,6 +34,7 @@ from .parquet_folder import classes_of, count_classes, features_of, labels_of, o
 from .refusals import TableError, counted, find_name
 from .saved_choice import new_model, with_voters
 from .sentences import class_facts, first_line
+from .warned import warning_lines
 
 MIN_ROWS = 500
 NEIGHBORS = 3  # of the vote, by default
@@ -60,6 +61,7 @@ class FolderComparison(ExitStack):
     """
 
     unit = "rows"
+    has_more = False  # all methods that work on a cluster are compared at once
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
@@ -123,6 +125,7 @@ class FolderComparison(ExitStack):
         """
         self._split(progress)
         finished, notes, interrupted = list[MethodResult](), list[str](), False
+        warned = dict[str, Counter[str]]()
         for name, method in self._methods().items():
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -132,11 +135,12 @@ class FolderComparison(ExitStack):
                     interrupted = True
                 except FAILURES as error:
                     notes.append(f"{name} skipped: {KILLED if isinstance(error, KilledWorker) else first_line(error)}")
-            notes += dict.fromkeys(f"{name}: {first_line(warning.message)}" for warning in caught)
+            warned[name] = Counter({first_line(warning.message): 1 for warning in caught})
             if interrupted or not finished:
                 break
         if not finished:
             raise KeyboardInterrupt if interrupted else TableError(notes[0])
+        notes += warning_lines(warned)
         results, least = rank_split(finished, self.n_train)
         scale, seed = not self.options.no_scaling, self.options.seed
         return SplitComparison(results, tuple(notes), self.n_neighbors, self.n_train, scale, seed, interrupted, least)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from ..preprocessing import BinnedEncoder, TableEncoder, features_of, indicator_
 from .refusals import Progress, counted, ignore
 
 MAX_NAME = 200
+MAX_DOUBT = 1000
 MAX_NEIGHBORS = 1000
 NAMED_VOTERS = 5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+MOST_SHOWN = 10  # classes whose probabilities are all written
 FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
 VOTES_PER_BLOCK = 2**22
@@ -62,15 +65,20 @@ class Model:
         Figures of the comparison: "score", the mean over the held-out folds of what a choice made like this one scores;
         "raw", that of the raw features; "folds", how many there were; and where they are known "low" and "high", the
         95 % interval of the difference "score" - "raw", and its corrected "p_value".
+    group : str
+        Name of the column of groups that held-out folds kept together; "" without any.
+    doubts : list of str
+        Why new rows may be predicted worse than "score" says, a sentence each.
     version : str
         Of nearkin.
     arrays : dict of str to ndarray
         Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features that have a further
         one that says where they were missing; and of the v voters: "voters" (v, m), their coordinates; "rows" (v,),
-        their row numbers in the file, where empty rows count; "answers" (v,), positions of their labels in
-        `classes`, or their numbers; "spectrum"; and with a `soft_vote` "effects" (c,), how far each
-        column moves the rows, as the root of the mean square. A sparse matrix is stored as "name.data", "name.indices"
-        and "name.indptr".
+        their row numbers in the file, where empty rows count; "answers" (v,), positions of their labels in `classes`,
+        or their numbers; "spectrum"; and with a `soft_vote` "effects" (c,), how far each column moves the rows, as the
+        root of the mean square, and "class_weights" (n_classes,), times which a class counts when a row is labelled,
+        where classes were weighted. "groups" are hashes of the names of the groups, ascending. A sparse matrix is
+        stored as "name.data", "name.indices" and "name.indptr".
     """
 
     task: str
@@ -88,6 +96,8 @@ class Model:
     target: str
     table: str
     held_out: dict[str, float]
+    group: str
+    doubts: list[str]
     version: str
     arrays: dict[str, np.ndarray]
 
@@ -163,13 +173,17 @@ class Model:
     def stretch(self) -> np.ndarray:
         """Return how far a unit step along each feature moves a row, relative to the root mean square of all.
 
-        With a `soft_vote` how far each column does in the root mean square of the rows.
+        With a `soft_vote` how far each column does, in the root mean square of the rows.
         """
         if self.soft_vote:
-            return feature_stretch(self.arrays["effects"][None])
+            return self.arrays["effects"]
         if self.is_raw:
             return np.ones(len(self.feature_names))
         return feature_stretch(self.arrays["components"])
+
+    def knows_no_group(self, labels: Any) -> bool:
+        """Say whether none of these groups was among those of the table."""
+        return not np.isin(group_hashes(labels), self.arrays["groups"]).any()
 
     @cached_property
     def voters(self) -> Any:
@@ -220,6 +234,21 @@ class Model:
         return votes if self.classes else votes[:, 0]
 
 
+def group_hashes(labels: Any) -> np.ndarray:
+    """Return a number for the name of every group, ascending: 3, 3.0 and "3 " are one."""
+    names = {_canonical(str(label).strip()) for label in dict.fromkeys(np.asarray(labels).tolist())}
+    hashes = [int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 1 for name in names]
+    return np.unique(np.array(hashes, dtype=np.int64))
+
+
+def _canonical(name: str) -> str:
+    """Return a number as Python writes it, other names as they are."""
+    try:
+        return f"{float(name):.17g}"
+    except ValueError:
+        return name
+
+
 def far_features(model: Model, X: Any) -> list[str]:
     """Return the features of encoded rows that lie far from the mean, perhaps in another unit."""
     if issparse(X) or not {"mean", "scale"} <= set(model.arrays):
@@ -246,9 +275,11 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
     Returns
     -------
     dict of str to ndarray
-        Of a classification "label" and "probability", its share of the weights of the k votes (of equal shares the
-        first label in sorted order wins); of a regression "value", the weighted mean of the k numbers. A hard vote
-        gives every row the weight 1, a soft one `gaussian_weights`; with a `soft_vote` all rows vote.
+        Of a classification "label" and its share of the weights of the votes: with a `soft_vote` of all rows, which
+        held-out rows have calibrated, it is called "probability", and for up to `MOST_SHOWN` classes those of all
+        follow, as "probability of ..."; of k rows "vote" (of equal shares the first label in sorted order wins). Of a
+        regression "value", the weighted mean of the numbers. A hard vote gives each of the k rows the weight 1, a soft
+        one `gaussian_weights`.
         "nearest", of shape (n, k), are row numbers of the nearest voters in their table (the first is 0), nearest
         first, and "distance" is how far they are in the learned space.
     """
@@ -261,7 +292,11 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
         far, near = index(Z, model.n_neighbors)
         votes = model.answers(Z, far, near)
         if model.question is CLASSIFICATION:
-            answer = {"label": classes[votes.argmax(axis=1)], "probability": votes.max(axis=1)}
+            label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
+            share = votes[np.arange(len(votes)), label]
+            answer = {"label": classes[label], "probability" if model.soft_vote else "vote": share}
+            if model.soft_vote and len(classes) <= MOST_SHOWN:
+                answer |= {f"probability of {name}": votes[:, place] for place, name in enumerate(model.classes)}
         else:
             answer = {"value": votes}
         found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})

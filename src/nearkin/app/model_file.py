@@ -21,11 +21,12 @@ from scipy.sparse import csr_array, issparse
 from .._memory import require_memory
 from ..estimators.soft_votes import vote_from
 from ..evaluation import CLASSIFICATION, SCORES, TASKS
-from .model import MAX_NAME, MAX_NEIGHBORS, Model, predict
+from .model import MAX_DOUBT, MAX_NAME, MAX_NEIGHBORS, Model, predict
 from .refusals import MAX_TEXT
 
-# 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values, 6 knew no NCA for tables
-FORMAT = 7
+# 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values, 6 knew no NCA for
+# tables, 7 no doubts
+FORMAT = 8
 SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
@@ -33,7 +34,7 @@ AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
 # coordinates, v voters, n rows of a graph; d, e, g, i, j and q are free.
 SHAPES = {
     **{"effects": "c", "mean": "p", "scale": "p", "components": "mf", "offset": "m", "spectrum": "q"},
-    **{"fill": "p", "indicated": "g"},
+    **{"fill": "p", "indicated": "g", "class_weights": "k", "groups": "h"},
     **{"voters": "vm", "voters.data": "d", "voters.indices": "d", "voters.indptr": "i", "rows": "v", "answers": "v"},
     **{"graph.rows": "nf", "graph.rows.data": "e", "graph.rows.indices": "e", "graph.rows.indptr": "j"},
     **{"graph.origin": "f", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
@@ -102,6 +103,9 @@ def _load(path: Path) -> Model:
     if "adapter" in header:
         raise ModelFileError("is an adapter of vectors, which labels nothing: give it to `nearkin transform`.")
     written = header.pop("format")
+    if written == 7:
+        header |= {"group": "", "doubts": []}
+        written = FORMAT
     if type(written) is int and written > FORMAT:
         raise ModelFileError(f"was written by a newer nearkin (format {written}): install a newer nearkin.")
     differing = header.keys() ^ {field.name for field in fields(Model)} - {"arrays"}
@@ -153,8 +157,10 @@ def _check_header(model: Model) -> None:
     for name, kind in get_type_hints(Model).items():
         _require(type(getattr(model, name)) is (get_origin(kind) or kind), name)
     json.dumps({**vars(model), "arrays": None}, ensure_ascii=False).encode()  # no half of a surrogate pair
-    for words in (model.method, model.prefix, model.target, model.table, model.version):
+    for words in (model.method, model.prefix, model.target, model.table, model.group, model.version):
         _require(type(words) is str and len(words) <= MAX_NAME, "words")
+    for doubt in model.doubts:
+        _require(type(doubt) is str and len(doubt) <= MAX_DOUBT, "doubts")
     kinds = {type(label) for label in model.classes}
     labels = model.classes if kinds == {str} else []
     encoder = model.encoder
@@ -192,7 +198,7 @@ def _check_arrays(model: Model) -> None:
     f = len(model.binned.groups_) if model.bins else f
     sizes = {"p": p, "f": f, "m": model.n_components, "c": len(model.encoder.columns_)}
     for name, array in arrays.items():
-        integers = name in ("rows", "indicated") or name.endswith((".indices", ".indptr"))
+        integers = name in ("rows", "indicated", "groups") or name.endswith((".indices", ".indptr"))
         integers |= name == "answers" and model.question is CLASSIFICATION
         _require(array.dtype.kind == ("i" if integers else "f") and np.isfinite(array).all(), name)
         _require(array.ndim == len(SHAPES[name]), name)
@@ -202,6 +208,9 @@ def _check_arrays(model: Model) -> None:
     _require((np.diff(indicated) > 0).all() and not (indicated < 0).any(), "indicated")
     _require(("effects" in arrays) == bool(model.soft_vote) <= ("components" in arrays), "effects")
     _require("fill" in arrays or "indicated" not in arrays, "fill")
+    weights = arrays.get("class_weights", np.ones(len(model.classes)))
+    _require(len(weights) == len(model.classes) and (weights > 0).all(), "class_weights")
+    _require(("groups" in arrays) == bool(model.group), "groups")
     _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
     rows, answers = arrays["rows"], arrays["answers"]
     _require((np.diff(rows) > 0).all() and rows[0] >= 0 and len(rows) <= model.n_rows, "rows")

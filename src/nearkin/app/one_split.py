@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..evaluation import CLASSIFICATION, RAW, SCORES, MethodResult, Score, Vote, ranked
+from ..evaluation import CLASSIFICATION, RAW, SCORES, Doubt, MethodResult, Score, Vote, ranked
 
 MOST_HELD_OUT = 20_000
 
@@ -27,7 +27,7 @@ class SplitComparison:
     notes : tuple of str
     n_neighbors, n_train, random_state : int
     scale, interrupted : bool
-    least_difference : float
+    least_difference, doubts
         See `Comparison`.
     """
 
@@ -40,6 +40,7 @@ class SplitComparison:
     interrupted: bool
     least_difference: float
     references: tuple[MethodResult, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def score(self) -> Score:

@@ -95,16 +95,20 @@ def _positive(text: str) -> float:
 def compare(add: Callable[..., Any]) -> None:
     """Rank methods of nearest neighbours on held-out rows.
 
-    k-NN on the raw features, after PCA, LDA, NCA and every nearkin method, and NCA tables,
-    which learns from the columns as they are and lets all rows vote, are ranked by their
-    predictions of held-out rows. Scaling and every choice (dimension, parameters, how many
-    neighbours vote) are made inside the training rows, and so is the automatic choice of
-    the method itself, which --save saves. Below them stand references: the largest class,
-    logistic regression, random forest, gradient boosting.
+    The first answer, in seconds, ranks k-NN on the raw features, LDA and NCA tables, which
+    learns from the columns as they are and lets all rows vote, by their predictions of
+    held-out rows. Below them stand references: the largest class, logistic regression,
+    random forest, gradient boosting. --all adds PCA, NCA and every nearkin method, which on
+    tables of up to 1,000 rows follow by themselves.
 
-    How many rows are held out depends on how many have a label: of up to 1,500 rows each,
-    in 5 folds, drawn anew until about 1,500 rows were held out (at most 3 times); of up to
-    20,000 as many of the 5 folds as hold out 1,500, at least 2; of more, 5,000 in one split.
+    Scaling and every choice (dimension, parameters, how many neighbours vote) are made inside
+    the training rows, and so is the automatic choice of the method itself, which --save
+    saves: NCA tables, unless another one is shown to be better there.
+
+    How many rows are held out depends on how many have a label: of up to 20,000 each, in 5
+    folds, drawn anew until about 1,500 rows were held out (at most 3 times); of more, 5,000
+    in one split. Fewer than 5 folds show large differences only, one split the difference of
+    the fitted models: how much is luck of the fit is seen from fold to fold.
     Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
     TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
     side of every split.
@@ -125,10 +129,13 @@ def compare(add: Callable[..., Any]) -> None:
     add("--target", metavar="COLUMN", help="the labels, or numbers (NPZ: by default y; bundled sets need none)")
     text = "what the target holds: classes (the default), or numbers to predict"
     add("--task", choices=TASKS, default=TASKS[0], help=text)
-    text = "what ranks and chooses; of classes accuracy, balanced (the default where one class has more than 75%% of "
-    text += "the rows), f1, auc, log_loss; of numbers r2 (the default), mae, rank"
+    text = "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; "
+    text += "of numbers r2, mae, rank (default: accuracy, but auc where one class has more than 75%% of the rows; of "
+    text += "numbers r2, but mae where the farthest 1%% have most of the squares about the median)"
     add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
     add("--methods", metavar="NAME,NAME", help="compare only these, named as in the ranking, with raw k-NN")
+    text = "compare the methods of the papers, too: they follow those that answer first (by themselves on small tables)"
+    add("--all", action="store_true", help=text)
     add("--no-references", action="store_true", help="leave out logistic regression, random forest and the like")
     add("--unlabelled", metavar="VALUE", help="what the target holds in rows without a label, beside empty cells")
     add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
@@ -145,10 +152,10 @@ def compare(add: Callable[..., Any]) -> None:
     add("--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)")
     text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
     add("--neighbors", metavar="K", type=at_least(1), help=text)
-    text = "folds of a repeat (default: 5, or as said above)"
+    text = "folds of a repeat (default: 5, or as said above); fewer than 5 show large differences only"
     add("--folds", metavar="N", type=at_least(2), help=text)
     add("--repeats", metavar="N", type=at_least(1), help="how often the folds are drawn (default: as said above)")
-    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look"
+    text = "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large differences"
     add("--quick", action="store_true", help=text)
     add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
     add("--seed", type=at_least(0), default=0, help="seed of the folds (default: 0)")

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, first_repeat
+from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, few_decide, first_repeat
 from .one_split import SplitComparison
 from .refusals import TableError, counted
 from .tables import Table
 from .verdicts import AnyComparison, held_out, verdict, wording
 from .verdicts import leader as leader
+from .warned import warning_lines
 from .wording import WORDING as WORDING
 from .wording import Wording, format_p
 
@@ -114,7 +115,6 @@ def caption(comparison: AnyComparison) -> str:
 def notes(comparison: Comparison) -> Iterator[str]:
     """Yield what was reduced, sampled, skipped or warned of, a line each."""
     labelled, without = comparison.protocol.labelled, comparison.protocol.unlabelled
-    by_name = {result.name: result for result in (*comparison.results, *comparison.references)}
     if len(without):
         used = [r.name for r in comparison.results if isinstance(r.method, Method) and r.method.unlabelled]
         share = f"{len(labelled):,} of {len(labelled) + len(without):,} rows"
@@ -126,14 +126,30 @@ def notes(comparison: Comparison) -> Iterator[str]:
     for name, (requested, reason) in comparison.reduced.items():
         reduced, unit = now[name]
         yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
+    yield from _huge_numbers(comparison)
     yield from _twins(comparison)
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):
         yield f"{', '.join(name for name, why in comparison.skipped.items() if why == reason)} skipped: {reason}"
-    for name in (*comparison.methods, *(r.name for r in comparison.references)):
-        for text, count in by_name[name].warnings.items() if name in by_name else ():
-            yield f"{name} warned {'once' if count == 1 else f'{count} times'}: {text}"
+    ranked = (*comparison.results, *comparison.references)
+    yield from warning_lines({result.name: result.warnings for result in ranked if result.kind != "choice"})
     yield from _unfinished(comparison)
+
+
+def _huge_numbers(comparison: Comparison) -> Iterator[str]:
+    """Yield what a target of numbers looks like, of which a few decide R²."""
+    y = comparison.protocol.y[comparison.protocol.labelled]
+    if comparison.task == CLASSIFICATION or not few_decide(y):
+        return
+    squares = np.sort((y - np.median(y)) ** 2)
+    n_few = max(1, len(y) // 100)
+    share = squares[-n_few:].sum() / squares.sum()
+    ranks = "they alone decide R²" if comparison.score.name == "r2" else "they would alone decide R²"
+    range_ = f"median {np.median(y):.6g}, {span(y.min(), y.max())}"
+    yield (
+        f"The target has a few huge numbers ({range_}): {n_few} of them hold {share:.0%} of the squares about the "
+        f"median, so {ranks}. Are they typing errors?"
+    )
 
 
 def _twins(comparison: Comparison) -> Iterator[str]:

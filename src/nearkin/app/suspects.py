@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._labels import is_missing, known_labels
-from ..evaluation import CLASSIFICATION
+from ..evaluation import CLASSIFICATION, Doubt
 from ..preprocessing import Cells, TableEncoder
 from ..preprocessing.identifiers import MIN_ROWS, NEARLY_ALL, says_group
 from .refusals import listed
@@ -36,6 +36,22 @@ class Suspects:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     suspicious: list[tuple[str, float]] = field(default_factory=list)
     group_hints: list[tuple[str, int]] = field(default_factory=list)
+
+    def doubts(self, target: str, task: str) -> list[Doubt]:
+        """Return why figures of held-out rows may not hold for new rows."""
+        form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
+        found = list[Doubt]()
+        if self.suspicious:
+            names = listed([form.format(name, score) for name, score in self.suspicious])
+            verb = "predicts" if len(self.suspicious) == 1 else "each predict"
+            text = f"{names} {verb} {target} alone. What is not known beforehand must be left out: else these figures "
+            found.append(Doubt("leak", f"{text}say nothing of new rows."))
+        if self.group_hints:
+            names = listed([name for name, _ in self.group_hints])
+            looks = "looks like groups of rows" if len(self.group_hints) == 1 else "look like groups of rows"
+            text = f"{names} {looks}. For rows of new groups expect less than these figures; --groups "
+            found.append(Doubt("groups", f"{text}{shlex.quote(self.group_hints[0][0])} measures how much."))
+        return found
 
     def notes(self, target: str, task: str) -> list[str]:
         """Return a line on the suspicious columns, and one for each hint."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,15 @@ from ..evaluation import (
     SCORES,
     Comparison,
     Method,
+    all_methods,
     compare,
-    default_methods,
+    extend,
     first_map,
     score_by_dimension,
 )
-from ..evaluation.features import missing_cells
+from ..evaluation.comparison import ON_ALL_ROWS
 from ..plotting import EmbeddingDisplay, RankingDisplay
+from ..preprocessing import indicated_features
 from . import console, pictures
 from .document import comparison_document
 from .model import Model
@@ -35,8 +39,9 @@ from .tables import read_table, reading
 from .verdicts import leader, wording
 
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}  # the others are named alike
+SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000  # up to which all methods are compared without --all
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
-QUICK_ROWS = 3000  # labelled rows above which three folds would be more work than the folds by default
+QUICK_ROWS = 20_000  # labelled rows above which three folds would be more work than the one split by default
 
 
 class TableComparison(nullcontext):
@@ -60,22 +65,29 @@ class TableComparison(nullcontext):
         p, n_columns = table.X.shape[1], len(table.encoder.columns_)
         features = counted(p, "sparse feature" if issparse(table.X) else "feature")
         encoded = f" from {counted(n_columns, 'column')}" * (p > n_columns)
-        n_gaps = int(np.count_nonzero(missing_cells(table.X)))
-        encoded += f" and {counted(n_gaps, 'indicator')} of missing cells" * (n_gaps > 0)
+        n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
+        encoded += f" and {counted(n_indicators, 'indicator')} of missing cells" * (n_indicators > 0)
         grouped = "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
         facts = f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
         return facts, table.notes
 
+    @property
+    def has_more(self) -> bool:
+        """Say whether the methods of the papers follow those that answer first.
+
+        On request, and by themselves where the table is so small that they take about a minute.
+        """
+        if self.options.methods is not None or self.options.quick:
+            return False
+        n_rows, n_features = len(self.table.labelled), self.table.X.shape[1]
+        return self.options.all or (n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES)
+
     def rank(self, progress: console.Progress) -> Comparison:
-        """Run the comparison."""
+        """Compare the methods that answer first, or those that were asked for."""
         options, table = self.options, self.table
-
-        def show(what: str, done: int, total: int) -> None:
-            progress("compared" if done == total else what, done, total)
-
         with one_line(table.name):
             check_spread(table.X, table.feature_names)
-            return compare(
+            comparison = compare(
                 table.X,
                 table.y,
                 task=table.task,
@@ -86,13 +98,28 @@ class TableComparison(nullcontext):
                 n_neighbors=options.neighbors,
                 scale=not options.no_scaling,
                 keep_twins=options.keep_twins,
-                refit=bool(options.save),
+                refit=bool(options.save) and not self.has_more,
                 encoder=table.encoder,
                 time_budget=options.time_budget,
                 random_state=options.seed,
-                progress=show,
+                progress=self._shown(progress),
                 **self._folds(),
             )
+        return replace(comparison, doubts=(*comparison.doubts, *table.suspects.doubts(table.target, table.task)))
+
+    def rank_more(self, comparison: Comparison, progress: console.Progress) -> Comparison:
+        """Compare the methods of the papers on the same folds; an interrupt leaves what was finished before."""
+        budget = self.options.time_budget
+        left = None if budget is None else max(budget - comparison.seconds, 1e-9)
+        with one_line(self.table.name):
+            return extend(comparison, refit=bool(self.options.save), time_budget=left, progress=self._shown(progress))
+
+    @staticmethod
+    def _shown(progress: console.Progress) -> Callable[[str, int, int], None]:
+        def show(what: str, done: int, total: int) -> None:
+            progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
+
+        return show
 
     def _folds(self) -> dict[str, Any]:
         """Return the numbers of folds, repeats and rows to choose on; None leaves them to the number of rows."""
@@ -127,6 +154,7 @@ class TableComparison(nullcontext):
         score = f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
         sure = model.is_raw or comparison.choice.status == "better"
         doubt = "" if sure else " (not shown to be better than raw k-NN)"
+        doubt += "".join(f". In doubt: {found.text.rstrip('.')}" for found in comparison.doubts)
         return model, f"{model.method} ({model.vote}), chosen on {rows}; {score}{doubt}"
 
 
@@ -145,7 +173,7 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     """Return the methods of a list with commas; None, for all that suit the table, without one."""
     if names is None:
         return None
-    known = {method.name.lower(): method for method in default_methods(task, semi_supervised=True)}
+    known = {method.name.lower(): method for method in all_methods(task, semi_supervised=True, balanced=True)}
     given = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in given if name.lower() not in known]
     if unknown or not given:

@@ -60,6 +60,8 @@ class Table:
         label, objects with None in its place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
+    group_name : str
+        Name of their column; "" without any.
     name : str
         Name of the table.
     notes : list of str
@@ -89,6 +91,7 @@ class Table:
     task: str = CLASSIFICATION.name
     suspects: Suspects = field(default_factory=Suspects)
     row_numbers: np.ndarray | None = None
+    group_name: str = ""
 
     @property
     def labelled(self) -> np.ndarray:
@@ -174,6 +177,7 @@ def read_table(
             task,
             suspects,
             columns.row_numbers,
+            groups or "",
         )
 
 
@@ -189,19 +193,20 @@ def read_rows(
     encoder : TableEncoder
         Names the columns that are needed; their order in the table does not matter.
     """
-    X, notes, _ = read_named_rows(source, encoder, progress, reading)
+    X, notes, _ = read_labelled_rows(source, encoder, progress, reading)
     return X, notes
 
 
-def read_named_rows(
+def read_labelled_rows(
     source: str,
     encoder: TableEncoder,
     progress: Progress = ignore,
     reading: Reading | None = None,
     name: str | None = None,
+    group: str = "",
     gaps: str = "filled by the median",
-) -> tuple[Any, list[str], np.ndarray | None]:
-    """Return what `read_rows` does, and the cells of the column `name` as they are, None without one.
+) -> tuple[Any, list[str], dict[str, np.ndarray]]:
+    """Return what `read_rows` does, and the cells of the column `name`, and of `group` if it is there, as they are.
 
     `gaps` says what is done with missing cells.
     """
@@ -212,14 +217,15 @@ def read_named_rows(
             [column.name for column in encoder.columns_ if column.kind == "number"],
         )
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
+        names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in needed]
         columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
-        found = columns if apart else file.read(names, names, names) if names else None  # a feature is read twice
+        found = columns if apart == names else file.read(names, names, names)  # a feature is read twice
         X, notes = encode(encoder, columns, gaps)
         ignored = note(
             "ignored, not learned from", [name for name in columns.all_names if name not in {*needed, *names}]
         )
-        return X, [*columns.notes, *ignored, *notes], found and found.labels[names[0]]
+        return X, [*columns.notes, *ignored, *notes], found.labels if found else {}
 
 
 def reading(options: argparse.Namespace) -> Reading:

@@ -7,14 +7,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..evaluation import RAW, Comparison, MethodResult, difference_test, first_repeat
+from ..evaluation import (
+    RAW,
+    Comparison,
+    MethodResult,
+    corrected_resampled_t_test,
+    difference_test,
+    first_repeat,
+)
 from .one_split import SplitComparison
 from .refusals import counted
 from .wording import WORDING, Wording, stated_p
 
-CONSTANT = {"majority": "always predicting the largest class", "mean": "always predicting the mean"}
+CONSTANT = {
+    "majority": "always predicting the largest class",
+    "mean": "always predicting the mean",
+    "median": "always predicting the median",
+}
 PRIOR = "always predicting the shares of the classes"  # what a log loss judges of the same reference
 SIGNIFICANT = 0.05
+# By what else a prediction may help, and what a useless one has there.
+OTHERWISE = {"classification": ("auc", 0.5, "an AUC"), "regression": ("rank_correlation", 0.0, "a rank correlation")}
 
 AnyComparison = Comparison | SplitComparison
 
@@ -36,17 +49,26 @@ def held_out(comparison: AnyComparison) -> str:
 
 
 def verdict(comparison: AnyComparison) -> str:
-    """Return the outcome: what is shown, how the references compare, and what would have been shown."""
-    return "\n".join([_finding(comparison), *_against_references(comparison), *_power(comparison)])
+    """Return the outcome: doubts, what is shown, how others compare, and what would have been shown."""
+    lines = [
+        *(f"In doubt: {doubt.text}" for doubt in comparison.doubts),
+        _finding(comparison),
+        *_ahead_of_choice(comparison),
+        *_against_references(comparison),
+        *_power(comparison),
+    ]
+    return "\n".join(lines)
 
 
 def quote(comparison: AnyComparison) -> str:
-    """Return the outcome in one sentence, with the rows and folds that it rests on."""
+    """Return the outcome in one sentence, with the rows and folds that it rests on, and one for each doubt."""
     raw, first = comparison.raw, leader(comparison)
     rows = held_out(comparison)
     if first is raw:
-        return f"On held-out rows ({rows}), raw k-NN {wording(comparison).says(raw.score.mean())}."
-    return f"On held-out rows ({rows}), {_evidence(first, comparison, _named(first))}."
+        sentence = f"On held-out rows ({rows}), raw k-NN {wording(comparison).says(raw.score.mean())}."
+    else:
+        sentence = f"On held-out rows ({rows}), {_evidence(first, comparison, _named(first))}."
+    return " ".join([sentence, *(f"In doubt: {doubt.text}" for doubt in comparison.doubts)])
 
 
 def leader(comparison: AnyComparison) -> MethodResult:
@@ -104,6 +126,27 @@ def _finding(comparison: AnyComparison) -> str:
     return f"{none}. {_capital(_evidence(first, comparison, subject))}."
 
 
+def _ahead_of_choice(comparison: AnyComparison) -> Iterator[str]:
+    """Yield which methods end before the automatic choice, and why they were not chosen."""
+    first, words = leader(comparison), wording(comparison)
+    if first.kind != "choice":
+        return
+    methods = [result for result in comparison.results if result.kind != "choice"]
+    gains = {result.name: first.sign * float(result.score.mean() - first.score.mean()) for result in methods}
+    ahead = [name for name, gain in gains.items() if gain > 0 and not words.is_zero(gain)]
+    if not ahead:
+        return
+    by = f"{words.number(gains[ahead[0]])}{words.points}"
+    others = f" and {counted(len(ahead) - 1, 'other method')}" if len(ahead) > 1 else ""
+    verb = "end" if others else "ends"
+    at_most = " at most" if others else ""
+    yield (
+        f"{ahead[0]}{others} {verb} before the automatic choice, by {by}{at_most}. The choice is made inside the "
+        f"training rows, which did not show this; and the first of {len(methods)} methods on the same held-out rows is "
+        "in part the luckiest: expect less of it than its figure."
+    )
+
+
 def _against_references(comparison: AnyComparison) -> Iterator[str]:
     """Yield how far the leading result is from the best reference, and whether it beats a constant."""
     if isinstance(comparison, SplitComparison):
@@ -112,28 +155,51 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
     subject = "raw k-NN" if first.name == RAW else _named(first).partition(" (")[0]
     best = next((r for r in comparison.references if r.name not in CONSTANT), None)
     if best is not None:
-        ahead = first.sign * float(first.score[: len(best.score)].mean() - best.score.mean())
+        ahead = first.sign * float(first.score.mean() - best.score.mean())
         where = f"{words.number(abs(ahead))}{words.points} {'ahead of' if ahead > 0 else 'behind'}"
         where = "level with" if words.is_zero(ahead) else where
-        score, n, n_folds = words.says(best.score.mean(), rows=False), len(best.score), len(first.score)
-        fewer = f" on the {n} of {n_folds} folds that references have; on these" if n < n_folds else ":"
-        yield f"The best reference, {best.name}, {score}{fewer} {subject} is {where} it."
+        score = words.says(best.score.mean(), rows=False)
+        yield f"The best reference, {best.name}, {score}: {subject} is {where} it."
     for constant in (r for r in comparison.references if r.name in CONSTANT):
         test = difference_test(first, constant, comparison.folds, comparison.protocol.units)
         always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
         what = f"{always} ({words.figure(constant.score.mean())})"
         if first.sign * test.difference <= 0 or words.is_zero(test.difference):
-            yield f"{_capital(subject)} is no better than {what}: these features did not help it to predict."
+            helps = _helps_otherwise(comparison) or ": these features did not help it to predict"
+            yield f"{_capital(subject)} is no better than {what}{helps}."
         elif not test.p_value < SIGNIFICANT:
             yield f"{_capital(subject)} is not shown to be better than {what}."
 
 
+def _helps_otherwise(comparison: Comparison) -> str | None:
+    """Return which prediction is shown to help by another score; None where none is."""
+    name, useless, title = OTHERWISE[comparison.task.name]
+    results = [r for r in (*comparison.results, *comparison.references) if r.name not in CONSTANT]
+    best = max(results, key=lambda result: result.scores[name].mean())
+    gains = best.scores[name] - useless
+    if name == comparison.score.name or gains.mean() <= 0:
+        return None
+    n_test = float(np.mean([len(test) for _, test in comparison.folds]))
+    n_train = float(np.mean([len(train) for train, _ in comparison.folds]))
+    if len(gains) > 1:
+        shown = corrected_resampled_t_test(gains, n_train, n_test) < SIGNIFICANT / len(results)
+    else:  # four deviations of a rank correlation, or of twice an area less one, of so many rows
+        shown = gains[0] > 4 / np.sqrt(n_test)
+    score = WORDING[name].figure(best.scores[name].mean())
+    return f" by this score, but the rows can be put in order: {best.name} has {title} of {score}" if shown else None
+
+
 def _power(comparison: AnyComparison) -> Iterator[str]:
-    """Yield which difference would have been shown."""
+    """Yield which difference would have been shown, and of what a single split tells."""
     least, words = comparison.least_difference, WORDING[comparison.score.name]
     if np.isfinite(least) and least > 0:
         size = f"{words.factor * least:.2g}{words.points}"
         yield f"This table is large enough to show a true difference of about {size} in four of five cases."
+    if len(comparison.raw.score) == 1:
+        yield (
+            "One split tests these fitted models on new rows; how much the methods would differ when fitted to other "
+            "rows, it does not show."
+        )
 
 
 def _capital(text: str) -> str:

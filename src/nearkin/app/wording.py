@@ -83,8 +83,8 @@ WORDING = {
         second="balanced_accuracy",
     ),
     "balanced_accuracy": Wording(
-        *("balanced %", "balanced accuracy", "is right in {}", "in {}", " of a class, on average", 100, ".1f", "%"),
-        points=" points",
+        *("balanced %", "balanced accuracy", "has a balanced accuracy of {}", "one of {}", " on held-out rows", 100),
+        *(".1f", "%", " points"),
     ),
     "f1": Wording("F1", "F1", "has a mean F1 of {}"),
     "auc": Wording("AUC", "AUC", "has an AUC of {}"),

@@ -6,24 +6,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, issparse
 from scipy.sparse.linalg import eigsh
 from sklearn.dummy import DummyClassifier
+from sklearn.metrics.pairwise import euclidean_distances
 
+from .._blocks import row_blocks
 from ..graphs import laplacian, mean_weights
 from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class
 from ..span import RANK_TOLERANCE
 from ..spectral import SpectralResult
 from ._kernel_penalty import KernelPenalty
+from .initialization import PERPLEXITY, nearest_squares, perplexity_bandwidth
 from .soft_neighbors import SoftNeighborsClassifier
 from .transductive import GraphPenalty
 
 Penalty = GraphPenalty | KernelPenalty
 
+UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddings of any dimension
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)  # from labels alone to Laplacian Eigenmaps, by preference
 LABELS_PER_CLASS = 5  # mean number from which on some are hidden
 FOLDS = 3
-FLAT = 0.01  # of the mean roughness is added to all: coordinates that only separate components have none
+PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # of the vote, beside that by default
+FLAT = 0.01  # of the size of P is added to every roughness: coordinates that only separate components have none
 
 
 def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
@@ -112,24 +117,34 @@ def relative_unit(A: csr_array, smallest: np.ndarray, size: float) -> float:
     """Return s_C / s_P, the weight of P at which penalty and cost are equally large, whatever their units.
 
     s_C is the largest modulus of an eigenvalue of C', s_P the mean of the `smallest` eigenvalues of P, zeros (relative
-    to `size`) apart. Without either any weight will do: 1.
+    to `size`) apart; where all of them are zero, as for a graph of many components, `size` itself. Without a cost any
+    weight will do: 1.
     """
-    smallest = smallest[smallest > RANK_TOLERANCE * size]
-    if A.nnz == 0 or len(smallest) == 0:
+    if A.nnz == 0:
         return 1.0
     start = np.random.default_rng(0).standard_normal(A.shape[0])
     s_C = abs(float(eigsh(total_cost(A), 1, v0=start, return_eigenvectors=False)[0]))
-    return s_C / float(smallest.mean())
+    smallest = smallest[smallest > RANK_TOLERANCE * size]
+    s_P = float(smallest.mean()) if len(smallest) > 0 else size
+    return s_C / s_P
 
 
 def choose_reg(
-    penalty: Penalty, smoothest: SpectralResult, X: Any, codes: np.ndarray, k: int, unit: float | None, loss: str
+    penalty: Penalty,
+    smoothest: SpectralResult,
+    smallest: np.ndarray,
+    X: Any,
+    codes: np.ndarray,
+    k: int,
+    unit: float | None,
+    loss: str,
 ) -> tuple[float, dict[float, float]]:
     """Return a weight, and for every one the share of hidden labels that the votes of the others predict.
 
     Each fold hides a third of the labels from the cost: labels that shaped an embedding say nothing about it. The
     best weight is taken if it is right on more labels than 1 by two standard errors of the difference; else 1, as where
-    labels are too few to hide any. `smoothest` is the solution without labels, `unit` as in `TDL`.
+    labels are too few to hide any. `smoothest` is the solution without labels, `smallest` are the eigenvalues that
+    `relative_unit` takes, and `unit` is as in `TDL`.
     """
     labelled = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[labelled])
@@ -142,11 +157,11 @@ def choose_reg(
         hidden, few = labelled[fold::FOLDS], codes.copy()
         few[hidden] = -1
         A = label_costs(X, few, k)
-        own_unit = relative_unit(A, smoothest.values, penalty.size) if unit is None else unit
+        own_unit = relative_unit(A, smallest, penalty.size) if unit is None else unit
         for reg in REGS:
             solution = solve(penalty, A, reg * own_unit, smoothest, loss)
             V = penalty.as_unlabelled(solution.result, solution.cost, solution.weight)
-            Z = commute_coordinates(V, solution.roughness)
+            Z = profile_coordinates(V, solution.roughness, penalty.size)
             correct[reg][fold::FOLDS] = voters(Z, few >= 0, codes).predict(Z[hidden]) == codes[hidden]
     best = max(REGS, key=lambda reg: correct[reg].sum())
     gains = correct[best].astype(int) - correct[1.0]
@@ -154,15 +169,51 @@ def choose_reg(
     return reg, {reg: float(np.mean(right)) for reg, right in correct.items()}
 
 
-def commute_coordinates(V: np.ndarray, rough: np.ndarray) -> np.ndarray:
-    """Return rows of unit length, along V with column j divided by the root of its roughness v'Pv."""
-    Z = V / np.sqrt(rough + (FLAT * rough.mean() or 1.0))
+def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
+    """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
+
+    epsilon is a hundredth of the size of P. For all eigenvectors of P, without labels, inner products of rows before
+    the scaling are those of the rows of the regularized Laplacian kernel (P + epsilon I)^-1: two rows are alike if the
+    kernel relates them alike to all others.
+    """
+    Z = V / (rough + FLAT * size)
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     return Z / np.where(lengths > 0, lengths, 1.0)
 
 
-def voters(Z: np.ndarray, rows: np.ndarray, codes: np.ndarray) -> Any:
+def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
     """Return the classifier in which the rows vote with their labels; where they coincide, by class frequency."""
-    coincide = np.ptp(Z[rows], axis=0).max() <= 1e-10 * np.ptp(Z, axis=0).max()
-    vote = DummyClassifier(strategy="prior") if coincide else SoftNeighborsClassifier(bandwidth="auto")
+    spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
+    coincide = spread <= 1e-10 * spread_of_all
+    vote = DummyClassifier(strategy="prior") if coincide else SoftNeighborsClassifier(bandwidth=bandwidth)
     return vote.fit(Z[rows], codes[rows])
+
+
+def best_bandwidth(Z: Any, codes: np.ndarray) -> tuple[float, float]:
+    """Return the least mean log loss of labels that the votes of all others predict, and the bandwidth that has it.
+
+    The bandwidths are those of several perplexities; of equals the default of `SoftNeighborsClassifier` is taken. The
+    shares of the votes of l rows count for l observations, to which the class frequencies add one: a label for which
+    nobody votes costs a finite amount. The only label of a class has nobody to vote for it, and is left out.
+    """
+    n, counts = Z.shape[0], np.bincount(codes)
+    frequencies = counts / n
+    half_a_class = n / np.sum(counts > 0) / 2
+    squares_of_some = nearest_squares(Z)
+    perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
+    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
+    Y = np.eye(len(counts))[codes]
+    Z = Z if issparse(Z) else Z - Z.mean(axis=0, dtype=np.float64)  # far from 0 distances lose their digits
+    losses = np.zeros(len(bandwidths))
+    predicted = np.flatnonzero(counts[codes] > 1)
+    for block in row_blocks(len(predicted), n):
+        rows = predicted[block]
+        squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
+        squares[np.arange(len(rows)), rows] = np.inf
+        squares -= squares.min(axis=1, keepdims=True)
+        for j, bandwidth in enumerate(bandwidths):
+            votes = np.exp(-squares / bandwidth**2)
+            shares = (votes @ Y)[np.arange(len(rows)), codes[rows]] / votes.sum(axis=1)
+            losses[j] -= np.log((n * shares + frequencies[codes[rows]]) / (n + 1)).sum()
+    best = int(losses.argmin())
+    return float(losses[best] / max(len(predicted), 1)), bandwidths[best]

@@ -11,6 +11,9 @@ from ..spectral import range_basis, shrinkage_by_discrepancy, shrunk
 from ._rows import Rows
 from .base import SpectralEmbedding
 
+# Among which `compare` chooses, the default first: neither is better on all tables (benchmarks/shrinkage.py).
+COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
+
 
 class ShrinkageEmbedding(SpectralEmbedding):
     """A spectral method with a parameter `shrinkage`, which is described in `LDE`. Abstract."""

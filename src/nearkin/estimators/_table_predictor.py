@@ -42,6 +42,8 @@ from ._member_path import ALPHAS, MemberPath, Rows, along_principal_axes, member
 from .descent_embedding import FLOAT64_ROWS
 from .soft_votes import DISTANCES
 
+Fold = tuple[np.ndarray, np.ndarray]
+
 FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
@@ -79,11 +81,18 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None, features: Sequence[Feature] | None = None) -> Self:
-        """Learn from a table, or from an array of these features."""
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        features: Sequence[Feature] | None = None,
+        folds: Sequence[Fold] | None = None,
+    ) -> Self:
+        """Learn from a table, or from an array of these features, with members on these folds."""
         task = FitTask(self, X, y, None)
         X, y, weights = self._encode_table(X, y, sample_weight, features)
-        self._learn(task, X, *self._targets(y, weights))
+        self._learn(task, X, *self._targets(y, weights), folds)
         task.end()
         return self
 
@@ -91,20 +100,34 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _targets(self, y: Any, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return what votes are about (n, q), the classes as numbers, the same for all numbers, and weights of rows."""
 
-    def _learn(self, task: FitTask, X: Any, Y: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
+    def _learn(
+        self,
+        task: FitTask,
+        X: Any,
+        Y: np.ndarray,
+        codes: np.ndarray,
+        weights: np.ndarray | None,
+        folds: Sequence[Fold] | None,
+    ) -> None:
         """Learn the map from the rows and their targets Y; an interrupt keeps the best so far, if there is one."""
         weights = None if weights is None else weights / weights.mean()
         encoded = self.encoder_.transform(X)
         groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
         rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
-        some = np.arange(len(rows)) if len(rows) <= MAX_ROWS else sample_rows(encoded, codes, MAX_ROWS)
-        folds = inner_folds(encoded[some], codes[some], self.n_members)
+        if folds is not None:
+            some = np.unique(np.concatenate([part for fold in folds for part in fold]))
+            folds = [(np.searchsorted(some, train), np.searchsorted(some, test)) for train, test in folds]
+        else:
+            some = np.arange(len(rows)) if len(rows) <= MAX_ROWS else sample_rows(encoded, codes, MAX_ROWS)
+            folds = inner_folds(encoded[some], codes[some], self.n_members)
         alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
 
         def report(found: Callable[[], MemberPath]) -> bool:
             return task.iteration(lambda: self._learned(found(), rows))
 
         path = member_path(rows.subset(some), folds, self.n_components, alphas, self.distance, report)
+        self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
+        self.held_out_votes_ = self._answers(path.held_out(self._final_vote(path)))
         if len(some) < len(rows) and path.status is Status.CONVERGED:
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
             try:
@@ -149,6 +172,10 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
     def _final_vote(self, path: MemberPath) -> Any:
         """Return how all rows predict."""
         return path.vote
+
+    def _answers(self, votes: np.ndarray) -> np.ndarray:
+        """Return what votes (n, q) say, in the unit of the targets."""
+        return votes
 
     def _encode_table(
         self, X: Any, y: Any, sample_weight: Any, features: Sequence[Feature] | None
@@ -223,7 +250,9 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         return effects
 
     @with_callbacks
-    def fit_encoded(self, X: Any, y: Any, features: Sequence[Feature] | None = None) -> Self:
+    def fit_encoded(
+        self, X: Any, y: Any, features: Sequence[Feature] | None = None, folds: Sequence[Fold] | None = None
+    ) -> Self:
         """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then, too.
 
         Parameters
@@ -235,8 +264,11 @@ class TablePredictor(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tran
         features : sequence of p Feature, default=None
             `nearkin.preprocessing.features_of` the encoder: `feature_effects_` are those of its columns. Without them
             each is a number.
+        folds : sequence of (training rows, test rows), default=None
+            Of the members, in place of `n_members` folds that are cut here: such as keep the rows of a group together.
+            They hold all rows, or of more than 2,000 about so many.
         """
-        return self._fit(X, y, features=features)
+        return self._fit(X, y, features=features, folds=folds)
 
     def transform(self, X: Any) -> np.ndarray:
         """Return rows in the learned space.

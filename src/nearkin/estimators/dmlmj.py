@@ -9,7 +9,7 @@ import numpy as np
 
 from ..spectral import ZERO, SpectralResult, Status, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class DMLMJ(ShrinkageEmbedding):
@@ -94,7 +94,7 @@ class DMLMJ(ShrinkageEmbedding):
     (178, 5)
     """
 
-    compared_as: ClassVar[dict] = {"DMLMJ": {}}
+    compared_as: ClassVar[dict] = {"DMLMJ": {"settings": lambda p: COMPARED_AMOUNTS}}
 
     _neighbor_counts = ("n_neighbors",)
     _objective_phrase = "Jeffrey divergence {objective_:.4g}"

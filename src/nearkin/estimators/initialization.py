@@ -25,16 +25,16 @@ SHRINKAGE = 0.01  # of S_w; more would hide from LDA what noise of large varianc
 INITS = ("auto", "identity", "pca", "lda", "random")
 
 
-def unit_distance(X: Any, n_rows: int = PERPLEXITY_ROWS) -> float:
+def unit_distance(X: Any, n_rows: int = PERPLEXITY_ROWS, *, mean_perplexity: float = PERPLEXITY) -> float:
     """Return the u at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has a mean perplexity of 10, from some rows."""
-    return perplexity_bandwidth(nearest_squares(X, n_rows))
+    return perplexity_bandwidth(nearest_squares(X, n_rows), mean_perplexity)
 
 
-def perplexity_bandwidth(squares: np.ndarray) -> float:
+def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXITY) -> float:
     """Return u from the squared distances of some rows to their nearest, ascending.
 
-    The mean perplexity is 10 rows; half of all rows where these are fewer than 20, and twice the duplicates that a row
-    has where these are more than 5.
+    The mean perplexity is 10 rows; half of all rows where these are fewer than 20, and never less than 2, or than twice
+    the duplicates that a row has.
     """
     if not squares.any():
         return 1.0
@@ -45,7 +45,7 @@ def perplexity_bandwidth(squares: np.ndarray) -> float:
         return perplexity(squares / (typical * np.exp(log_u2)))
 
     fewest, most = at(low), at(high)  # 1 and all neighbours, but for duplicates and few rows
-    target = min(max(PERPLEXITY, 2 * fewest), (fewest + most) / 2)
+    target = min(max(mean_perplexity, 2 * fewest), (fewest + most) / 2)
     log_u2 = brentq(lambda log_u2: at(log_u2) - target, low, high, xtol=1e-6) if fewest < most else 0.0
     return float(np.sqrt(typical * np.exp(log_u2)))
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class LDE(ShrinkageEmbedding):
@@ -101,7 +101,7 @@ class LDE(ShrinkageEmbedding):
     (178, 5)
     """
 
-    compared_as: ClassVar[dict] = {"LDE": {}}
+    compared_as: ClassVar[dict] = {"LDE": {"settings": lambda p: COMPARED_AMOUNTS}}
 
     _neighbor_counts = ("n_neighbors_within", "n_neighbors_between")
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class LFDA(ShrinkageEmbedding):
@@ -78,7 +78,7 @@ class LFDA(ShrinkageEmbedding):
     (178, 5)
     """
 
-    compared_as: ClassVar[dict] = {"LFDA": {}}
+    compared_as: ClassVar[dict] = {"LFDA": {"settings": lambda p: COMPARED_AMOUNTS}}
 
     _neighbor_counts = ("n_neighbors",)
 

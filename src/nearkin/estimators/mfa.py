@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class MFA(ShrinkageEmbedding):
@@ -74,7 +74,7 @@ class MFA(ShrinkageEmbedding):
 
     compared_as: ClassVar[dict] = {
         "MFA": {
-            "settings": lambda p: [{"n_pairs": k} for k in (20, 200)],
+            "settings": lambda p: [{"n_pairs": k} | amount for k in (20, 200) for amount in COMPARED_AMOUNTS],
         }
     }
 

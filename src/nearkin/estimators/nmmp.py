@@ -10,6 +10,7 @@ import numpy as np
 
 from .._messages import counted
 from .._validation import check_choice, check_integer, check_number
+from .._warn import warn_user
 from ..spectral import (
     ZERO,
     SpectralResult,
@@ -20,7 +21,7 @@ from ..spectral import (
     trace_ratio,
 )
 from ._rows import Rows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 
 class NMMP(ShrinkageEmbedding):
@@ -42,10 +43,11 @@ class NMMP(ShrinkageEmbedding):
     n_components : int, "bound" or None, default=None
         m, at most p. "bound" takes the number of directions that separate the classes better than all directions
         together do: that of the positive eigenvalues of S_b - lambda_1 S_w for lambda_1 = tr S_b / tr S_w, the lower
-        bound of the ratio (section 3), or for `weight`; it maximizes eq. 6 over m. None takes half of the rank of X,
-        with `criterion="ratio_trace"` 3 times the number of classes: of the rules tried on many sets these lost least.
-        In the paper's form, `shrinkage=None`, few components of the trace ratio are weak: on digits 9 of them classify
-        worse than 9 of the ratio trace, 30 equally well. The paper takes 60 for images and text. m = rank changes no
+        bound of the ratio (section 3), or for `weight`; it maximizes eq. 6 over m. None takes 3
+        times the number of classes, for the trace ratio at most half of the rank of X: of the rules tried on many sets
+        these lost least. In the paper's form, `shrinkage=None`, few components of the trace ratio are weak, and None
+        takes half of the rank: on digits 9 components classify worse than 9 of the ratio trace, 30 equally well. The
+        paper takes 60 for images and text. m = rank changes no
         distance. Choose it by cross-validation where you can.
     n_neighbors_within : int, sequence, dict or None, default=None
         k_w, for all classes, or k_w(i) for each: in the order of the sorted labels or, in memory, by label. None is
@@ -83,7 +85,8 @@ class NMMP(ShrinkageEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if no rows of different classes are mutual neighbours.
+        If there are fewer directions than requested, if no rows of different classes are mutual neighbours, or if
+        `n_components="bound"` finds no positive eigenvalue for `weight` and keeps the direction of the largest one.
     ConvergenceWarning
         If the trace ratio was not reached to 1e-10 (relative).
 
@@ -116,10 +119,15 @@ class NMMP(ShrinkageEmbedding):
     """
 
     compared_as: ClassVar[dict] = {
-        "NMMP ratio trace": {"params": {"criterion": "ratio_trace"}},
+        "NMMP ratio trace": {
+            "params": {"criterion": "ratio_trace"},
+            "settings": lambda p: COMPARED_AMOUNTS,
+        },
         "NMMP": {
             "settings": lambda p: [
-                {"n_components": m} for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
+                {"n_components": m} | amount
+                for amount in COMPARED_AMOUNTS
+                for m in sorted({min(m, p) for m in (1, 2, 3, 5, 10, 20, 40, 60, 100)})
             ],
             "nested": False,
         },
@@ -179,8 +187,10 @@ class NMMP(ShrinkageEmbedding):
     def _dimension_rule(self) -> str:
         if self.n_components == "bound":
             return "directions better than all together"
-        by_default = "half the rank" if self.criterion == "trace_ratio" else "at most 3 for each class"
-        return "" if self.n_components else by_default
+        if self.n_components:
+            return ""
+        half = self.criterion == "trace_ratio" and self.n_components_ == -(-self.rank_ // 2)
+        return "half the rank" if half else "at most 3 for each class"
 
     def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
         """Return m, for scatters in the range of the total scatter."""
@@ -188,8 +198,19 @@ class NMMP(ShrinkageEmbedding):
             total = np.trace(S_w)
             least = self.weight if self.weight is not None else np.trace(S_b) / total if total > 0 else 0.0
             values = np.linalg.eigvalsh(S_b - least * S_w)
-            return max(1, int(np.sum(values > ZERO * np.abs(values).max())))
-        return self.n_components or (3 * n_classes if self.criterion == "ratio_trace" else -(-len(S_b) // 2))
+            n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
+            if n_positive == 0 and self.weight is not None:
+                warn_user(
+                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - weight S_w is positive, "
+                    "and the direction of the largest one is kept. Take a smaller weight, or a number for n_components."
+                )
+            return max(1, n_positive)
+        if self.n_components is not None:
+            return self.n_components
+        half_the_rank = -(-len(S_b) // 2)
+        if self.criterion == "ratio_trace":
+            return 3 * n_classes
+        return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
     def _of_classes(self, name: str, n_classes: int) -> Any:
         """Return k, a number or one for each class in the order of their labels."""

@@ -16,15 +16,20 @@ from .quantization import orthogonal_procrustes
 class Procrustes(UnitEmbedding):
     """The rotation of one model's embeddings that comes nearest to another's, from a sample that both have embedded.
 
-    With rows X of the new model and Y of the old one, scaled to unit length, about their means x and y,
+    Rows X (n, p) of the new model and Y (n, m) of the old one are scaled to unit length; x and y are their means. A new
+    row x_i becomes y + s R (x_i - x), scaled to unit length, where
 
-        minimize ||Y - y - s (X - x) R'|| for s > 0 and orthonormal columns of R:
-        R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2,
+        R maximizes tr((Y - y)'(X - x) R'):  R = UV' for (Y - y)'(X - x) = U S V' (Schoenemann 1966),
+        s minimizes ||Y - y - s (X - x) R'||:  s = tr((Y - y)'(X - x) R') / ||(X - x) R'||^2.
 
-    and new rows become y + s R (x_i - x), scaled to unit length: s is there because rows of one model may spread less
-    about their mean than those of the other. Where the old space has at least as many dimensions R
-    keeps all distances. Where it has fewer, R projects: its rows are orthonormal, the first of the rotation that comes
-    nearest to Y - y filled up with columns of 0.
+    The scale s is there because rows of one model may spread less about their mean than those of the other.
+
+    * m >= p: R has orthonormal columns and keeps all distances. Of all such R and all s > 0, these minimize
+      ||Y - y - s (X - x) R'||.
+    * m < p: R has orthonormal rows and projects. It is the first m rows of the rotation Q (p, p) that minimizes
+      ||(Y - y, 0) - t (X - x) Q'||, with Y filled up by p - m columns of 0, whatever t > 0: what R leaves out of X counts
+      as an error. s is the best one for this R. Another projection may come nearer to Y - y alone, as the length of
+      (X - x) R' then depends on R; that problem has no closed form, and is not solved here.
 
     Parameters
     ----------

@@ -89,7 +89,8 @@ def orthogonal_procrustes(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Return the R, (m, p), of orthonormal rows or columns that maximizes tr(Y'X R') for X (n, p) and Y (n, m).
 
     R = UV' for the singular value decomposition Y'X = U S V' (Schoenemann 1966). For m >= p, R keeps lengths, and so
-    minimizes ||Y - X R'||; for m < p its rows are the first of the rotation that does so for Y filled up with 0.
+    minimizes ||Y - X R'||. For m < p its rows are the first of the rotation that does so for Y filled up with 0, which
+    is not the R of orthonormal rows that minimizes ||Y - X R'||.
     """
     U, _, Vt = svd((Y.T @ X).astype(np.float64), full_matrices=False)
     return U @ Vt

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from .._captions import EIGENVALUES
 from .._labels import encode_labels, encode_partial_labels
+from .._messages import counted
 from .._validation import check_choice, distinct_rows, validate_labelled_pairs
 from .._warn import warn_user
 from ..graphs import connected_components
@@ -17,7 +18,7 @@ from ..neighbors import EXACT
 from ..span import RANK_TOLERANCE
 from ..spectral import LEAST_WITHIN, ZERO, SpectralResult, Status, largest_scatter_first, ratio_trace
 from ._rows import Rows, TableRows
-from ._shrinkage import ShrinkageEmbedding
+from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
@@ -106,7 +107,7 @@ class RCA(ShrinkageEmbedding):
     (178, 2)
     """
 
-    compared_as: ClassVar[dict] = {"RCA": {}}
+    compared_as: ClassVar[dict] = {"RCA": {"settings": lambda p: COMPARED_AMOUNTS}}
 
     _objective_phrase = EIGENVALUES
 
@@ -150,8 +151,9 @@ class RCA(ShrinkageEmbedding):
         n_limited = int(np.sum(result.values <= ZERO))
         if n_limited:
             warn_user(
-                f"Rows of one label do not vary at all in {n_limited} directions in which others differ: these count "
-                f"as if they varied by {LEAST_WITHIN:g} of the most; set shrinkage='auto', or reduce the features."
+                f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} in which others differ: "
+                f"there they count as if they varied by {LEAST_WITHIN:g} of the most; set shrinkage='auto', or reduce "
+                "the features."
             )
         m = min(self.n_components or result.rank, result.rank)
         V = largest_scatter_first(result.vectors, result.values) * np.sqrt(n_c.sum() / share)

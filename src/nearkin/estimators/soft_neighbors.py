@@ -26,7 +26,7 @@ from .._validation import (
 )
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
-from .initialization import perplexities, unit_distance
+from .initialization import PERPLEXITY, perplexities, unit_distance
 
 VOTES = 100  # counted by default where the search is not exact
 
@@ -44,11 +44,14 @@ class _SoftNeighbors(SparseRowsMixin, Estimator):
         self.n_neighbors = n_neighbors
         self.search = search
 
-    def _keep(self, X: Any, values: np.ndarray) -> None:
-        """Set what a prediction needs: the rows, and what each votes for."""
+    def _keep(self, X: Any, values: np.ndarray, mean_perplexity: float = PERPLEXITY) -> None:
+        """Set what a prediction needs: the rows, what each votes for, and the bandwidth, if "auto" by perplexity."""
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
-        self.bandwidth_ = unit_distance(X) if self.bandwidth == "auto" else check_positive(self.bandwidth, "bandwidth")
+        if self.bandwidth == "auto":
+            self.bandwidth_ = unit_distance(X, mean_perplexity=mean_perplexity)
+        else:
+            self.bandwidth_ = check_positive(self.bandwidth, "bandwidth")
         self.temperature_ = self.bandwidth_ * self.bandwidth_
         self._origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
         self._rows, self._values = self._in_bandwidths(X), values
@@ -141,7 +144,8 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     ----------
     bandwidth : float or "auto", default=1.0
         h, in units of the distances. 1 after NCA, whose map has the scale that it was learned with. After any other map
-        take "auto": the distance at which the votes for a training row have a mean perplexity of 10.
+        take "auto": the distance at which the votes for a training row have a mean perplexity of 10, or for classes of
+        fewer than 20 rows on average of half that number, so that most votes can be those of one class.
     n_neighbors : int or None, default=None
         How many votes are counted, those of the nearest. None counts all; where the search is not exact, 100.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
@@ -200,7 +204,8 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
         """
         X, codes = validate_labelled_rows(self, X, y)
         self.classes_ = encode_labels(y)[0]
-        self._keep(X, np.eye(len(self.classes_))[codes])
+        rows_of_a_class = X.shape[0] / len(self.classes_)
+        self._keep(X, np.eye(len(self.classes_))[codes], min(PERPLEXITY, rows_of_a_class / 2))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -221,7 +226,7 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
     Parameters
     ----------
     bandwidth, n_neighbors, search
-        See `SoftNeighborsClassifier`.
+        See `SoftNeighborsClassifier`; without classes "auto" is a mean perplexity of 10.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from .._validation import check_choice, check_integer, check_positive, validate_
 from .._warn import warn_user
 from ..neighbors import Searcher, searcher
 from ._kernel_penalty import KernelPenalty, kernel_function
-from ._label_cost import choose_reg, label_costs, relative_unit, solve
+from ._label_cost import UNIT_PAIRS, choose_reg, label_costs, relative_unit, solve
 from .transductive import GraphPenalty, TransductiveEmbedding
 
 
@@ -37,8 +37,8 @@ class TDL(TransductiveEmbedding):
         m, at most n - 1.
     reg : float or "auto", default="auto"
         Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, s_C the largest modulus of an eigenvalue of
-        C', s_P the mean of the m smallest of P, zeros apart. So it has no unit: weights of the graph times 10 change
-        nothing. As reg goes to 0 the labels alone decide; np.inf is Laplacian Eigenmaps. "auto" hides a third of the
+        C', s_P the mean of the 20 smallest of P, zeros apart, whatever m. So it has no unit: neither weights of the
+        graph times 10 nor another m change lambda. As reg goes to 0 the labels alone decide; np.inf is Laplacian Eigenmaps. "auto" hides a third of the
         labels at a time and lets `TDLClassifier`'s vote predict them with 0.01, 0.03, 0.1, 0.3, 1 and np.inf; the best
         is taken if it is right on more of them than 1 by two standard errors of the difference. Otherwise reg is 1, as
         with fewer than 5 labels per class on average, only one class of 2 labels or more, or a `cost` of yours.
@@ -91,6 +91,8 @@ class TDL(TransductiveEmbedding):
         correlation of their coordinates, from 0 (the same subspace) to 1 (orthogonal ones).
     roughness_ : ndarray of shape (m,)
         v'Pv of every coordinate v.
+    penalty_size_ : float
+        The mean eigenvalue of P; with a kernel the smallest of K^+.
     voting_embedding_ : ndarray of shape (n, m)
         `embedding_`, with labelled rows where unlabelled rows of the same edges would be, see Notes.
     residual_ : float
@@ -159,8 +161,7 @@ class TDL(TransductiveEmbedding):
     compared_as: ClassVar[dict] = {
         "TDL": {
             "params": {"reg": 1.0},
-            "settings": lambda p: [{"n_components": m} for m in (2, 5, 10, 20)],  # there may be more than features
-            "nested": False,  # the unit of reg depends on n_components
+            "settings": lambda p: [{"n_components": 20}],  # there may be more than features
             "max_components": lambda p, n_classes: 20,
             "unlabelled": True,
             "semi_supervised": True,
@@ -230,14 +231,16 @@ class TDL(TransductiveEmbedding):
         search = searcher(self.search, n)
         penalty = self._penalty(X, affinity, search)
         A = label_costs(X, codes, k, search) if cost is None else validate_affinity(cost, n, name="cost", signed=True)
-        smoothest = penalty.solve(csr_array((n, n)), 1.0, m)  # Laplacian Eigenmaps
+        without_cost = penalty.solve(csr_array((n, n)), 1.0, max(m, UNIT_PAIRS))
+        smallest = without_cost.values[:UNIT_PAIRS]
+        smoothest = without_cost.leading(m)  # Laplacian Eigenmaps
         unit = None if self.reg_unit is None else check_positive(self.reg_unit, "reg_unit")
         reg, scores = 1.0, dict[float, float]()
         if self.reg != "auto":
             reg = np.inf if self.reg == np.inf else check_positive(self.reg, "reg")
         elif cost is None:
-            reg, scores = choose_reg(penalty, smoothest, X, codes, k, unit, self.loss)
-        unit = relative_unit(A, smoothest.values, penalty.size) if unit is None else unit
+            reg, scores = choose_reg(penalty, smoothest, smallest, X, codes, k, unit, self.loss)
+        unit = relative_unit(A, smallest, penalty.size) if unit is None else unit
         solution = solve(penalty, A, reg * unit, smoothest, self.loss)  # step 3 of Algorithm 1
 
         result, C_prime, weight = solution.result, solution.cost, solution.weight
@@ -247,7 +250,8 @@ class TDL(TransductiveEmbedding):
         self._keep(result, result.vectors, penalty.extension(result, C_prime, weight), search, X.dtype)
         self.classes_, self.reg_, self.reg_scores_, self.reg_unit_ = classes, reg, scores, unit
         self.voting_embedding_ = penalty.as_unlabelled(result, C_prime, weight).astype(X.dtype, copy=False)
-        self.roughness_, self.clipped_ = solution.roughness, np.flatnonzero(solution.clipped)
+        self.roughness_, self.penalty_size_ = solution.roughness, penalty.size
+        self.clipped_ = np.flatnonzero(solution.clipped)
         cosines_squared = np.sum((smoothest.vectors.T @ result.vectors) ** 2)
         self.label_shift_ = max(0.0, 1 - float(cosines_squared) / len(result.values))
         return self

@@ -13,6 +13,7 @@ from .adaptation import Adaptation as Adaptation
 from .adaptation import WayResult as WayResult
 from .adaptation import compare_vectors as compare_vectors
 from .comparison import compare as compare
+from .comparison import extend as extend
 from .embeddings import Shares as Shares
 from .embeddings import held_out_accuracy as held_out_accuracy
 from .embeddings import neighborhood_preservation as neighborhood_preservation
@@ -26,10 +27,12 @@ from .judgements import judged_matrix as judged_matrix
 from .methods import RAW as RAW
 from .methods import Method as Method
 from .methods import Reference as Reference
+from .methods import all_methods as all_methods
 from .methods import default_methods as default_methods
 from .methods import default_references as default_references
 from .protocol import first_repeat as first_repeat
 from .results import Comparison as Comparison
+from .results import Doubt as Doubt
 from .results import MethodResult as MethodResult
 from .results import difference_test as difference_test
 from .results import ranked as ranked
@@ -43,6 +46,7 @@ from .statistics import PairedTest as PairedTest
 from .statistics import corrected_resampled_t_test as corrected_resampled_t_test
 from .statistics import holm as holm
 from .statistics import status_of as status_of
+from .tables import few_decide as few_decide
 from .task import CLASSIFICATION as CLASSIFICATION
 from .task import REGRESSION as REGRESSION
 from .task import TASKS as TASKS

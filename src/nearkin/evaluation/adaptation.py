@@ -1,7 +1,7 @@
 """Which vectors retrieve better: raw, truncated, by PCA, or adapted, in full precision or as codes.
 
 Every way is judged by the same held-out queries. The settings of the adapters are chosen inside the training rows.
-Differences to the raw vectors are paired by query; see `paired_test`.
+Differences to the raw vectors are paired by query; see `paired_test_by_rows`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, S
 from .progress import shown
 from .ranking_html import adaptation_html
 from .retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
-from .statistics import PairedTest, in_sequence, paired_test, status_of
+from .statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
 from .ways import ADAPTER, QUERY, RAW, Way, place_in_sequence, vectors_of, ways_of
 
 SETTINGS: list[dict[str, Any]] = [
@@ -274,7 +274,7 @@ def _paired(judgements: Judgements, rounds: Sequence[_Round], score: str) -> Cal
     def test(way: Way, other: Way, part: str) -> PairedTest:
         rows = [one.split.queries[one.split.parts[part]] for one in rounds]
         a, b = ([one.scores[w.name][score][one.split.parts[part]] for one in rounds] for w in (way, other))
-        return paired_test(a, b, rows, n_train, judgements.units(part))
+        return paired_test_by_rows(a, b, rows, n_train, judgements.units(part))
 
     return test
 

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
 
 from .._validation import check_integer
 from ..preprocessing import TableEncoder, features_of
-from .fold import Choice, Outcome, Part
+from .fold import Choice, Part
 from .frames import from_frame
-from .methods import RAW, Method, Reference, default_methods, default_references
+from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .progress import Progress, shown
-from .protocol import Fold, Protocol
-from .results import Comparison, collect, ranked
-from .runs import Findings, Found, automatic, jobs_of, run_jobs, with_choice
+from .protocol import Protocol
+from .results import Comparison, Doubt
+from .runs import automatic, choice_jobs, jobs_of, run_jobs
+from .scores import BY_CLASS
 from .tables import make_protocol
 from .task import named_task
 from .vote import VOTES, Vote
+
+ON_ALL_ROWS = "chosen on all rows"  # what progress is called with
 
 
 def compare(
@@ -65,21 +67,21 @@ def compare(
     groups : array of shape (n,) or str, default=None
         Groups, or the name of their column in X. Rows of one group are never on both sides of a split.
     methods : sequence of Method, default=None
-        None takes `default_methods(task)`, semi-supervised ones among them where some rows have no label. The raw
-        features are always compared.
+        None takes `default_methods(task)`, which answer first, semi-supervised ones among them where some rows have no
+        label; `extend` adds others, such as `all_methods(task)`. The raw features are always compared.
     references : sequence of Reference, default=None
         Predictors of another kind, ranked apart; None takes `default_references(task)`.
     score : str, default=None
         What ranks and chooses: "accuracy", "balanced_accuracy", "f1", "auc" or "log_loss"; of numbers "r2", "mae" or
-        "rank_correlation". None takes accuracy, balanced accuracy where the largest class has more than 75 % of the
-        rows; of numbers r2.
+        "rank_correlation". None takes accuracy, but auc where the largest class has more than 75 % of the rows; of
+        numbers r2, but mae where a few of them decide it: see `few_decide`.
     n_neighbors : int, default=None
         k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
     n_splits, n_repeats : int, default=None
         Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500 rows have been held out
-        (at most 3 times); of more than 1,500 rows as many of the 5 as hold out 1,500, at least 2; of more than 20,000 a
-        single split, which holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
-        the rows): see `Comparison.reduced`.
+        (at most 3 times); of more than 20,000 rows a single split, which holds out 5,000. Folds are reduced to the size
+        of the smallest class (of numbers, to half the rows): see `Comparison.reduced`. Of fewer than 5 folds in all,
+        only a large difference is called "better" or "worse" (see `paired_test`): they hardly tell luck from merit.
     scale : bool, default=True
         Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
     keep_twins : bool, default=False
@@ -88,7 +90,8 @@ def compare(
         Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000; of more than 131
         features those with 2^18 entries, but 700.
     refit : bool, default=True
-        Whether the automatic choice is made again on all rows and fitted to them: `Comparison.winner`.
+        Whether the automatic choice is made again on all rows and fitted to them: `Comparison.winner`. A predictor for
+        tables that every fold has chosen is not chosen again: it has no settings.
     time_budget : float, default=None
         Seconds in all, after which what is finished is ranked: at least one fold, of a single split the raw features
         and one method. None for any; then the answer depends on the rows and the seed alone.
@@ -115,24 +118,30 @@ def compare(
     Notes
     -----
     In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the training rows, of
-    many on a sample of 2,000. The automatic choice also chooses the method so; it is a contestant like the others. A
-    map is learned from all training rows, or, where these are many, from a sample (`Method.most_rows`); all vote.
+    many on a sample of 2,000. The automatic choice also chooses the method so; it is a contestant like the others: the
+    predictor for tables, unless the paired test on the rows that the inner folds hold out shows another method to be
+    better. A map is learned from all training rows, or, where these are many, from a sample (`Method.most_rows`); all
+    vote.
 
-    Differences from the raw features are tested by `paired_test`, with Holm's correction for the number of methods.
+    Differences from the raw features are tested by `paired_test`, with Holm's correction for the number of methods. A
+    single split tests the fitted models: it shows which of them is better on new rows, not which method would be, if
+    all were fitted again to other rows (`PairedTest.of_fitted_models`).
 
     Where some rows have no label, the folds are cut over the others: only these are held out, and only these vote.
     Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training rows and all rows without a
     label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as if the
     rows without a label were not there.
 
-    Missing cells are filled with the median of the training rows after scaling; an indicator, 1 where the cell was
-    missing and else 0, is appended for every column with gaps in these rows.
+    Missing cells are filled with the median of the training rows after scaling, and indicators are appended, 1 where
+    the cell was missing and else 0: for columns that at least 5 of these rows lack and 5 have, of columns with the same
+    gaps for one, and at most one for every 10 rows (`nearkin.preprocessing.indicated_features`).
 
     "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a predictor with a vote
-    of its own, here of three members. It takes the table unscaled and with its gaps, and chooses penalty, temperature
-    and distance in `fit`; the inner folds score it for the automatic choice.
+    of its own, in the folds of three members. It takes the table unscaled and with its gaps, and chooses penalty,
+    temperature and distance in `fit`. Its members are learned on the inner folds, and their votes for the rows that
+    these hold out score it for the automatic choice.
 
-    Costs, for every method and fold, 3 fits for each of its settings and one more.
+    Costs, for every method and fold, 3 fits for each of its settings and one more; for a predictor one.
     """
     start = time.perf_counter()
     counts = {"n_splits": (n_splits, 2), "n_repeats": (n_repeats, 1), "n_neighbors": (n_neighbors, 1)}
@@ -159,17 +168,69 @@ def compare(
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {fewest} rows to learn from")
         n_neighbors, protocol = fewest, replace(protocol, votes=(Vote(fewest),))
     deadline = np.inf if time_budget is None else time.time() + time_budget
-    again = protocol.labelled if refit and len(folds) > 1 else None  # the choice of a single split is as good
-    make_jobs = partial(jobs_of, folds, methods, references, again, deadline)
-    n_processes = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
-    with shown(progress) as show:
-        findings = run_jobs(protocol, make_jobs, n_processes, show)
+    contestants = [*methods, *references]
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
-    comparison = _conclude(findings, protocol, folds, methods, references, facts)
-    if refit and not findings.interrupted:
-        comparison = _with_winner(comparison, methods, findings.choices if time.time() < deadline else {})
+    facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
+    with shown(progress) as show:
+        findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show)
+        complete = findings.complete(methods)
+        if not complete:
+            raise KeyboardInterrupt
+        kept = [folds[number] for number in complete]
+        comparison = Comparison.of([*complete.values()], contestants, kept, protocol, n_planned=len(folds), **facts)
+        late = [] if findings.interrupted else _late(comparison)
+        skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
+        comparison = replace(comparison, skipped=skipped, interrupted=findings.interrupted)
+        if refit and not findings.interrupted:
+            comparison = _with_winner(comparison, n_jobs, deadline, show)
     return replace(comparison, seconds=time.perf_counter() - start)
+
+
+def extend(
+    comparison: Comparison,
+    methods: Sequence[Method] | None = None,
+    *,
+    refit: bool = True,
+    time_budget: float | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | bool = False,
+) -> Comparison:
+    """Compare further methods on the folds of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    methods : sequence of Method, default=None
+        Those that it has are not run again; None takes `all_methods`.
+    refit, time_budget, n_jobs, progress
+        See `compare`.
+
+    Returns
+    -------
+    Comparison
+        With the tests corrected for all methods, and the automatic choice among all. After a KeyboardInterrupt, with
+        the methods that were finished on every fold; with none `comparison` as it is, but for `interrupted`.
+    """
+    start, protocol = time.perf_counter(), comparison.protocol
+    if methods is None:
+        given = {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
+        methods = all_methods(protocol.task.name, **given)
+    known = {one.name for one in comparison.contestants}
+    added = [method for method in methods if method.name not in known]
+    deadline = np.inf if time_budget is None else time.time() + time_budget
+    with shown(progress) as show:
+        findings = run_jobs(protocol, partial(jobs_of, comparison.folds, added, deadline), n_jobs, show)
+        found = [before | findings.folds.get(number, {}) for number, before in enumerate(comparison.found)]
+        before = [one for one in comparison.contestants if isinstance(one, Method)]
+        references = [one for one in comparison.contestants if isinstance(one, Reference)]
+        extended = comparison.with_found(found, [*before, *added, *references])
+        late = [] if findings.interrupted else _late(extended)
+        skipped = extended.skipped | dict.fromkeys(late, "the time budget ended before its turn")
+        extended = replace(extended, skipped=skipped, interrupted=findings.interrupted)
+        if refit and not findings.interrupted:
+            extended = _with_winner(extended, n_jobs, deadline, show)
+    return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
 
 
 def _contestants(
@@ -178,74 +239,72 @@ def _contestants(
     """Return the methods, the raw features first, and the references; by default those that suit the table."""
     task = protocol.task.name
     if methods is None:
-        methods = default_methods(task, semi_supervised=len(protocol.unlabelled) > 0)
+        given = {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
+        methods = default_methods(task, **given)
     if references is None:
-        references = default_references(task, protocol.X.shape[1], max(1, len(protocol.classes)))
+        sizes = protocol.X.shape[1], max(1, len(protocol.classes))
+        references = default_references(task, *sizes, protocol.score.name)
     return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(references)
 
 
-def _conclude(
-    findings: Findings,
-    protocol: Protocol,
-    folds: Sequence[Fold],
-    methods: Sequence[Method],
-    references: Sequence[Reference],
-    facts: dict[str, Any],
-) -> Comparison:
-    """Return the ranking of what was found, without a winner."""
-    everyone: list[Any] = [*methods, *references]
-    by_name = {one.name: one for one in everyone}
-    complete = {number: with_choice(found, everyone) for number, found in findings.complete(methods).items()}
-    if not complete:
-        raise KeyboardInterrupt
-    finished, skipped = _finished(list(complete.values()), {reference.name for reference in references})
-    if not findings.interrupted:
-        late = "the time budget ended before its turn"
-        skipped |= {method.name: late for method in methods if method.name not in finished | skipped}
-    kept = tuple(folds[number] for number in complete)
-    collected = [collect(name, by_name.get(name), of, protocol) for name, of in finished.items()]
-    results, least = ranked(collected, kept, protocol.units)
-    return Comparison(
-        results=tuple(result for result in results if result.kind != "reference"),
-        references=tuple(result for result in results if result.kind == "reference"),
-        methods=tuple(method.name for method in methods),
-        skipped=skipped,
-        folds=kept,
-        n_planned=len(folds),
-        protocol=protocol,
-        interrupted=findings.interrupted,
-        least_difference=least,
-        **facts,
-    )
+def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doubt]:
+    """Yield why rows that were held out may have been known too well."""
+    if keep_twins and n_twins:
+        text = "twins were split like other rows, so that some were predicted from their own twin."
+        yield Doubt("twins", f"{text} Expect less of new rows.")
+    if protocol.n_chained:
+        about = "" if protocol.n_chained == len(protocol.labelled) else "about "
+        text = f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near copies that share "
+        text += "their target, as the rows around them do not. Give groups (--groups): without these no method is "
+        yield Doubt("chains", f"{text}called better.")
 
 
-def _with_winner(comparison: Comparison, methods: Sequence[Method], choices: dict[str, Choice]) -> Comparison:
-    """Return the comparison with the automatic choice fitted to all rows.
+def _late(comparison: Comparison) -> list[str]:
+    """Return the methods that were neither finished on every fold nor skipped for a reason."""
+    finished = {result.name for result in comparison.results}
+    return [name for name in comparison.methods if name not in finished and name not in comparison.skipped]
 
-    `choices` are those made on all rows; without any, of a single split or out of time, that of the first fold counts.
-    """
-    usable = {one.name: choices[one.name] for one in methods if one.name in choices.keys() - comparison.skipped.keys()}
-    params = dict(comparison.choice.params[0])
-    source = params.pop("method"), Choice(params, comparison.choice.votes[0], np.nan)
-    name, choice = automatic(usable) if usable else source
-    method = next(one for one in methods if one.name == name)
-    part = Part(comparison.protocol, comparison.protocol.labelled)
-    with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-        winner = part.pipeline(method, choice)
+
+def _with_winner(comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress) -> Comparison:
+    """Return the comparison with the automatic choice fitted to all rows; after an interrupt without it."""
+    protocol = comparison.protocol
+    try:
+        name, choice = _final_choice(comparison, n_jobs, deadline, show)
+        method = next(one for one in comparison.contestants if one.name == name)
+        part = Part(protocol, protocol.labelled)
+        show(f"fitting {name}", 0, 1)
+        with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
+            winner, rows = part.pipeline(cast(Method, method), choice)
+    except KeyboardInterrupt:
+        return replace(comparison, interrupted=True)
     if comparison.encoder is not None:
         winner.steps.insert(0, ("encode", comparison.encoder))
-    return replace(comparison, winner=winner, winner_method=name)
+    return replace(comparison, winner=winner, winner_method=name, winner_rows=rows)
 
 
-def _finished(found: Sequence[Found], optional: set[str]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
-    """Return the outcomes of those that finished every fold, or are optional there, and why others were skipped."""
-    finished, skipped = dict[str, list[Outcome]](), dict[str, str]()
-    for name in found[0]:
-        n = next((number for number, one in enumerate(found) if name not in one), len(found))
-        outcomes = [one[name] for one in found[:n]]  # those after a gap would be paired with another fold
-        reasons = [reason for reason in outcomes if isinstance(reason, str)]
-        if reasons:
-            skipped[name] = reasons[0]
-        elif len(outcomes) == len(found) or name in optional:
-            finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
-    return finished, skipped
+def _final_choice(comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress) -> tuple[str, Choice]:
+    """Return the method, with its settings, that is fitted to all rows.
+
+    It is chosen on all rows as in the folds: but a single split, or the first fold where time ran out, has chosen
+    already, and so have folds that all took the same predictor for tables, which has no settings.
+    """
+    protocol = comparison.protocol
+    params = dict(comparison.choice.params[0])
+    first = params.pop("method")
+    taken = first, Choice(params, comparison.choice.votes[0])
+    methods = [one for one in comparison.contestants if isinstance(one, Method) and one.name not in comparison.skipped]
+    unanimous = all(params["method"] == first for params in comparison.choice.params)
+    of_tables = any(method.own_vote and method.name == first for method in methods)
+    if len(comparison.folds) == 1 or time.time() >= deadline or (unanimous and of_tables):
+        return taken
+
+    def show_choices(what: str, done: int, total: int) -> None:
+        show(ON_ALL_ROWS, done, total)
+
+    findings = run_jobs(protocol, partial(choice_jobs, protocol.labelled, methods, deadline), n_jobs, show_choices)
+    if findings.interrupted:
+        raise KeyboardInterrupt
+    if not findings.choices or time.time() >= deadline:
+        return taken
+    name = automatic(findings.choices, methods, protocol, protocol.labelled)
+    return name, findings.choices[name]

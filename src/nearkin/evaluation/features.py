@@ -10,6 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from .._messages import counted, note
+from ..preprocessing import indicated_features
 
 
 def missing_cells(X: Any) -> np.ndarray:
@@ -17,19 +18,31 @@ def missing_cells(X: Any) -> np.ndarray:
     return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
 
 
-def imputer() -> SimpleImputer:
-    """Return what fills missing cells with the median of their column, and appends 1 where one was missing, else 0."""
-    return SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+class Imputer(SimpleImputer):
+    """Fills missing cells with the median of their column, and appends indicators: 1 where a cell was missing, else 0.
+
+    Columns get one as `indicated_features` says, of the rows of `fit`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
+
+    def fit(self, X: Any, y: Any = None) -> Imputer:
+        """Learn medians, and which columns get an indicator."""
+        super().fit(X, y)
+        self.indicator_.features_ = indicated_features(np.isnan(X))
+        return self
 
 
 def filled(X: Any) -> Any:
-    """Return X as it is where no cell is missing, else filled by its own medians, with indicators."""
+    """Return X as it is where no cell is missing, else filled by its own medians, with an indicator of every gap."""
     gaps = np.flatnonzero(missing_cells(X))
     if len(gaps) == 0:
         return X
-    found = imputer().fit_transform(X[:, gaps])  # of these alone: medians take long
-    X = np.hstack([X, found[:, len(gaps) :]])
-    X[:, gaps] = found[:, : len(gaps)]
+    missing = np.isnan(X[:, gaps])
+    medians = SimpleImputer(strategy="median", keep_empty_features=True)  # of these columns alone: they take long
+    X = np.hstack([X, missing.astype(X.dtype)])
+    X[:, gaps] = medians.fit_transform(X[:, gaps])
     return X
 
 
@@ -47,4 +60,4 @@ def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str
     same gap would be neighbours (`benchmarks/missing.py`).
     """
     steps: list[tuple[str, Any]] = [("scale", StandardScaler(with_mean=not sparse))] if scale else []
-    return [*steps, ("impute", imputer())] if missing else steps
+    return [*steps, ("impute", Imputer())] if missing else steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,11 +30,24 @@ MOST_DENSE = 2**27  # entries of sparse rows that are made dense, 1 GB
 
 @dataclass(frozen=True)
 class Choice:
-    """What inner folds choose for a method: parameters, vote, and their mean score (NaN without inner folds)."""
+    """What inner folds choose for a method.
+
+    Attributes
+    ----------
+    params : dict
+    vote : Vote
+    contributions : tuple of ndarray
+        Of the rows that each inner fold holds out, to the score; none without inner folds, or where nothing is chosen.
+    """
 
     params: Params
     vote: Vote
-    score: float
+    contributions: tuple[np.ndarray, ...] = field(default=(), compare=False)
+
+    @property
+    def mean(self) -> float:
+        """Return the mean score of the inner folds, NaN without any."""
+        return float(np.mean([of_fold.mean() for of_fold in self.contributions])) if self.contributions else np.nan
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,8 @@ class Outcome:
     seconds : float
         One fit with the chosen parameters.
     warnings : Counter
+    plane : pair of ndarray, or None
+        Of a predictor, which takes long to fit: training rows and held-out ones in its first two coordinates.
     source : pair of str and Choice, or None
         Of the automatic choice: the method that it is.
     """
@@ -78,6 +93,7 @@ class Outcome:
     n_learned: int
     seconds: float
     warnings: Counter[str] = field(default_factory=Counter)
+    plane: tuple[np.ndarray, np.ndarray] | None = None
     source: tuple[str, Choice] | None = None
 
 
@@ -129,7 +145,7 @@ class Part:
     def embed(self, method: Method, params: Params) -> Embedded:
         """Return the map learned from the training rows, of many from a sample, and those without a label."""
         if method.own_vote:
-            return self._predictor(method)
+            return self._predictor(method, params)
         if len(self.others) and not method.unlabelled:  # their scale is not that of all rows
             self._alone = self._alone or Part(self.protocol, self.rows, self.queries, NO_ROWS)
             return self._alone.embed(method, params)
@@ -151,12 +167,24 @@ class Part:
         embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
         return Embedded([*steps, ("map", estimator)], *embedded, learned, seconds)
 
-    def _predictor(self, method: Method) -> Embedded:
-        """Return a predictor learned from the training rows as they are, and its coordinates."""
-        X, protocol, start = self.protocol.X[self.rows], self.protocol, time.perf_counter()
-        learned, queries = self.sample(method.most_rows), protocol.X[self.queries]
-        estimator = clone(method.estimator).set_params(random_state=protocol.random_state)
-        estimator.fit_encoded(X[learned], self.labels[learned], protocol.features)
+    def _predictor(self, method: Method, params: Params, *, own_folds: bool = False) -> Embedded:
+        """Return a predictor learned from the training rows as they are, and its coordinates.
+
+        Its members are learned on folds of the protocol, which keep groups and twins together, or on its own.
+        """
+        X, protocol = self.protocol.X[self.rows], self.protocol
+        queries = protocol.X[self.queries]
+        start = time.perf_counter()
+        estimator = clone(method.estimator).set_params(random_state=protocol.random_state, **params)
+        folds = [] if own_folds else protocol.member_folds(self.rows, estimator.n_members)
+        learned = self.sample(method.most_rows)
+        for train, test in folds:
+            learned = np.union1d(learned, np.searchsorted(self.rows, np.append(train, test)))
+        members = None
+        if len(folds) > 1:
+            rows = self.rows[learned]
+            members = [(np.searchsorted(rows, train), np.searchsorted(rows, test)) for train, test in folds]
+        estimator.fit_encoded(X[learned], self.labels[learned], protocol.features, members)
         seconds = time.perf_counter() - start
         embedded = estimator.transform(X), estimator.transform(queries) if len(self.queries) else queries
         return Embedded([("vote", estimator)], *embedded, learned, seconds)
@@ -171,13 +199,18 @@ class Part:
         """Return the positions of the training rows that a map is learned from."""
         return sample(np.arange(len(self.rows)), self.y, most, self.protocol.random_state)
 
-    def pipeline(self, method: Method, choice: Choice) -> Pipeline:
-        """Return scaler, map and vote, fitted, that predict the labels themselves."""
-        embedded = self.embed(method, choice.params)
+    def pipeline(self, method: Method, choice: Choice) -> tuple[Pipeline, np.ndarray]:
+        """Return scaler, map and vote, fitted, that predict the labels themselves, and the rows that vote.
+
+        A predictor has all its members, and is what its `fit` makes of the rows, unless some belong together.
+        """
         if method.own_vote:
-            return Pipeline(embedded.steps)
+            apart = len(np.unique(self.protocol.units[self.rows])) == len(self.rows)
+            embedded = self._predictor(method, choice.params, own_folds=apart)
+            return Pipeline(embedded.steps), self.rows[embedded.learned]
+        embedded = self.embed(method, choice.params)
         vote = choice.vote.estimator(self.protocol.task).fit(embedded.Z, self.labels)
-        return Pipeline([*embedded.steps, ("vote", vote)])
+        return Pipeline([*embedded.steps, ("vote", vote)]), self.rows
 
     def predictions(self, found: Embedded, votes: list[Vote], m: int | None = None) -> list[np.ndarray]:
         """Return what each vote of the training rows, in the first m dimensions, predicts for the queries."""
@@ -193,8 +226,14 @@ class Part:
         """Return what a predictor that learned from some of the rows says of others: shares of classes, or numbers."""
         if self.protocol.task != CLASSIFICATION:
             return model.predict(X)
-        shares = np.zeros((X.shape[0], len(self.protocol.classes)))
-        shares[:, np.unique(self.y[learned])] = model.predict_proba(X)
+        return self.of_all_classes(model.predict_proba(X), learned)
+
+    def of_all_classes(self, answers: np.ndarray, learned: np.ndarray) -> np.ndarray:
+        """Return shares of all classes, from those of the classes of some training rows; numbers as they are."""
+        if self.protocol.task != CLASSIFICATION:
+            return answers
+        shares = np.zeros((len(answers), len(self.protocol.classes)))
+        shares[:, np.unique(self.y[learned])] = answers
         return shares
 
     def contributions(self, prediction: np.ndarray) -> np.ndarray:
@@ -223,49 +262,75 @@ class FoldRun:
         Of equals the smallest dimension, the first setting and vote. A setting that some inner fold cannot fit is left
         out, unless no setting can be fitted there: then that fold is.
         """
-        settings, votes = method.settings(self.protocol.X.shape[1]), self._votes(method)
-        scores: dict[tuple[int, int | None, int], list[float]] = {}
+        if method.own_vote:
+            return self._own_choice(method, self.outer.embed(method, method.quick))
+        settings = method.settings(self.protocol.X.shape[1])
+        found: dict[tuple[int, int | None, int], list[np.ndarray]] = {}
         n_folds, failure = 0, None
         for part in self.inner:
             fitted = False
             for number, setting in enumerate(settings):
                 try:
-                    self._score_setting(part, method, number, setting, votes, scores)
+                    self._score_setting(part, method, number, setting, found)
                     fitted = True
                 except FAILURES as error:
                     failure = error
             n_folds += fitted
         if self.inner and not n_folds and failure:
             raise failure
-        complete = {key: round(float(np.mean(values)), 12) for key, values in scores.items() if len(values) == n_folds}
+        sign = self.protocol.score.sign
+        complete = {
+            key: round(sign * float(np.mean([of_fold.mean() for of_fold in folds])), 12)
+            for key, folds in found.items()
+            if len(folds) == n_folds
+        }
         if not complete:
-            return Choice(settings[0], votes[0], np.nan)
-        number, m, vote = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0], -key[2]))
+            return Choice(settings[0], self.votes[0])
+        best = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0], -key[2]))
+        number, m, vote = best
         params = settings[number] | ({} if m is None else {"n_components": m})
-        return Choice(params, votes[vote], complete[number, m, vote])
+        return Choice(params, self.votes[vote], tuple(found[best]))
 
-    def _votes(self, method: Method) -> list[Vote]:
-        """Return among which votes there is a choice."""
-        return [OwnVote(len(self.outer.sample(method.most_rows)))] if method.own_vote else self.votes
-
-    def _score_setting(
-        self, part: Part, method: Method, number: int, setting: Params, votes: list[Vote], scores: Any
-    ) -> None:
-        found = part.embed(method, setting)
-        full = found.Z.shape[1]
+    def _score_setting(self, part: Part, method: Method, number: int, setting: Params, found: Any) -> None:
+        """Add what every dimension and vote of a setting contributes to the score on an inner fold."""
+        embedded = part.embed(method, setting)
+        full = embedded.Z.shape[1]
         for m in method.cuts(full):
             cut = None if m == full else m  # None: all dimensions, which may be fewer in another fold
-            for vote, prediction in enumerate(part.predictions(found, votes, m)):
-                score = self.protocol.score.sign * float(part.contributions(prediction).mean())
-                scores.setdefault((number, cut, vote), []).append(score)
+            for vote, prediction in enumerate(part.predictions(embedded, self.votes, m)):
+                found.setdefault((number, cut, vote), []).append(part.contributions(prediction))
+
+    def _own_choice(self, method: Method, found: Embedded) -> Choice:
+        """Return the choice of a fitted predictor: its members have voted for rows that they had not seen."""
+        vote, predictor = OwnVote(len(found.learned)), found.steps[-1][1]
+        place = np.full(len(self.protocol.y), -1)
+        place[self.outer.rows[found.learned[predictor.held_out_rows_]]] = np.arange(len(predictor.held_out_rows_))
+        tests = [part.queries for part in self.inner]
+        if any((place[test] < 0).any() for test in tests):  # its folds were cut otherwise, as there were too few rows
+            return Choice({}, vote)
+        answers = self.outer.of_all_classes(predictor.held_out_votes_, found.learned)
+        contributions = [part.contributions(answers[place[part.queries]]) for part in self.inner]
+        return Choice({}, vote, tuple(contributions))
 
     def evaluate(self, method: Method) -> Outcome:
         """Return the outcome of a method with its choices made on the inner folds."""
+        if not method.own_vote:
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # of settings that are tried: the map of the chosen one counts
+                choice = self.choose(method)
         with warnings.catch_warnings(record=True, action="always") as caught:
-            choice = self.choose(method)
-            found = self.outer.embed(method, choice.params)
+            if method.own_vote:  # one fit serves the choice, too
+                found = self.outer.embed(method, method.quick)
+                choice = self._own_choice(method, found)
+            else:
+                found = self.outer.embed(method, choice.params)
             (prediction,) = self.outer.predictions(found, [choice.vote])
-        return self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
+        outcome = self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
+        plane = (
+            (found.Z[:, :2].astype(np.float32), found.queries[:, :2].astype(np.float32)) if method.own_vote else None
+        )
+        return replace(outcome, plane=plane)
 
     def refer(self, reference: Reference) -> Outcome:
         """Return the outcome of a predictor of another kind."""
@@ -281,7 +346,7 @@ class FoldRun:
             model = clone(reference.estimator).fit(X, part.y[learned])
             seconds = time.perf_counter() - start
             prediction = part.answers(model, queries, learned)
-        return self._outcome(prediction, Choice({}, self.votes[0], np.nan), p, len(learned), seconds, caught)
+        return self._outcome(prediction, Choice({}, self.votes[0]), p, len(learned), seconds, caught)
 
     def _outcome(self, prediction: np.ndarray, choice: Choice, *figures: Any) -> Outcome:
         dimension, n_learned, seconds, caught = figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from .task import CLASSIFICATION
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
-WHEN = {"params", "regression", "semi_supervised"}
+WHEN = {"params", "regression", "semi_supervised", "balanced"}
 MOST_ROWS = 4000  # that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
 
 Params = dict[str, Any]
@@ -50,7 +50,8 @@ class Method:
     The classes of nearkin have these attributes but the first two in a dictionary `compared_as`, by name of the method:
     `compared_as = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}`. It may also hold
     `params`, for the constructor, None if it takes no classes; `regression`, those with which it takes a target of
-    numbers; and `semi_supervised=True`, where it is only compared on tables some rows of which have no label.
+    numbers; `semi_supervised=True`, where it is only compared on tables some rows of which have no label; and
+    `balanced=True`, where only by a score in which all classes count alike.
 
     Attributes
     ----------
@@ -68,6 +69,9 @@ class Method:
     own_vote : bool
         Whether it is no map but a predictor with a method `fit_encoded`, such as `NCAClassifier`: it takes the features
         of the table unscaled and with their gaps, has no settings, and the rows that it learned from vote its own way.
+        The inner folds are those of its members: `held_out_votes_` score it for the automatic choice.
+    quick : dict
+        Parameters on the folds of a comparison, where many fits are made; the choice that is kept has the others.
     unlabelled : bool
         Whether it also learns from rows without a label: y is then the number of the class or -1; of a target of
         numbers NaN.
@@ -80,6 +84,7 @@ class Method:
     most_rows: int = MOST_ROWS
     max_components: Callable[[int, int], int] = lambda p, n_classes: p
     own_vote: bool = False
+    quick: Params = field(default_factory=dict)
     unlabelled: bool = False
 
     def cuts(self, n_components: int) -> list[int]:
@@ -105,42 +110,70 @@ class Reference:
     most_rows: int
 
 
-def default_methods(task: str = CLASSIFICATION.name, *, semi_supervised: bool = False) -> list[Method]:
+def default_methods(
+    task: str = CLASSIFICATION.name, *, semi_supervised: bool = False, balanced: bool = False
+) -> list[Method]:
+    """Return the methods that answer first: the raw features, the predictor for tables and, for classes, LDA.
+
+    With `balanced` the predictor that weighs the classes alike is among them, and with `semi_supervised` those methods
+    that make sense only where some rows have no label.
+    """
+    first = [RAW, "NCA tables", "NCA tables balanced", "LDA"]
+    every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
+    by_name = {method.name: method for method in every}
+    chosen = [by_name[name] for name in first if name in by_name]
+    if semi_supervised:
+        supervised = {method.name for method in all_methods(task, balanced=balanced)}
+        chosen += [method for method in every if method.name not in supervised]
+    return chosen
+
+
+def all_methods(
+    task: str = CLASSIFICATION.name, *, semi_supervised: bool = False, balanced: bool = False
+) -> list[Method]:
     """Return the raw features, PCA, LDA and the methods of nearkin for a task, quick ones first.
 
-    Those that make sense only where some rows have no label are among them with `semi_supervised=True`.
+    Those that make sense only where some rows have no label, or by a score in which all classes count alike, are among
+    them with `semi_supervised=True` and `balanced=True`.
     """
+    given = {"semi_supervised": semi_supervised, "balanced": balanced}
     methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
     if task == CLASSIFICATION.name:
         methods.append(Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1)))
     for cls in (getattr(estimators, name) for name in estimators.__all__):
         for name, options in vars(cls).get("compared_as", {}).items():
             params = options.get("params", {}) if task == CLASSIFICATION.name else options.get("regression")
-            if params is not None and (semi_supervised or not options.get("semi_supervised", False)):
+            suits = all(given[what] for what in given if options.get(what, False))
+            if params is not None and suits:
                 fields = {key: value for key, value in options.items() if key not in WHEN}
                 methods.append(Method(name, cls(**params), **fields))
     return methods
 
 
-def default_references(task: str = CLASSIFICATION.name, n_features: int = 1, n_classes: int = 1) -> list[Reference]:
+def default_references(
+    task: str = CLASSIFICATION.name, n_features: int = 1, n_classes: int = 1, score: str | None = None
+) -> list[Reference]:
     """Return what most people would use instead: a constant, a linear model, a random forest and boosted trees.
+
+    The constant is the largest class; of numbers the mean, or by the score "mae" the median.
 
     Of more than 100 features boosting looks at 100 in a node, in 63 bins; of more than 10 classes, each of which has a
     tree in every iteration, it takes fewer than 100 iterations. Both make it quicker at about equal accuracy.
     """
     wide = n_features > 100
     boosted: dict[str, Any] = {"max_bins": 63 if wide else 255, "max_features": min(1.0, 100 / n_features)}
+    middle = "median" if score == "mae" else "mean"
     boosted |= {"max_iter": int(np.clip(1000 // n_classes, 10, 100)), "random_state": 0}
     if task == CLASSIFICATION.name:
         constant, linear = DummyClassifier(strategy="prior"), LogisticRegression(max_iter=300)
         forest = RandomForestClassifier(random_state=0)
         boosting = HistGradientBoostingClassifier(**boosted)
     else:
-        constant, linear = DummyRegressor(), RidgeCV(np.logspace(-3, 3, 7))
+        constant, linear = DummyRegressor(strategy=middle), RidgeCV(np.logspace(-3, 3, 7))
         forest, boosting = RandomForestRegressor(random_state=0), HistGradientBoostingRegressor(**boosted)
     few, many = 20_000, 100_000
     return [
-        Reference("majority" if task == CLASSIFICATION.name else "mean", constant, 2**40),
+        Reference("majority" if task == CLASSIFICATION.name else middle, constant, 2**40),
         Reference("logistic regression" if task == CLASSIFICATION.name else "ridge regression", linear, many),
         Reference("random forest", forest, few),
         Reference("gradient boosting", boosting, many),

@@ -21,12 +21,13 @@ from .twins import twin_groups
 from .vote import VOTES, Vote
 
 N_SPLITS = 5
-HELD_OUT_ROWS = 1500  # in all folds together, at least
+HELD_OUT_ROWS = 1500  # folds are drawn anew until about so many rows were held out
 MOST_REPEATS = 3
 SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with more held-out rows
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
+FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one that a map is learned from
 NO_ROWS = np.arange(0)
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -58,6 +59,10 @@ class Protocol:
         Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18 entries, but 700.
     features : sequence of p Feature or None
         Which features are of one column of the table; None where each is a number.
+    unlabelled : ndarray
+        The rows without a label.
+    n_chained : int
+        Rows in tight groups of more than ten, which folds split where the user gave no groups: see `chained_rows`.
     """
 
     X: Any
@@ -74,6 +79,7 @@ class Protocol:
     choice_rows: int | None = None
     features: Sequence[Feature] | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
+    n_chained: int = 0
 
     @cached_property
     def labelled(self) -> np.ndarray:
@@ -114,9 +120,10 @@ class Protocol:
     def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default the first of five folds, drawn anew up to three times, holding out 1,500 rows together: a difference
-        of a few points then shows. Of more than 20,000 rows a single split, which holds out 5,000; but folds where the
-        rows are copies of so few that a split would hold out a handful.
+        By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a difference of a few
+        points then shows. All five, however many rows they hold out: how far luck in fitting moves a method shows from
+        fold to fold alone, not in the rows of a fold (`paired_test`). Of more than 20,000 rows a single split, which
+        holds out 5,000; but folds where the rows are copies of so few that a split would hold out a handful.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
@@ -136,9 +143,6 @@ class Protocol:
         repeats = n_repeats or int(np.clip(round(HELD_OUT_ROWS / len(rows)), 1, MOST_REPEATS))
         seeds = rng.randint(2**31 - 1, size=repeats)
         folds = [fold for seed in seeds for fold in self._splits(rows, min(wanted, most), seed)]
-        if by_default and not self.grouped:
-            held_out = np.cumsum([len(test) for _, test in folds])
-            folds = folds[: max(2, int(np.searchsorted(held_out, HELD_OUT_ROWS)) + 1)] if repeats == 1 else folds
         for number, (_, test) in enumerate(folds, start=1):
             if not self._has_score(test):
                 raise ValueError(
@@ -157,16 +161,37 @@ class Protocol:
             own |= np.isin(near, near[test])
         return self.labelled[~own[self.labelled]], test
 
-    def inner_folds(self, rows: np.ndarray) -> list[Fold]:
-        """Return folds of some training rows, without those that have no score; none where the rows are too few."""
-        most = self.choice_rows or max(FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1]))
-        if len(rows) > most:
-            if not self.grouped:  # of twins one
-                rows = rows[np.unique(self.units[rows], return_index=True)[1]]
-            rows = sample(rows, self.y, most, self.random_state)
-        n_splits = min(self.most_folds(rows)[0], INNER_SPLITS)
+    def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[Fold]:
+        """Return folds of 2,000 training rows, or of all that there are; without those that have no score.
+
+        Of twins one row takes part where there are more.
+        """
+        if len(rows) > CHOICE_ROWS:
+            rows = self._one_of_twins(rows)
+            share = CHOICE_ROWS // max(1, len(self.classes))
+            rows = sample(rows, self.y, CHOICE_ROWS, self.random_state, fewest=min(max(share, FEWEST), FEWEST_TO_LEARN))
+        n_splits = min(self.most_folds(rows)[0], n_splits)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
+
+    def inner_folds(self, rows: np.ndarray) -> list[Fold]:
+        """Return the folds on which choices are made: those of `member_folds`, or as many of their rows as these take.
+
+        None where the rows are too few.
+        """
+        folds = self.member_folds(rows)
+        most = self.choice_rows or max(FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1]))
+        everyone = np.sort(np.concatenate([test for _, test in folds])) if folds else NO_ROWS
+        if len(everyone) <= most:
+            return folds
+        everyone = self._one_of_twins(everyone)
+        kept = sample(everyone, self.y, most, self.random_state)
+        folds = [tuple(part[np.isin(part, kept)] for part in fold) for fold in folds]
+        return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
+
+    def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
+        """Return one row of each unit of twins; all rows of groups."""
+        return rows if self.grouped else rows[np.sort(np.unique(self.units[rows], return_index=True)[1])]
 
     def fewest_rows(self, folds: Sequence[Fold]) -> int:
         """Return the number of rows of the smallest training part, inner folds included."""
@@ -194,8 +219,8 @@ class Protocol:
         return [(rows[~test], rows[test]) for test in tests]
 
 
-def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, at least three rows (or all it has).
+def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST) -> np.ndarray:
+    """Return about so many of the rows, ascending: of every class its share, at least `fewest` rows (or all it has).
 
     Of numbers, evenly spaced ones in their order.
     """
@@ -206,8 +231,8 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int) -> np.ndarray:
     chosen = rows[np.linspace(0, len(rows) - 1, size).round().astype(int)]
     if y.dtype.kind != "f":
         classes, starts = np.unique(y[rows], return_index=True)
-        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < 3]
-        few = (starts[:, None] + np.arange(3)).clip(max=len(rows) - 1)
+        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < fewest]
+        few = (starts[:, None] + np.arange(fewest)).clip(max=len(rows) - 1)
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])
     return np.sort(chosen)

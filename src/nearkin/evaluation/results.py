@@ -14,9 +14,9 @@ from sklearn.pipeline import Pipeline
 from ..preprocessing import TableEncoder
 from .fold import Outcome
 from .methods import RAW, Method, Params, Reference
-from .protocol import Fold, Protocol, first_repeat
+from .protocol import NO_ROWS, Fold, Protocol, first_repeat
 from .ranking_html import comparison_html
-from .runs import CHOICE
+from .runs import CHOICE, Found, with_choice
 from .scores import Score
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 from .task import Task
@@ -58,13 +58,15 @@ class MethodResult:
     contributions : tuple of ndarray
         Of the held-out rows of each fold; their mean is `score`.
     warnings : dict of str to int
-        The distinct warnings, and how often each came.
+        The distinct warnings of the maps that were scored, one a fold, and how often each came.
     difference : float
         Mean score minus that of the raw features, paired by row.
     interval : tuple of float
         Of the difference, at 95 %, for this method alone.
     p_value : float
         That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the references.
+    doubted : bool
+        Whether the folds split groups of rows that hang together: then no difference is called better.
     """
 
     name: str
@@ -84,12 +86,15 @@ class MethodResult:
     difference: float = 0.0
     interval: tuple[float, float] = (0.0, 0.0)
     p_value: float = float("nan")
+    doubted: bool = False
 
     @property
     def status(self) -> str:
         """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
-        untested = self.kind in ("baseline", "reference")
-        return self.kind if untested else status_of(self.sign * self.difference, self.p_value)
+        if self.kind in ("baseline", "reference"):
+            return self.kind
+        status = status_of(self.sign * self.difference, self.p_value)
+        return "unclear" if status == "better" and self.doubted else status
 
     def __repr__(self) -> str:
         """Return mean score, difference and status, without the figures of the rows."""
@@ -99,8 +104,25 @@ class MethodResult:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """A reason why new rows may be predicted worse than the held-out ones.
+
+    Attributes
+    ----------
+    kind : {"groups", "leak", "twins", "chains"}
+        Rows that may belong together were split; a column may hold the target; twins were split; rows hang together in
+        long chains of near-twins.
+    text : str
+        What was found, and what to do.
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """The outcome of `compare`.
+    """The outcome of `compare`, which `extend` may go on with.
 
     Attributes
     ----------
@@ -113,8 +135,12 @@ class Comparison:
         `refit=False` and after an interruption.
     winner_method : str
         Name of the method that it is.
-    methods : tuple of str
-        All methods in the order in which they ran.
+    winner_rows : ndarray of int
+        The rows that vote in it: all with a label, but of very many those that a predictor for tables learned from.
+    contestants : tuple of Method and Reference
+        In the order in which they ran.
+    found : tuple of dict of name to Outcome or reason
+        What each of them did on every fold.
     skipped : dict of method name to reason
     reduced : dict of "n_splits" or "n_neighbors" to (requested, reason), where the rows do not allow it
     folds : tuple of (training rows, held-out rows)
@@ -131,6 +157,8 @@ class Comparison:
         What made numbers of a data frame; the winner begins with it.
     remarks : tuple of str
         How the data frame was read.
+    doubts : tuple of Doubt
+        Why the figures may not hold for new rows.
     seconds : float
     interrupted : bool
         Whether the run was stopped early; figures are those of the folds and methods finished until then.
@@ -140,7 +168,8 @@ class Comparison:
 
     results: tuple[MethodResult, ...]
     references: tuple[MethodResult, ...]
-    methods: tuple[str, ...]
+    contestants: tuple[Method | Reference, ...]
+    found: tuple[Found, ...]
     skipped: dict[str, str]
     reduced: dict[str, tuple[int, str]]
     folds: tuple[Fold, ...]
@@ -149,13 +178,57 @@ class Comparison:
     n_neighbors: int | None
     n_twins: int
     kept_twins: bool
-    interrupted: bool
     least_difference: float
+    interrupted: bool = False
     winner: Pipeline | None = None
     winner_method: str = RAW
+    winner_rows: np.ndarray = field(default_factory=NO_ROWS.copy)
     encoder: TableEncoder | None = None
     remarks: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     seconds: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        found: Sequence[Found],
+        contestants: Sequence[Method | Reference],
+        folds: Sequence[Fold],
+        protocol: Protocol,
+        **facts: Any,
+    ) -> Comparison:
+        """Return the ranking of what was found on the folds, without a winner."""
+        by_name = {one.name: one for one in contestants}
+        chosen = [
+            with_choice(of_fold, contestants, protocol, train) for of_fold, (train, _) in zip(found, folds, strict=True)
+        ]
+        finished, skipped = _finished(chosen)
+        collected = [collect(name, by_name.get(name), outcomes, protocol) for name, outcomes in finished.items()]
+        collected = [replace(result, doubted=protocol.n_chained > 0) for result in collected]
+        results, least = ranked(collected, folds, protocol.units)
+        return cls(
+            results=tuple(result for result in results if result.kind != "reference"),
+            references=tuple(result for result in results if result.kind == "reference"),
+            contestants=tuple(contestants),
+            found=tuple(found),
+            skipped=skipped,
+            folds=tuple(folds),
+            protocol=protocol,
+            least_difference=least,
+            **facts,
+        )
+
+    def with_found(self, found: Sequence[Found], contestants: Sequence[Method | Reference]) -> Comparison:
+        """Return the comparison of these contestants on the same folds, without a winner."""
+        kept = ("doubts", "n_planned", "reduced", "n_neighbors", "n_twins", "kept_twins", "encoder", "remarks")
+        return Comparison.of(
+            found, contestants, self.folds, self.protocol, **{name: getattr(self, name) for name in kept}
+        )
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the names of all methods in the order in which they ran."""
+        return tuple(one.name for one in self.contestants if isinstance(one, Method))
 
     @property
     def task(self) -> Task:
@@ -176,6 +249,16 @@ class Comparison:
     def n_repeats(self) -> int:
         """Return how often the rows were split."""
         return len(self.folds) // max(1, len(first_repeat(self.folds)))
+
+    @property
+    def of_fitted_models(self) -> bool:
+        """Return whether one split tells which fitted models are better, not which methods: see `PairedTest`."""
+        return len(self.folds) == 1
+
+    @property
+    def n_chained(self) -> int:
+        """Return how many rows hang together in tight groups of more than ten, which the folds split."""
+        return self.protocol.n_chained
 
     def __getitem__(self, name: str) -> MethodResult:
         """Return the result of a method or reference by its name."""
@@ -214,10 +297,9 @@ class Comparison:
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
-        fewer = min((len(reference.score) for reference in self.references), default=len(self.folds))
-        folds += f", references on the first {fewer}" * (fewer < len(self.folds))
         head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
-        return "\n".join([head, *map(str, (*self.results, *self.references)), *self.remarks])
+        doubts = [f"In doubt: {doubt.text}" for doubt in self.doubts]
+        return "\n".join([head, *map(str, (*self.results, *self.references)), *doubts, *self.remarks])
 
     _repr_html_ = comparison_html  # a table with a picture
 
@@ -266,6 +348,19 @@ def collect(
     )
 
 
+def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
+    """Return the outcomes of those that finished every fold, and why others were skipped."""
+    finished, skipped = dict[str, list[Outcome]](), dict[str, str]()
+    for name in found[0]:
+        outcomes = [of_fold[name] for of_fold in found if name in of_fold]
+        reasons = [reason for reason in outcomes if isinstance(reason, str)]
+        if reasons:
+            skipped[name] = reasons[0]
+        elif len(outcomes) == len(found):
+            finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
+    return finished, skipped
+
+
 def ranked(
     finished: Sequence[MethodResult], folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
@@ -287,8 +382,7 @@ def ranked(
 def difference_test(
     result: MethodResult, other: MethodResult, folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> PairedTest:
-    """Return the test of a difference in score between two results, on the folds that both have."""
-    n = min(len(result.contributions), len(other.contributions))  # of a reference, those of the first repeat
-    n_train = float(np.mean([len(train) for train, _ in folds[:n]]))
-    rows = [test for _, test in folds[:n]]
-    return paired_test(result.contributions[:n], other.contributions[:n], rows, n_train, units)
+    """Return the test of a difference in score between two results."""
+    n_train = float(np.mean([len(train) for train, _ in folds]))
+    rows = [test for _, test in folds]
+    return paired_test(result.contributions, other.contributions, rows, n_train, units)

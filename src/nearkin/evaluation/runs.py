@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from .._parallel import deaf_processes
 from .fold import FAILURES, Choice, FoldRun, Outcome
 from .methods import RAW, Method, Reference
 from .progress import Progress
-from .protocol import Fold, Protocol, first_repeat
+from .protocol import Fold, Protocol
+from .statistics import holm, paired_test_by_rows, status_of
 
 CHOICE = "automatic choice"
 WORTH_PROCESSES = 2000  # rows of all folds together from which on processes are worth their start
@@ -64,37 +65,62 @@ class Job:
 
 
 def jobs_of(
-    folds: Sequence[Fold],
-    methods: Sequence[Method],
-    references: Sequence[Reference],
-    rows: np.ndarray | None,
-    deadline: float,
-    n_parts: int,
+    folds: Sequence[Fold], contestants: Sequence[Method | Reference], deadline: float, n_parts: int
 ) -> list[Job]:
-    """Return the work on all folds, in so many parts each: references on the first repeat only; choices come last."""
-    n_first, jobs = len(first_repeat(folds)), list[Job]()
-    everyone: list[Method | Reference]
-    for number, fold in enumerate(folds):
-        everyone = [*methods, *(references if number < n_first else [])]
-        jobs += [Job(number, fold, everyone[part::n_parts], deadline) for part in range(n_parts)]
-    if rows is not None:
-        jobs += [Job(None, rows, methods[part::n_parts], deadline) for part in range(n_parts)]
+    """Return the work on all folds, in so many parts each."""
+    jobs = [
+        Job(number, fold, contestants[part::n_parts], deadline)
+        for number, fold in enumerate(folds)
+        for part in range(n_parts)
+    ]
     return [job for job in jobs if job.contestants]  # there may be fewer of them than parts
 
 
-def automatic(choices: dict[str, Choice]) -> tuple[str, Choice]:
-    """Return the method with the best score on the inner folds: of equals the first, without inner folds raw k-NN."""
-    scores = {name: choice.score for name, choice in choices.items() if not np.isnan(choice.score)}
-    name = max(scores, key=scores.__getitem__) if scores else RAW
-    return name, choices[name]
+def choice_jobs(rows: np.ndarray, methods: Sequence[Method], deadline: float, n_parts: int) -> list[Job]:
+    """Return the choices of all methods on some rows, in so many parts."""
+    jobs = [Job(None, rows, methods[part::n_parts], deadline) for part in range(n_parts)]
+    return [job for job in jobs if job.contestants]
 
 
-def with_choice(found: Found, order: Sequence[Method | Reference]) -> Found:
-    """Return what was found on a fold in the order of the contestants, and the outcome of the automatic choice."""
+def automatic(choices: dict[str, Choice], methods: Sequence[Method], protocol: Protocol, rows: np.ndarray) -> str:
+    """Return the name of the method that is chosen by the inner folds of some rows.
+
+    It is the predictor for tables, unless the paired test on the rows that these folds hold out shows another method to
+    be better (at .05, by Holm over the other methods); of several such, the one with the best score. Where no predictor
+    for tables is compared, the method with the best score: of equals the first, without inner folds raw k-NN.
+    """
+    known = {method.name: choices[method.name] for method in methods if method.name in choices}
+    known = {name: choice for name, choice in known.items() if choice.contributions}
+    sign = protocol.score.sign
+    by_score = sorted(known, key=lambda name: -round(sign * known[name].mean, 12))
+    predictors = [method.name for method in methods if method.own_vote and method.name in choices]
+    if not predictors:
+        return by_score[0] if by_score else RAW
+    usual = predictors[0]
+    if usual not in known:
+        return usual
+    folds = protocol.inner_folds(rows)
+    tested, n_train = [test for _, test in folds], float(np.mean([len(train) for train, _ in folds]))
+    others = [name for name in by_score if name != usual]
+    tests = [
+        paired_test_by_rows(known[name].contributions, known[usual].contributions, tested, n_train, protocol.units)
+        for name in others
+    ]
+    p_values = holm([test.p_value for test in tests])
+    for name, test, p_value in zip(others, tests, p_values, strict=True):
+        if status_of(sign * test.difference, p_value) == "better":
+            return name
+    return usual
+
+
+def with_choice(found: Found, order: Sequence[Method | Reference], protocol: Protocol, rows: np.ndarray) -> Found:
+    """Return what was found on a fold with these training rows, in this order, with the automatic choice."""
     ordered = {one.name: found[one.name] for one in order if one.name in found}
-    outcomes = {one.name: ordered.get(one.name) for one in order if isinstance(one, Method)}
-    source = automatic({name: outcome.choice for name, outcome in outcomes.items() if isinstance(outcome, Outcome)})
-    return ordered | {CHOICE: replace(cast(Outcome, outcomes[source[0]]), source=source)}
+    methods = [one for one in order if isinstance(one, Method)]
+    outcomes = {one.name: ordered.get(one.name) for one in methods}
+    choices = {name: outcome.choice for name, outcome in outcomes.items() if isinstance(outcome, Outcome)}
+    name = automatic(choices, methods, protocol, rows)
+    return ordered | {CHOICE: replace(cast(Outcome, outcomes[name]), source=(name, choices[name]))}
 
 
 @dataclass
@@ -134,13 +160,16 @@ class Findings:
         return {number: self.folds[number] for number in usable if progress(number) == most}
 
 
-def run_jobs(protocol: Protocol, make_jobs: Callable[[int], list[Job]], n_jobs: int, progress: Progress) -> Findings:
-    """Return what the jobs find; `make_jobs(n)` cuts the work on a fold into n parts.
+def run_jobs(
+    protocol: Protocol, make_jobs: Callable[[int], list[Job]], n_jobs: int | None, progress: Progress
+) -> Findings:
+    """Return what the jobs find; `make_jobs(n)` cuts the work on a fold into n parts, for n_jobs processes.
 
     In parallel where the rows of all folds are not few: each process then keeps to one thread.
     """
     jobs, findings = make_jobs(1), Findings()
-    n_folds = len({job.number for job in jobs} - {None})
+    n_jobs = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
+    n_folds = len({job.number for job in jobs})
     in_processes = n_jobs > 1 and n_folds * len(protocol.labelled) >= WORTH_PROCESSES
     if in_processes and n_folds < FEW_FOLDS * n_jobs:
         jobs = make_jobs(min(n_jobs, FEW_FOLDS))
@@ -149,8 +178,8 @@ def run_jobs(protocol: Protocol, make_jobs: Callable[[int], list[Job]], n_jobs: 
         if job.number is not None:
             findings.n_left[job.number] = findings.n_left.get(job.number, 0) + 1
     results = _in_processes(protocol, jobs, n_jobs) if in_processes else _in_turn(protocol, jobs)
-    progress("comparing", 0, n_all)
     try:
+        progress("comparing", 0, n_all)
         for job, name, result in results:
             if name is not None:
                 findings.add(job.number, name, result)

@@ -123,6 +123,8 @@ def _by_name(*scores: Score) -> dict[str, Score]:
     return {score.name: score for score in scores}
 
 
+BY_CLASS = ("balanced_accuracy", "f1")  # in which all classes count alike, however rare
+
 SCORES = {  # the first one of a task is its default
     "classification": _by_name(
         Score("accuracy", _hits),

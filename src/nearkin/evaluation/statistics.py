@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 SIGNIFICANCE = 0.05
 Name = TypeVar("Name", bound=Hashable)
-FEWEST_FOLDS = 5  # that show how a method's score varies from fold to fold
+FEWEST_FOLDS = 5  # whose agreement shows that a method's score hardly varies from fold to fold
 
 
 def corrected_resampled_t_test(
@@ -43,11 +43,23 @@ class PairedTest:
         Infinite where all held-out rows are one unit.
     dof : float
         Degrees of freedom of Student's t.
+    n_folds : int
+        Folds that the difference is a mean of.
     """
 
     difference: float
     standard_error: float
     dof: float
+    n_folds: int
+
+    @property
+    def of_fitted_models(self) -> bool:
+        """Return whether the test is of two fitted models, of which a single fold tells, not of two methods.
+
+        Held-out rows then show which model is better on new rows. They do not show whether the methods, fitted again to
+        other rows, would come out in the same order.
+        """
+        return self.n_folds == 1
 
     @property
     def p_value(self) -> float:
@@ -62,24 +74,19 @@ class PairedTest:
         return self.difference - half, self.difference + half
 
 
-def paired_test(
+def paired_test_by_rows(
     method: Sequence[np.ndarray],
     baseline: Sequence[np.ndarray],
     rows: Sequence[np.ndarray],
     n_train: float,
     units: np.ndarray | None = None,
 ) -> PairedTest:
-    """Test a difference in score by the held-out rows of (repeated) cross-validation, or of one split.
+    """Test a difference in score by the held-out rows alone, for methods whose fits are hardly a matter of luck.
 
     The differences d of a unit are summed over its rows and over repeats: `v_rows = (1 + m/n_train) G/(G - 1)
     sum_units (sum w (d - mean))^2`. Weights w = 1/(J n_test) make the mean that of the J fold scores, m rows in G units
     are held out, and the factor is that of Nadeau and Bengio (Machine Learning 52, 2003) for models that differ with
-    their training rows: with K folds a repeat, 1 + K n_test/n_train. Rows do not show that a method is another one in
-    every fold, as where its choices are a matter of luck; folds do. So the variance is the larger one of `v_rows`, with
-    G - 1 degrees of freedom, and that of `corrected_resampled_t_test`, with J - 1: by rows alone, a method that draws
-    its features by lot is "significant" on 40 % of tables of 2,000 rows, not 5 % (benchmarks/verdicts.py). Fewer than
-    five folds hardly show luck, and a single split does not: there the rows alone count, and the difference is that of
-    the fitted models.
+    their training rows: with K folds a repeat, 1 + K n_test/n_train.
 
     Parameters
     ----------
@@ -92,24 +99,59 @@ def paired_test(
     units : ndarray, optional
         For every row of the table, its group of dependent rows; by default every row is its own.
     """
-    J, numbers = len(rows), np.concatenate(rows)
+    J = len(rows)
+    numbers = np.concatenate(rows)
     weights = np.concatenate([np.full(len(fold), 1 / (J * len(fold))) for fold in rows])
-    pairs = np.array([np.concatenate(method), np.concatenate(baseline)])
-    d, m = pairs[0] - pairs[1], len(np.unique(numbers))
+    pairs = np.array([np.concatenate(method), np.concatenate(baseline)], dtype=np.float64)
+    d = pairs[0] - pairs[1]
+    m = len(np.unique(numbers))
     difference = float(weights @ d)
     _, unit = np.unique(numbers if units is None else units[numbers], return_inverse=True)
     sums = np.bincount(unit, weights * (d - difference))
     G = len(sums)
     if G == 1:
-        return PairedTest(difference, np.inf, 1)
+        return PairedTest(difference, np.inf, 1, J)
     # at least that of one row: differences that are all alike by chance, or by rounding, prove nothing
     variance = max(G / (G - 1) * sums @ sums, pairs.var() / m**2)
-    errors = [(float(np.sqrt((1 + m / n_train) * variance)), G - 1)]
-    if J >= FEWEST_FOLDS:
-        folds = np.array([np.mean(a - b) for a, b in zip(method, baseline, strict=True)])
-        n_test = len(numbers) / J
-        errors.append((float(np.sqrt((1 / J + n_test / n_train) * folds.var(ddof=1))), J - 1))
-    return PairedTest(difference, *max(errors))
+    return PairedTest(difference, float(np.sqrt((1 + m / n_train) * variance)), G - 1, J)
+
+
+def paired_test(
+    method: Sequence[np.ndarray],
+    baseline: Sequence[np.ndarray],
+    rows: Sequence[np.ndarray],
+    n_train: float,
+    units: np.ndarray | None = None,
+) -> PairedTest:
+    """Test a difference in score by the held-out rows and the folds of (repeated) cross-validation, or of one split.
+
+    Rows do not show that a method is another one in every fold, as where its choices are a matter of luck; folds do. By
+    rows alone, a method that draws its features by lot is "significant" on 40 % of tables of 2,000 rows, not 5 %
+    (benchmarks/verdicts.py). So the variance is the larger one of those of `paired_test_by_rows`, with G - 1 degrees of
+    freedom, and of `corrected_resampled_t_test`, with J - 1. What they show depends on the number of folds J:
+
+    - Five or more: the larger variance counts, with its own degrees of freedom.
+    - Two to four: the larger variance counts, always with J - 1 degrees of freedom. So few folds may agree by chance
+      where fits are luck, and the rows do not know. The test never rejects where that of the folds does not; the price
+      is power: a difference must be 3.2, 4.3 or 12.7 standard errors in four, three or two folds, not 2.
+    - One: the rows alone. This tests the difference of two fitted models, not of two methods: see
+      `PairedTest.of_fitted_models`.
+
+    Parameters
+    ----------
+    method, baseline, rows, n_train, units
+        As in `paired_test_by_rows`.
+    """
+    by_rows = paired_test_by_rows(method, baseline, rows, n_train, units)
+    J = len(rows)
+    if J == 1 or by_rows.standard_error == np.inf:
+        return by_rows
+    differences = np.array([np.mean(a) - np.mean(b) for a, b in zip(method, baseline, strict=True)])
+    n_test = sum(len(fold) for fold in rows) / J
+    by_folds = float(np.sqrt((1 / J + n_test / n_train) * differences.var(ddof=1)))
+    if by_rows.standard_error > by_folds and J >= FEWEST_FOLDS:
+        return by_rows
+    return PairedTest(by_rows.difference, max(by_rows.standard_error, by_folds), J - 1, J)
 
 
 def detectable_difference(standard_error: float, dof: float, n_comparisons: int = 1) -> float:

@@ -14,10 +14,12 @@ from .features import filled
 from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
 from .scores import SCORES
 from .task import CLASSIFICATION, Task
-from .twins import joined_groups, n_with_twin, twin_groups
+from .twins import chained_rows, joined_groups, n_with_twin, twin_groups
 
 TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
-RARE = 0.75  # share of the largest class above which balanced accuracy ranks by default
+RARE = 0.75  # share of the largest class above which AUC ranks by default
+FEWEST_NUMBERS = 30  # of fewer a single one often has half of the sum of squares
+HALF = 0.5  # of the sum of squares about the median: where 1 % of the numbers have more, they decide R²
 
 
 def make_protocol(
@@ -43,20 +45,35 @@ def make_protocol(
         score=SCORES[task.name][_score_name(score, task, y[~missing])],
         grouped=groups is not None,
         unlabelled=np.flatnonzero(missing),
+        n_chained=chained_rows(complete, y, scale=rules["scale"]) if groups is None else 0,
         **rules,
     )
     return protocol, n_with_twin(twins)
 
 
 def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
-    """Return the name of the score, by default balanced accuracy where one class is most of the rows."""
+    """Return the name of the score.
+
+    By default it does not depend on where a probability is cut in two, where one class is most of the rows, nor on a
+    few huge numbers.
+    """
     known = SCORES[task.name]
     if score is None:
-        rare = task == CLASSIFICATION and task.sizes(y).max() > RARE * len(y)
-        return "balanced_accuracy" if rare else next(iter(known))
+        if task == CLASSIFICATION:
+            return "auc" if task.sizes(y).max() > RARE * len(y) else "accuracy"
+        return "mae" if few_decide(y) else "r2"
     if score not in known:
         raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
     return score
+
+
+def few_decide(y: np.ndarray) -> bool:
+    """Say whether a few numbers decide R²: the farthest hundredth has more than half the squares about the median."""
+    if len(y) < FEWEST_NUMBERS:
+        return False
+    squares = np.sort((y - np.median(y)) ** 2)
+    n_few = max(1, len(y) // 100)
+    return bool(squares[-n_few:].sum() > HALF * squares.sum())
 
 
 def _check_table(

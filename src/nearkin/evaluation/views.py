@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from .._labels import known_labels
-from .fold import FAILURES, Part
+from .fold import FAILURES, Choice, Embedded, Outcome, Part
 from .methods import DIMENSIONS, Method, Params
 from .progress import Progress
 from .protocol import NO_ROWS, Fold, first_repeat
@@ -78,6 +78,9 @@ def score_by_dimension(
         for number, part in enumerate(parts):
             by_fold.append(_curve(part, result.method, result.params[number], result.votes[number]))
             progress(f"{result.name}, dimensions", number + 1, len(parts))
+        if result.method.estimator is None:  # of missing cells there may be indicators in some of the folds alone
+            most = max(m for scores in by_fold for m in scores)
+            by_fold = [dict.fromkeys([most], *scores.values()) for scores in by_fold]
         shared = sorted(set.intersection(*map(set, by_fold)))
         curves[result.name] = {m: np.array([scores[m] for scores in by_fold]) for m in shared}
     return curves
@@ -116,11 +119,15 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
         method = next((other.method for other in comparison.results if other.name == chosen), None)
     if not isinstance(method, Method):
         raise ValueError(f"{result.name} is no map, or did not finish every fold: take another result.")
-    p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
-    if method.estimator is not None and not method.own_vote:
-        params |= {"n_components": min(2, method.max_components(p, n_classes))}
-    with warnings.catch_warnings(action="ignore"):
-        found = part.embed(method, params)
+    outcome = comparison.found[0].get(method.name)
+    if isinstance(outcome, Outcome) and outcome.plane is not None:
+        found = Embedded([], *outcome.plane, np.arange(len(part.rows)), 0.0)
+    else:
+        if method.estimator is not None:
+            p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
+            params |= {"n_components": min(2, method.max_components(p, n_classes))}
+        with warnings.catch_warnings(action="ignore"):
+            found = part.embed(method, params)
     Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
     (vote,) = possible_votes([NEAREST if method.own_vote else result.votes[0]], len(part.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
@@ -141,7 +148,8 @@ def chosen_predictor(comparison: Comparison) -> Any:
     if not isinstance(method, Method) or not method.own_vote:
         return None
     with warnings.catch_warnings(action="ignore"):
-        return Part(comparison.protocol, comparison.protocol.labelled).embed(method, {}).steps[-1][1]
+        pipeline, _ = Part(comparison.protocol, comparison.protocol.labelled).pipeline(method, Choice({}, NEAREST))
+        return pipeline[-1]
 
 
 def held_out_map(

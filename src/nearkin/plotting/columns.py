@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ N_BARS = 12
 N_ACROSS = 3
 N_TICKS = 4
 N_LEVELS = 8
+LETTERS_ACROSS = 15  # that fit below a panel
+SMALL_LETTERS_ACROSS = 18  # of those in small print
 WIDTHS = (2, 1)  # of the first direction and the second
 KEY = ("along the direction in which the values differ most", "along the second", "missing value")
 DATES = f" ({DAYS})"  # how the name of such a curve ends
@@ -144,14 +147,24 @@ def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
         if curve.missing is not None:
             ax.axhline(along[len(at)], color=color, linewidth=width, linestyle=":")
     if name.endswith(DATES) and np.abs(curve.edges).max() < LAST_DAY:
-        unit, n_ticks = ("M", N_TICKS - 1) if np.ptp(curve.edges) > LONG_SPAN else ("D", 2)
-        shown = np.linspace(0, at[-1], min(n_ticks, len(at))).astype(int)
-        dates = curve.edges[shown].astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(str)
-        ax.set_xticks(shown, dates, fontsize="small")
+        unit = "M" if np.ptp(curve.edges) > LONG_SPAN else "D"
+        dates = curve.edges.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(str)
+        shown = _tick_places(len(at), lambda places: dates[places].tolist(), SMALL_LETTERS_ACROSS)
+        ax.set_xticks(shown, dates[shown], fontsize="small")
         return
-    n_ticks = N_TICKS if max(map(len, ticks(curve.edges[[0, -1]]))) < N_TICKS else N_TICKS - 1  # long ones would touch
-    shown = np.linspace(0, at[-1], min(n_ticks, len(at))).astype(int)
+    shown = _tick_places(len(at), lambda places: ticks(curve.edges[places]), LETTERS_ACROSS)
     ax.set_xticks(shown, ticks(curve.edges[shown]))
+
+
+def _tick_places(n: int, write: Callable[[np.ndarray], list[str]], n_letters: int) -> np.ndarray:
+    """Return which of n points below a panel get a text: the ends, and as many between as do not touch."""
+    for n_ticks in range(min(N_TICKS, n), 2, -1):
+        places = np.linspace(0, n - 1, n_ticks).round().astype(int)
+        lengths = np.array([len(text) for text in write(places)])
+        needed = (lengths[1:] + lengths[:-1]) / 2 + 1
+        if (np.diff(places) / (n - 1) * n_letters >= needed).all():
+            return places
+    return np.unique([0, n - 1])
 
 
 def ticks(numbers: np.ndarray) -> list[str]:
@@ -176,5 +189,6 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
         ax.set_xticks(shown, [levels.names[level] for level in shown])
         return
     names = [shortened(levels.names[level], 12) for level in order]
-    slanted = {"rotation": 30, "ha": "right"} if max(map(len, names)) > N_TICKS else {}
+    touching = (max(map(len, names)) + 1) * (len(names) - 1) > SMALL_LETTERS_ACROSS
+    slanted = {"rotation": 30, "ha": "right"} if touching else {}
     ax.set_xticks(range(len(order)), names, parse_math=False, fontsize="small", **slanted)

@@ -252,6 +252,11 @@ class CategoryColumn(Column):
         text = rules.cleaned(given)
         return text.replaced(map(canonical, text.values)) if all(map(NUMBER.fullmatch, self.values)) else text
 
+    def knows_none(self, given: np.ndarray | Text, rules: Rules) -> bool:
+        """Return whether there are values, none of which was there to learn from."""
+        values = self.text(given, rules).values
+        return len(values) > 0 and set(self.values).isdisjoint(values)
+
     def unknown(self, text: Text, unknown: np.ndarray) -> str:
         """Return the values that were not there to learn from."""
         n_rows = int(text.counts[unknown].sum())

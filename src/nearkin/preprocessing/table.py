@@ -14,7 +14,8 @@ from .._captions import Estimator
 from .._messages import counted, listed, note, quoted
 from .._validation import check_choice, check_integer
 from .cells import Cells, read_cells
-from .columns import NumberColumn, Rules, column_from, indicator_names
+from .columns import CategoryColumn, NumberColumn, Rules, column_from, indicator_names
+from .indicated import indicated_features
 from .learning import Learned
 from .numerals import MARKS
 
@@ -53,8 +54,10 @@ class TableEncoder(TransformerMixin, Estimator):
     Parameters
     ----------
     missing : {"impute", "keep"}, default="impute"
-        What missing numbers and days become: the median of the column in `fit`, and where `fit` has seen some, one
-        more column that says so, "age (missing)", behind all others; or NaN.
+        What missing numbers and days become: the median of the column in `fit`; or NaN. Where `fit` has seen 5 rows
+        without a value and 5 with one, one more column says so, "age (missing)", behind all others. Columns that are
+        missing in the same rows share one, and there is at most one for every 10 rows
+        (`nearkin.preprocessing.indicated_features`).
     missing_values : sequence of str, optional
         Texts that count as missing in every column, beside the empty cell. By default in columns that otherwise hold
         numbers or dates those that are usual in spreadsheets: NA, N/A, n/a, NaN, null, None, <NA>, ?, -, ., #N/A,
@@ -111,11 +114,11 @@ class TableEncoder(TransformerMixin, Estimator):
     ... })
     >>> encoder = TableEncoder().fit(visits)
     >>> encoder.get_feature_names_out().tolist()
-    ['price', 'day (days since 1970)', 'colour=blue', 'colour=red', 'price (missing)']
+    ['price', 'day (days since 1970)', 'colour=blue', 'colour=red']
     >>> encoder.transform(visits)[:3]
-    array([[1.2005e+03, 1.9794e+04, 0.0000e+00, 1.0000e+00, 0.0000e+00],
-           [8.0000e+01, 1.9837e+04, 1.0000e+00, 0.0000e+00, 0.0000e+00],
-           [8.0000e+01, 1.9845e+04, 0.0000e+00, 1.0000e+00, 1.0000e+00]])
+    array([[1.2005e+03, 1.9794e+04, 0.0000e+00, 1.0000e+00],
+           [8.0000e+01, 1.9837e+04, 1.0000e+00, 0.0000e+00],
+           [8.0000e+01, 1.9845e+04, 0.0000e+00, 1.0000e+00]])
     >>> for remark in encoder.remarks_:
     ...     print(remark)
     read as numbers: price ('€1,200.50')
@@ -197,6 +200,9 @@ class TableEncoder(TransformerMixin, Estimator):
             indicated += [start] if column.may_miss and column.name in learned.missing else []
             start += len(column.names)
         self.indicated_ = np.array(indicated, dtype=int)
+        if indicated:
+            missing = self.encode(cells)[0][:, len(self._names) :] > 0
+            self.indicated_ = self.indicated_[indicated_features(missing)]
 
     def transform(self, X: Any) -> Any:
         """Return the rows as numbers, of shape (n, number of features), in float64; float32 stays float32.
@@ -226,7 +232,11 @@ class TableEncoder(TransformerMixin, Estimator):
             missing = np.isnan(features)
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
-        return out, note("unknown values, encoded as none of the known ones", list(filter(None, unknown)))
+        remarks = note("unknown values, encoded as none of the known ones", list(filter(None, unknown)))
+        categories = [column for column in given if isinstance(column, CategoryColumn)]
+        new = [column.name for column in categories if column.knows_none(given[column], self.rules)]
+        expect = "expect less of these rows than of those held out before"
+        return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
 
     @property
     def _n_plain(self) -> int:

@@ -177,8 +177,11 @@ def trace_ratio(
     converges quadratically (Wang et al., CVPR 2007; Ngo, Bellalij and Saad, SIAM Review 54, 2012), about 6
     decompositions where the bisection of Nie, Xiang and Zhang (NMMP, Table 1) needs 35.
 
-    When m <= d - rank(B) ("case 2") V fits into the null space of B, the ratio has no finite optimum, and tr(V'AV) is
-    maximized there.
+    When m <= d - rank(B) ("case 2") V fits into the null space of B. The paper maximizes tr(V'AV) there, as the ratio
+    becomes infinite. For a scatter A that is so. Its eq. 9 allows any symmetric A, however, and case 2 has a gap: where
+    the largest tr(V'AV) in the null space is negative, the ratio falls to minus infinity there and has a finite
+    optimum elsewhere. It is the root of f as before: f is at least 0 at tr A / tr B, the mean ratio over all V, and
+    negative for large rho.
 
     Parameters
     ----------
@@ -197,9 +200,9 @@ def trace_ratio(
     Returns
     -------
     SpectralResult
-        `values`: eigenvalues of A - rho B, descending (case 2: of A in the null space of B); `objective`: rho;
-        UNBOUNDED in case 2, FLAT when A is zero in the directions found, RANK_DEFICIENT (with d columns) when m > d,
-        NOT_CONVERGED when `max_iter` was reached.
+        `values`: eigenvalues of A - rho B, descending (case 2: of A in the null space of B); `objective`: rho, in case
+        2 infinite, of the sign of tr V'AV. UNBOUNDED in case 2, FLAT when A is zero in the directions found,
+        RANK_DEFICIENT (with d columns) when m > d, NOT_CONVERGED when `max_iter` was reached.
 
     Raises
     ------
@@ -212,7 +215,9 @@ def trace_ratio(
     if not A.any():
         return SpectralResult(eigh(B)[1][:, :m], np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested)
     if m <= N.shape[1]:
-        return _trace_in_null_space(A, N, rank, requested)
+        in_null_space = _trace_in_null_space(A, N, rank, requested)
+        if in_null_space.objective > 0 or rank == 0:
+            return in_null_space
     rho = np.trace(A) / np.trace(B)  # a lower bound
     for n_iter in range(2, max_iter + 1):
         values, V = _extreme(A - rho * B, m, largest=True)
@@ -264,13 +269,18 @@ def _units(B: np.ndarray) -> np.ndarray:
 
 
 def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int) -> SpectralResult:
-    """Case 2: the m directions of largest tr V'AV among the columns of Z, where B vanishes."""
+    """Case 2: the m directions of largest tr V'AV among the columns of Z, where B vanishes.
+
+    The objective is tr V'AV / 0: minus infinity if that trace is negative.
+    """
     m = min(requested, len(A))
     values, E = _extreme(Z.T @ A @ Z, m, largest=True)
     residual = backward_error(Z.T @ (A @ (Z @ E)) - E * values, E, norm(A))
-    status = Status.UNBOUNDED if values.sum() > ZERO * np.trace(A) else Status.FLAT
+    zero = ZERO * norm(A)
+    objective = -np.inf if values.sum() < -zero else np.inf
+    status = Status.FLAT if abs(values.sum()) <= zero else Status.UNBOUNDED
     status = Status.RANK_DEFICIENT if requested > m else status
-    return SpectralResult(Z @ E, values, np.inf, rank, 2, residual, 0.0, status, requested)
+    return SpectralResult(Z @ E, values, objective, rank, 2, residual, 0.0, status, requested)
 
 
 def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.ndarray]:

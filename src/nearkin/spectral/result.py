@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,8 +17,8 @@ class Status(enum.Enum):
     OPTIMAL = "the optimum was found"
     UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
     FLAT = (
-        "the objective is 0 in the directions found (tr V'AV = 0: neighbours of different classes do not differ "
-        "there): use more neighbours"
+        "the objective is 0 in the directions found, as neighbours of different classes do not differ there "
+        "(tr V'AV = 0), and others would do as well: use more neighbours, or features that tell the classes apart"
     )
     RANK_DEFICIENT = (
         "n_components={requested} were requested, but only {found} directions exist, which were kept: lower "
@@ -69,6 +69,20 @@ class SpectralResult:
     gap: float
     status: Status
     requested: int
+
+    def leading(self, n_components: int) -> SpectralResult:
+        """Return the first of the directions, as if so many had been requested of an eigenproblem."""
+        m = min(n_components, self.vectors.shape[1])
+        values = self.values[:m]
+        enough = self.status is Status.RANK_DEFICIENT and m == n_components
+        return replace(
+            self,
+            vectors=self.vectors[:, :m],
+            values=values,
+            objective=float(values.sum()),
+            status=Status.OPTIMAL if enough else self.status,
+            requested=n_components,
+        )
 
     def warn(self) -> None:
         """Issue the warning that the status calls for, if any."""

@@ -55,9 +55,13 @@ const plain = (value, by = score) => {
   return missing(by.decimals) ? number(Number((by.factor * value).toPrecision(3))) : fixed(by.factor * value, by.decimals);
 };
 const figure = value => plain(value) + (missing(value) ? "" : score.unit);
-const signed = value => missing(value) ? "" : (value > 0 && /[1-9]/.test(plain(value)) ? "+" : "") + plain(value);
 const points = score.unit === "%" ? " points" : "";
-const interval = row => missing(row.low) || missing(row.high) ? "" : `${signed(row.low)} to ${signed(row.high)}`;
+// Figures of the ranking are written by the command, so that they are the same there and here.
+const minus = text => text.replace("-", "−");
+const scoreOf = row => minus(row.written.score);
+const differenceOf = row => minus(row.written.difference);
+const interval = row => missing(row.low) || missing(row.high) ? ""
+  : `${minus(row.written.low)} to ${minus(row.written.high)}`;
 const deviation = row => missing(row.deviation) ? "" : ` ± ${plain(row.deviation)}`;
 const percent = value => `${fixed(value, 1)}%`;
 const number = value => {
@@ -205,11 +209,12 @@ function copyButton(id, source) {
 
 function writeHead() {
   const tile = (name, value) => value ? html("div", {}, html("dt", {}, name), html("dd", {}, value)) : null;
-  fill("keys", tile(`${choice.name}, ${inText(score.title)}`, figure(choice.score)),
-    tile(`against ${baseline.name}`, signed(choice.difference) + points), tile("95% interval", interval(choice)),
+  fill("keys", tile(`${choice.name}, ${inText(score.title)}`, scoreOf(choice) + score.unit),
+    tile(`against ${baseline.name}`, differenceOf(choice) + points), tile("95% interval", interval(choice)),
     tile(protocol.tests > 1 ? `p (corrected for ${protocol.tests} tests)` : "p", pValue(choice.p)));
   fill("promise", `${choice.name}: method, dimension and number of neighbours are all chosen inside the training rows, `
-    + "so this is the figure that a saved model can promise.");
+    + (data.doubts.length ? "but the doubts above stand against expecting this figure of new rows."
+      : "so this is the figure that a saved model can promise."));
   fill("quote", data.quote);
   copyButton("copy-quote", "quote");
   fill("notes", data.notes.map(note => html("li", {}, note)));
@@ -226,10 +231,10 @@ function writeFacts() {
     ["Rows", number(table.rows) + (table.labelled < table.rows ? `, ${number(table.labelled)} of them labelled` : "")],
     ["Features", number(table.features) + (table.sparse ? ", sparse" : "")
       + (table.features > table.columns ? ` from ${counted(table.columns, "column")}` : "")
-      + (table.missing.n_features ? ` and ${counted(table.missing.n_features, "indicator")} of missing cells` : "")],
+      + (table.missing.n_features ? `, ${number(table.missing.n_features)} with missing cells` : "")],
     ["Target", `${table.target}, ${kind}`],
     ["Classes", named.join(", ") + (named.length < table.n_classes ? ", …" : "")],
-    ["Largest class", missing(table.largest_class) ? "" : `${percent(100 * table.largest_class)} of the rows`],
+    ["Largest class", missing(table.largest_class) ? "" : `${table.largest_class} of the rows`],
     ["Groups", table.groups ? `${number(table.groups)}, none of them split between folds` : ""],
     ["Held out", `${counted(protocol.folds, "fold")}${repeats}, about ${number(protocol.training_rows)} training rows each, `
       + `${protocol.scaled ? "standardized on those" : "not standardized"}`],
@@ -320,16 +325,16 @@ function drawRanking() {
     const strong = ["choice", "baseline"].includes(row.kind) ? "name strong" : row.kind === "reference" ? "name faint" : "name";
     const name = narrow ? textAt(4, y - 11, {class: strong}, shorten(row.name, Math.floor(width / 7)))
       : textAt(left - 4, y + 4, {class: strong, "text-anchor": "end"}, shorten(row.name, 32));
-    node.append(group, name, textAt(width - 2, y + 4, {class: strong, "text-anchor": "end"}, plain(row.score)));
+    node.append(group, name, textAt(width - 2, y + 4, {class: strong, "text-anchor": "end"}, scoreOf(row)));
     return {x, y, lines: () => rankingLines(row)};
   });
   explore(node, spots, (p, x, y) => Math.abs(p.y - y));
 }
 
 function rankingLines(row) {
-  const against = `${signed(row.difference)}${points} against ${baseline.name}`;
+  const against = `${differenceOf(row)}${points} against ${baseline.name}`;
   const more = [interval(row) && `95% interval ${interval(row)}`, row.p === null ? "" : `p ${pValue(row.p)}`];
-  return [row.name, `${figure(row.score)}${deviation(row)}, ${row.status}`,
+  return [row.name, `${scoreOf(row)}${score.unit}${deviation(row)}, ${row.status}`,
     row === baseline ? "" : [against, ...more].filter(Boolean).join(", ")].filter(Boolean);
 }
 
@@ -347,20 +352,26 @@ function writeRankingKey() {
     + " Sort the table by its headings.");
 }
 
+/** Return a text in parts, between which its line may break. */
+const parted = (...texts) => texts.flatMap((text, i) => [i ? " " : "", html("span", {}, text)]);
+
 function writeTable() {
-  const inScore = row => [plain(row.score), html("span", {class: "minor"}, deviation(row))];
+  const inScore = row => [html("span", {}, scoreOf(row)), html("span", {class: "minor"}, " ", html("span", {}, deviation(row).trim()))];
+  const ends = row => interval(row) && parted(`${minus(row.written.low)} to`, minus(row.written.high));
+  const spread = range => span(range) && parted(...span(range).split(" "));
   const headed = by => inText(by.title) + (by.unit && `\u00a0${by.unit}`), second = row => row.scores[beside.name];
   // heading, what is written, what is sorted by, classes
   const columns = [
     ["method", row => row.name, row => clean(row.name).toLowerCase(), ""],
-    [headed(score), inScore, row => row.score, "number"],
-    [headed(beside), row => plain(second(row), beside), second, "number minor"],
-    ["difference", row => row === baseline ? "" : signed(row.difference), row => row.difference, "number"],
-    ["95% interval", interval, row => row.low, "number minor"],
+    [headed(score), inScore, row => row.score, "number ends"],
+    [headed(beside), row => minus(row.written.second), second, "number minor"],
+    ["difference", row => row === baseline ? "" : differenceOf(row), row => row.difference, "number"],
+    ["95% interval", ends, row => row.low, "number ends minor"],
     ["p", row => pValue(row.p), row => row.p, "number"],
     ["verdict", row => row.kind === "reference" ? "" : row.status, row => row.status, "status"],
-    ["dim", row => span(row.dimension), row => row.dimension && row.dimension[1], "number minor"],
-    ["k", row => row.kind !== "reference" && missing(row.neighbors) ? "all" : span(row.neighbors), row => row.neighbors && row.neighbors[1], "number minor"],
+    ["dim", row => spread(row.dimension), row => row.dimension && row.dimension[1], "number ends minor"],
+    ["k", row => row.kind !== "reference" && missing(row.neighbors) ? "all" : spread(row.neighbors),
+      row => row.neighbors && row.neighbors[1], "number ends minor"],
     ["soft", row => missing(row.soft) ? "" : `${fixed(100 * row.soft, 0)}%`, row => row.soft, "number minor"],
     ["fit", row => row === baseline ? "" : seconds(row.fit_seconds), row => row.fit_seconds, "number minor"],
   ];
@@ -390,7 +401,7 @@ function writeTable() {
 
 // ---- What the columns do ----
 
-const SHOWN_EFFECTS = 12, size = value => number(Number(value.toPrecision(2)));
+const SHOWN_EFFECTS = 12, size = value => fixed(value, 2); // as `nearkin inspect` writes it
 
 function drawEffects() {
   const {effects} = data.columns, shownEffects = effects.slice(0, SHOWN_EFFECTS), width = widthOf("effects"), step = 24;

@@ -1,0 +1,187 @@
+"""Does what `nearkin compare --save` keeps hold on new rows? A third of each table is withheld, and predicted by it.
+
+    NEARKIN_DATA=folder python benchmarks/kept.py [NAME ...]
+
+Prints for every table the score that ranks; on the withheld rows that of the saved model, of the plain predictor for
+tables, random forest and gradient boosting; how many standard errors the saved model is behind the plain one, paired by
+row; what the comparison promised, and how many standard errors of both that is above the fresh score; and the doubts
+that its verdict names. Four tables are made to deceive: rows of machines that are not among the withheld ones, a column
+that copies the target while training, a class of one row in two hundred, and twelve noisy copies of every row. Of the
+folder, those of the half of `tables.py` by which no setting was chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+
+from nearkin import NCAClassifier, NCARegressor, TableEncoder
+from nearkin.app.cli import main
+from nearkin.evaluation import SCORES
+
+CLASSES = ("automobile", "contraceptive", "german", "mammographic", "saheart", "spectfheart")
+NUMBERS = ("forestfires", "medical_cost", "quake", "wizmir")
+MODELS = {
+    "classification": (NCAClassifier, RandomForestClassifier, HistGradientBoostingClassifier),
+    "regression": (NCARegressor, RandomForestRegressor, HistGradientBoostingRegressor),
+}
+
+
+def machines(rng: np.random.Generator) -> pd.DataFrame:
+    """Faults that go with the machine: its rows look alike, those of another one do not tell."""
+    machine = np.repeat(np.arange(60), 20)
+    offsets, faulty = rng.normal(size=(60, 6)) * 2, rng.random(60) < 0.5
+    flipped = rng.random(len(machine)) < 0.05
+    frame = pd.DataFrame(offsets[machine] + 0.4 * rng.normal(size=(len(machine), 6))).add_prefix("sensor ")
+    frame["machine"] = [f"M{number:03d}" for number in machine]
+    frame["target"] = np.where(faulty[machine] ^ flipped, "fault", "fine")
+    return frame
+
+
+def leaking(rng: np.random.Generator) -> pd.DataFrame:
+    """A column that is filled in after the outcome is known; of new rows it is not."""
+    X = rng.normal(size=(900, 5))
+    y = X[:, 0] + rng.normal(size=900) > 0
+    frame = pd.DataFrame(X).add_prefix("x")
+    frame["refund"] = np.where(y ^ (rng.random(900) < 0.003), 1.0, 0.0) * rng.integers(50, 90, 900)
+    return frame.assign(target=np.where(y, "claim", "none"))
+
+
+def rare(rng: np.random.Generator) -> pd.DataFrame:
+    """One row in two hundred is of the class that matters."""
+    y = rng.random(8000) < 0.005
+    X = rng.normal(size=(8000, 8)) + 1.2 * y[:, None] * (np.arange(8) < 3)
+    return pd.DataFrame(X).add_prefix("x").assign(target=np.where(y, "fraud", "fine"))
+
+
+def copies(rng: np.random.Generator) -> pd.DataFrame:
+    """Twelve noisy copies of every row; the labels mean nothing."""
+    X, y = rng.normal(size=(80, 6)), rng.permutation(np.repeat(["a", "b"], 40))
+    rows = np.repeat(np.arange(80), 12)
+    frame = pd.DataFrame(X[rows] + 0.001 * rng.normal(size=(len(rows), 6))).add_prefix("x")
+    return frame.assign(target=y[rows], original=rows)
+
+
+GROUPS = {"machines": "machine", "copies": "original"}  # of which new rows are new ones
+MADE: dict[str, Callable] = {"machines": machines, "leaking": leaking, "rare": rare, "copies": copies}
+
+
+def two_parts(name: str, frame: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return training rows and withheld ones, as new rows would come."""
+    if name in GROUPS:
+        splitter = GroupShuffleSplit(1, test_size=1 / 3, random_state=0)
+        (train, fresh), *_ = splitter.split(frame, groups=frame[GROUPS[name]])
+    elif task == "classification":
+        (train, fresh), *_ = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0).split(frame, frame["target"])
+    else:
+        (train, fresh), *_ = ShuffleSplit(1, test_size=1 / 3, random_state=0).split(frame)
+    train, fresh = (frame.iloc[rows].reset_index(drop=True) for rows in (train, fresh))
+    return train, fresh.assign(refund=0.0) if name == "leaking" else fresh
+
+
+def standard_error(contributions: np.ndarray, groups: np.ndarray) -> float:
+    """Return the standard error of a mean over rows, of which those of a group depend on one another."""
+    sums = pd.Series(contributions - contributions.mean()).groupby(groups).sum().to_numpy()
+    return float(np.sqrt(len(sums) / (len(sums) - 1) * np.sum(sums**2)) / len(contributions))
+
+
+def saved(train: pd.DataFrame, fresh: pd.DataFrame, task: str, folder: Path) -> tuple[pd.DataFrame, dict, float]:
+    """Return what the saved model predicts of the withheld rows, the report, and the seconds of the comparison."""
+    paths = {name: str(folder / name) for name in ("train.csv", "fresh.csv", "m.safetensors", "r.json", "p.csv")}
+    train.to_csv(paths["train.csv"], index=False)
+    fresh.drop(columns="target").to_csv(paths["fresh.csv"], index=False)
+    compare = ["compare", paths["train.csv"], "--target", "target", "--task", task, "--picture", str(folder / "p.png")]
+    start = time.perf_counter()
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main([*compare, "--save", paths["m.safetensors"], "--json", paths["r.json"], "--quiet"]) == 0
+        seconds = time.perf_counter() - start
+        assert main(["predict", paths["m.safetensors"], paths["fresh.csv"], "-o", paths["p.csv"], "--quiet"]) == 0
+    return pd.read_csv(paths["p.csv"]), json.loads(Path(paths["r.json"]).read_text()), seconds
+
+
+def shares(predicted: pd.DataFrame, classes: np.ndarray) -> np.ndarray:
+    """Return probabilities of the classes, as far as the columns of the command tell them."""
+    columns = [f"probability of {name}" for name in classes]
+    if set(columns) <= set(predicted.columns):
+        return predicted[columns].to_numpy()
+    share = predicted["vote" if "vote" in predicted else "probability"].to_numpy()
+    own = predicted["label"].astype(str).to_numpy()[:, None] == classes.astype(str)
+    return np.where(own, share[:, None], (1 - share[:, None]) / max(1, len(classes) - 1))
+
+
+def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> str:
+    """Return the line of a table."""
+    train, fresh = two_parts(name, frame, task)
+    groups = fresh[GROUPS[name]].to_numpy() if name in GROUPS else np.arange(len(fresh))
+    train, fresh = (part.drop(columns="original", errors="ignore") for part in (train, fresh))
+    predicted, report, seconds = saved(train, fresh, task, folder)
+    score = SCORES[task][report["score"]["name"]]
+    classes = np.unique(train["target"])
+    truth = fresh["target"].to_numpy()
+    y = np.searchsorted(classes, truth) if task == "classification" else truth.astype(float)
+    X, new = train.drop(columns="target"), fresh.drop(columns="target")
+    of_rows = {}
+    kept = shares(predicted, classes) if task == "classification" else predicted["value"].to_numpy()
+    of_rows["kept"] = score.contributions(y, kept)
+    for key, model in zip(("plain", "forest", "boosting"), MODELS[task], strict=True):
+        model = model(random_state=0)
+        if key != "plain":
+            model = make_pipeline(TableEncoder(missing="keep"), SimpleImputer(keep_empty_features=True), model)
+        with warnings.catch_warnings(action="ignore"):
+            model.fit(X, train["target"])
+            found = model.predict_proba(new) if task == "classification" else model.predict(new)
+        of_rows[key] = score.contributions(y, found)
+    behind = score.sign * (of_rows["plain"] - of_rows["kept"])
+    error = standard_error(behind, groups)
+    choice = next(line for line in report["ranking"] if line["kind"] == "choice")
+    fresh_score, promised = of_rows["kept"].mean(), choice["score"]
+    deviation = choice["deviation"] or 0.0
+    of_both = np.hypot(standard_error(of_rows["kept"], groups), deviation / len(choice["folds"]) ** 0.5)
+    method = max(choice["choices"], key=lambda one: one["folds"])["params"]["method"]
+    figures = " ".join(f"{of_rows[key].mean():8.3f}" for key in of_rows)
+    return (
+        f"{name:14} {score.name:10} {figures}   {behind.mean() / error if error else 0:+5.1f}   "
+        f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   {seconds:5.0f} s  {method}  "
+        f"{', '.join(doubt['kind'] for doubt in report['doubts'])}"
+    )
+
+
+def tables(names: list[str]) -> list[tuple[str, pd.DataFrame, str]]:
+    """Return the tables with these names, all by default."""
+    found = [(name, make(np.random.default_rng(0)), "classification") for name, make in MADE.items()]
+    if folder := os.environ.get("NEARKIN_DATA"):
+        for task, group in (("classification", CLASSES), ("regression", NUMBERS)):
+            found += [(name, pd.read_csv(Path(folder) / "tables" / f"{name}.csv"), task) for name in group]
+    else:
+        print("NEARKIN_DATA names no folder: only the tables that are made here")
+    return [one for one in found if not names or one[0] in names]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    models = "    kept    plain   forest boosting"
+    print(f"table          score      {models}  behind   promised above     time  choice  doubts")
+    for name, frame, task in tables(parser.parse_args().names):
+        with tempfile.TemporaryDirectory() as folder:
+            print(evaluate(name, frame, task, Path(folder)), flush=True)
