@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,12 @@ def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(shown(str(name)), np.asarray(X.iloc[:, at])) for at, name in enumerate(X.columns)]
-    cells = None if issparse(X) else np.array(X, dtype=object)
-    if cells is None or cells.ndim != 2:
+    if issparse(X):
+        return []
+    cells: Any = np.empty(0)
+    with suppress(ValueError):  # of rows of several lengths
+        cells = X if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else np.array(X, dtype=object)
+    if cells.ndim != 2:
         return []
     return [(f"column {at} (counted from 0)", column) for at, column in enumerate(cells.T)]
 
@@ -282,7 +286,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
     # sums of numbers near 1e308, in the search for infinite ones
-    with np.errstate(over="ignore", invalid="ignore"), _cells_named(X, "this", missing):
+    with np.errstate(over="ignore", invalid="ignore"), _cells_named(X, "this computation", missing):
         X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
     refuse_sparse_gaps(X)
     return X

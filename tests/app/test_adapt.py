@@ -142,7 +142,7 @@ class TestRefusals:
         ("words", "message"),
         [
             ([], "one of --label COLUMN, --pairs FILE, --relevance FILE"),
-            (["--label", "topic", "--pairs", "vectors.npz"], "give one of them"),
+            (["--label", "topic", "--pairs", "vectors.npz"], "--label and --pairs each say what is known"),
             (["--label", "topik"], "did you mean 'topic'"),
             (["--label", "name"], "at least two classes need two rows each"),
             (["--relevance", "vectors.npz"], "give both"),

@@ -354,6 +354,7 @@ COMPARE = ["compare", "many", "--target", "kind"]
         ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and would be overwritten"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "few"], "few exists: name a new folder with -o"),
         (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
         (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
         (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: leave it out"),

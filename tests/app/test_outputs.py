@@ -90,7 +90,9 @@ def test_no_output_is_a_link_to_an_input(here, capsys, command, option, ending, 
         output = f"out{number}{ending}"
         link(here / name, here / output)
         line = refused([*command.split(), option, output], capsys, here)
-        assert f"{output} is {name}, which is read, and would be overwritten: name another file with {option}" in line
+        assert (
+            f"{output} is {name}, which is read, and would be overwritten: choose another place with {option}" in line
+        )
 
 
 @pytest.mark.parametrize("path", ["new.csv", "./new.csv", "many/../new.csv", "{here}/new.csv", "way/new.csv"])
@@ -132,7 +134,7 @@ def test_no_two_outputs_are_one_file(here, capsys, exists):
         (here / "r.html").write_text("old")
     (here / "r.json").symlink_to(here / "r.html")
     line = refused([*COMPARE.split(), "--report", "r.html", "--json", "r.json"], capsys, here)
-    assert "r.json is r.html, which is written by --report, too: name another file with --json" in line
+    assert "r.json is r.html, which is written by --report, too: choose another place with --json" in line
 
 
 @pytest.mark.parametrize(

@@ -252,3 +252,15 @@ def test_day_numbers_of_a_spreadsheet_are_named():
     frame = pd.DataFrame({"visit_date": 45000 + np.arange(N) ** 2 % 97, "price": 45000 + np.arange(N) ** 2 % 89})
     said = [line for line in TableEncoder().fit(frame).remarks_ if "spreadsheet" in line]
     assert said == ["may be day numbers of a spreadsheet (write them as dates): visit_date (45000 would be 2023-03-15)"]
+
+
+def test_a_number_that_may_be_either_is_refused_where_both_marks_were_learned():
+    encoder = fitted(written("two decimal marks")[0])
+    with pytest.raises(ValueError, match=r"holds '1,234' in row 0 .*, but numbers whose decimal mark is clear"):
+        encoder.transform(frame_of(["1,234"]))
+
+
+def test_one_long_time_among_many_says_what_the_short_ones_are():
+    cells = [f"{minutes}:{seconds:02d}" for minutes in range(25, 35) for seconds in range(0, 60, 4)]
+    encoder = fitted([*cells, "1:02:10"])
+    np.testing.assert_allclose(read(encoder, ["30:30"]) * 1440, 30.5)

@@ -39,7 +39,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     if _is_file(1):
         if _identity(1) in taken:
             raise TableError(
-                f"standard output is {_named(taken[_identity(1)][0])}, which is read: choose another file."
+                f"standard output is {_named(taken[_identity(1)][0])}, which is read: choose another place."
             )
         taken[_identity(1)] = 1, "takes standard output, too"
     for path, option in _outputs(options):
@@ -47,7 +47,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
         if identity in taken:
             other, use = taken[identity]
             same = "" if other == path else f" is {_named(other)}, which"
-            raise TableError(f"{path}{same} {use}: name another file with {option}.")
+            raise TableError(f"{path}{same} {use}: choose another place with {option}.")
         taken[identity] = path, f"is written by {option}, too"
 
 

@@ -142,6 +142,10 @@ class NumberColumn(Column):
         state = super().to_dict()
         return state if self.form else {name: value for name, value in state.items() if name != "form"}
 
+    @property
+    def _clear_mark(self) -> str:
+        return " whose decimal mark is clear" if self.decimal == EITHER else ""
+
     def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
         """Return the numbers."""
         if not isinstance(given, Text):
@@ -150,10 +154,12 @@ class NumberColumn(Column):
             return given
         if self.form:
             what = f"{self.form}s" if self.form != QUANTITY else f"numbers in {self.unit!r}" if self.unit else "numbers"
+            what += self._clear_mark
             read = partial(read_quantities, form=self.form, decimal=self.decimal, unit=self.unit)
             return self._read(given, rules, read, what)[:, 0]
         marks = ["a decimal comma"] * (self.decimal == ",") + [repr(self.unit)] * (self.unit not in ("", TRUTH_UNIT))
         what = f"numbers with {' and '.join(marks)}" if marks else "numbers"
+        what += self._clear_mark
         return self._read(given, rules, lambda values: read_numbers(values, self.decimal, self.unit), what)[:, 0]
 
     def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:

@@ -17,7 +17,10 @@ from .._messages import shown
 from .identifiers import differs
 from .numerals import EITHER, MARKS, SPACES, read_number
 
-QUANTITY, DURATION, RANGE = FORMS = ("quantity", "duration", "range")
+QUANTITY = "quantity"
+DURATION = "duration"
+RANGE = "range"
+FORMS = (QUANTITY, DURATION, RANGE)
 MOST_UNITS = 5  # that a column of quantities may mix, if it is to look like one
 SAMPLE = 100  # values by which it is recognized what a column looks like
 
@@ -113,7 +116,9 @@ def _read_cell(text: str, decimal: str) -> _Cell | None:
     found = _LIMITED.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
-    limit, mark, body = found["limit"] or "", found["mark"] or "", found["body"]
+    limit = found["limit"] or ""
+    mark = found["mark"] or ""
+    body = found["body"]
     plain = read_number(body, decimal)
     if plain is not None and np.isfinite(plain[0]):
         return _Cell(plain[0], plain[1], "", limit, mark, False)
@@ -214,19 +219,17 @@ _SECONDS = {
 _PART = re.compile(r"(\d+(?:[.,]\d+)?)\s?([^\W\d_]+)\.?(?:,? (?:and |und |et )?|,)?")
 _CLOCK = re.compile(r"(?:(\d+) days?,? )?(\d+):([0-5]\d)(?::([0-5]\d(?:[.,]\d+)?))?")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-_HOURS_FIRST, _MINUTES_FIRST = "h:min", "min:s"  # what two numbers with a colon are
+_HOURS_FIRST = "h:min"  # what two numbers with a colon are
+_MINUTES_FIRST = "min:s"
 
 
 def _learn_durations(values: Sequence[str]) -> Found | None:
     """Return durations; those of one unit alone are quantities, and times of the day dates."""
-    clocks = [_CLOCK.fullmatch(value) for value in values[:SAMPLE]]
+    if any(np.isnan(_read_duration(value, _HOURS_FIRST)) for value in values):
+        return None
+    clocks = [_CLOCK.fullmatch(value) for value in values]
     n_parts = {bool(clock[4]) for clock in clocks if clock}
     unit = _MINUTES_FIRST if len(n_parts) == 2 else _HOURS_FIRST
-    numbers = list[float]()
-    for value in values:
-        numbers.append(_read_duration(value, unit))
-        if np.isnan(numbers[-1]):
-            return None
     if not any(clocks) and not any(_ISO.fullmatch(value) or _n_units(value) > 1 for value in values):
         words = {match[2].lower() for value in values for match in _PART.finditer(value)}
         if words <= {"m", "d", "s", "y", "w"}:
@@ -236,7 +239,7 @@ def _learn_durations(values: Sequence[str]) -> Found | None:
         how += ", two numbers are minutes and seconds"
     elif all(clocks) and n_parts == {False}:
         how += ", hours and minutes"
-    return Found(DURATION, np.array(numbers), ".", unit, how)
+    return Found(DURATION, read_quantities(values, DURATION, ".", unit), ".", unit, how)
 
 
 def _n_units(value: str) -> int:
@@ -260,16 +263,20 @@ def _read_duration(value: str, unit: str) -> float:
     if iso and any(iso.groups()):
         parts = [float(part or 0) for part in iso.groups()]
         return sign * (parts[0] + parts[1] / 24 + parts[2] / 1440 + parts[3] / 86400)
-    seconds, last, at = 0.0, np.inf, 0
+    seconds = 0.0
+    smallest = np.inf  # of the units so far, which become smaller and smaller
+    end = 0
     for part in _PART.finditer(text):
         size = _SECONDS.get(part[2].lower(), np.nan)
-        if part.start() != at or not size < last:
+        if part.start() != end or not size < smallest:
             return np.nan
-        seconds, last, at = seconds + float(part[1].replace(",", ".")) * size, size, part.end()
-    rest = text[at:]
-    if last == 3600.0 and re.fullmatch(r"[0-5]\d", rest):  # as in "3h12"
+        seconds += float(part[1].replace(",", ".")) * size
+        smallest = size
+        end = part.end()
+    rest = text[end:]
+    if smallest == 3600.0 and re.fullmatch(r"[0-5]\d", rest):  # as in "3h12"
         return sign * (seconds + 60 * float(rest)) / 86400
-    return sign * seconds / 86400 if at and not rest else np.nan
+    return sign * seconds / 86400 if end and not rest else np.nan
 
 
 # Ranges: a number is in the middle, and at the limit of one that is open.
