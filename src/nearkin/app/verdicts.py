@@ -26,6 +26,7 @@ CONSTANT = {
 }
 PRIOR = "always predicting the shares of the classes"  # what a log loss judges of the same reference
 SIGNIFICANT = 0.05
+MANY_TWINS = 0.1  # of the rows
 # By what else a prediction may help, and what a useless one has there.
 OTHERWISE = {"classification": ("auc", 0.5, "an AUC"), "regression": ("rank_correlation", 0.0, "a rank correlation")}
 
@@ -54,6 +55,7 @@ def verdict(comparison: AnyComparison) -> str:
         *(f"In doubt: {doubt.text}" for doubt in comparison.doubts),
         _finding(comparison),
         *_ahead_of_choice(comparison),
+        *_without_twins(comparison),
         *_against_references(comparison),
         *_power(comparison),
     ]
@@ -145,6 +147,18 @@ def _ahead_of_choice(comparison: AnyComparison) -> Iterator[str]:
         f"training rows, which did not show this; and the first of {len(methods)} methods on the same held-out rows is "
         "in part the luckiest: expect less of it than its figure."
     )
+
+
+def _without_twins(comparison: AnyComparison) -> Iterator[str]:
+    """Yield that rows with a twin will be predicted better than the figures say, where they are many."""
+    if isinstance(comparison, SplitComparison) or comparison.kept_twins:
+        return
+    share = comparison.n_twins / comparison.protocol.X.shape[0]
+    if share >= MANY_TWINS:
+        yield (
+            f"{share:.0%} of the rows have an identical or nearly identical twin, and none was predicted from its own: of "
+            "new rows that have a twin among the known ones, expect more."
+        )
 
 
 def _against_references(comparison: AnyComparison) -> Iterator[str]:

@@ -168,7 +168,7 @@ def compare(
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {fewest} rows to learn from")
         n_neighbors, protocol = fewest, replace(protocol, votes=(Vote(fewest),))
     deadline = np.inf if time_budget is None else time.time() + time_budget
-    contestants = [*methods, *references]
+    contestants: list[Method | Reference] = [*methods, *references]
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))

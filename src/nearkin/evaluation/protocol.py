@@ -186,7 +186,7 @@ class Protocol:
             return folds
         everyone = self._one_of_twins(everyone)
         kept = sample(everyone, self.y, most, self.random_state)
-        folds = [tuple(part[np.isin(part, kept)] for part in fold) for fold in folds]
+        folds = [(train[np.isin(train, kept)], test[np.isin(test, kept)]) for train, test in folds]
         return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
 
     def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
