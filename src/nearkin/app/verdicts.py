@@ -156,8 +156,8 @@ def _without_twins(comparison: AnyComparison) -> Iterator[str]:
     share = comparison.n_twins / comparison.protocol.X.shape[0]
     if share >= MANY_TWINS:
         yield (
-            f"{share:.0%} of the rows have an identical or nearly identical twin, and none was predicted from its own: of "
-            "new rows that have a twin among the known ones, expect more."
+            f"{share:.0%} of the rows have an identical or nearly identical twin, and none was predicted from its own: "
+            "of new rows that have a twin among the known ones, expect more."
         )
 
 
