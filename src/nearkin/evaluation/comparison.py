@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from .._validation import check_integer
 from ..preprocessing import TableEncoder, features_of
@@ -19,7 +20,7 @@ from .methods import RAW, Method, Reference, all_methods, default_methods, defau
 from .progress import Progress, shown
 from .protocol import Protocol
 from .results import Comparison, Doubt
-from .runs import automatic, choice_jobs, jobs_of, run_jobs
+from .runs import FitJob, automatic, choice_jobs, jobs_of, run_jobs
 from .scores import BY_CLASS
 from .tables import make_protocol
 from .task import named_task
@@ -173,7 +174,9 @@ def compare(
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
     with shown(progress) as show:
-        findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show)
+        likely = [FitJob(method, protocol.labelled, deadline) for method in methods if method.own_vote][:1]
+        beside = likely if refit and time_budget is None else []
+        findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show, beside)
         complete = findings.complete(methods)
         if not complete:
             raise KeyboardInterrupt
@@ -183,7 +186,7 @@ def compare(
         skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
         comparison = replace(comparison, skipped=skipped, interrupted=findings.interrupted)
         if refit and not findings.interrupted:
-            comparison = _with_winner(comparison, n_jobs, deadline, show)
+            comparison = _with_winner(comparison, n_jobs, deadline, show, findings.fitted)
     return replace(comparison, seconds=time.perf_counter() - start)
 
 
@@ -229,7 +232,7 @@ def extend(
         skipped = extended.skipped | dict.fromkeys(late, "the time budget ended before its turn")
         extended = replace(extended, skipped=skipped, interrupted=findings.interrupted)
         if refit and not findings.interrupted:
-            extended = _with_winner(extended, n_jobs, deadline, show)
+            extended = _with_winner(extended, n_jobs, deadline, show, findings.fitted)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
 
 
@@ -265,16 +268,27 @@ def _late(comparison: Comparison) -> list[str]:
     return [name for name in comparison.methods if name not in finished and name not in comparison.skipped]
 
 
-def _with_winner(comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress) -> Comparison:
-    """Return the comparison with the automatic choice fitted to all rows; after an interrupt without it."""
+def _with_winner(
+    comparison: Comparison,
+    n_jobs: int | None,
+    deadline: float,
+    show: Progress,
+    fitted: dict[str, tuple[Pipeline, np.ndarray]],
+) -> Comparison:
+    """Return the comparison with the automatic choice fitted to all rows; after an interrupt without it.
+
+    `fitted` are methods that have been fitted to them already.
+    """
     protocol = comparison.protocol
     try:
         name, choice = _final_choice(comparison, n_jobs, deadline, show)
-        method = next(one for one in comparison.contestants if one.name == name)
-        part = Part(protocol, protocol.labelled)
-        show(f"fitting {name}", 0, 1)
-        with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-            winner, rows = part.pipeline(cast(Method, method), choice)
+        if name in fitted:
+            winner, rows = fitted[name]
+        else:
+            method = next(one for one in comparison.contestants if one.name == name)
+            show(f"fitting {name}", 0, 1)
+            with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
+                winner, rows = Part(protocol, protocol.labelled).pipeline(cast(Method, method), choice)
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:

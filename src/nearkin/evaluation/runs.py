@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 from .._parallel import deaf_processes
-from .fold import FAILURES, Choice, FoldRun, Outcome
+from .fold import FAILURES, Choice, FoldRun, Outcome, Part
 from .methods import RAW, Method, Reference
 from .progress import Progress
 from .protocol import Fold, Protocol
 from .statistics import holm, paired_test_by_rows, status_of
+from .vote import OwnVote
 
 CHOICE = "automatic choice"
 WORTH_PROCESSES = 2000  # rows of all folds together from which on processes are worth their start
@@ -123,6 +126,34 @@ def with_choice(found: Found, order: Sequence[Method | Reference], protocol: Pro
     return ordered | {CHOICE: replace(cast(Outcome, outcomes[name]), source=(name, choices[name]))}
 
 
+@dataclass(frozen=True)
+class FitJob:
+    """A predictor for tables fitted to all rows, while the folds are worked on: very likely it will be chosen.
+
+    Attributes
+    ----------
+    method : Method
+    rows : ndarray
+    deadline : float
+        See `Job`.
+    """
+
+    method: Method
+    rows: np.ndarray
+    deadline: float
+    number: None = None
+
+    @property
+    def contestants(self) -> list[Method]:
+        """Return whose fit it is."""
+        return [self.method]
+
+    def work(self, protocol: Protocol) -> Iterator[tuple[str, Any]]:
+        """Yield the pipeline and the rows that vote in it; nothing where it cannot be fitted."""
+        with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
+            yield self.method.name, Part(protocol, self.rows).pipeline(self.method, Choice({}, OwnVote(len(self.rows))))
+
+
 @dataclass
 class Findings:
     """What the jobs have found so far.
@@ -134,12 +165,15 @@ class Findings:
         Jobs that are not finished, by fold.
     choices : dict of str to Choice
         On all rows.
+    fitted : dict of str to (Pipeline, ndarray)
+        By name of the method, what was fitted to all rows, and the rows that vote in it.
     interrupted : bool
     """
 
     folds: dict[int, Found] = field(default_factory=dict)
     n_left: dict[int, int] = field(default_factory=dict)
     choices: dict[str, Choice] = field(default_factory=dict)
+    fitted: dict[str, tuple[Pipeline, np.ndarray]] = field(default_factory=dict)
     interrupted: bool = False
 
     def add(self, number: int | None, name: str, result: Any) -> None:
@@ -148,6 +182,8 @@ class Findings:
             self.folds.setdefault(number, {})[name] = result
         elif isinstance(result, Choice):
             self.choices[name] = result
+        elif isinstance(result, tuple):
+            self.fitted[name] = result
 
     def complete(self, methods: Sequence[Method]) -> dict[int, Found]:
         """Return the folds that got farthest, of those with the raw features: all that are finished, as a rule."""
@@ -161,9 +197,15 @@ class Findings:
 
 
 def run_jobs(
-    protocol: Protocol, make_jobs: Callable[[int], list[Job]], n_jobs: int | None, progress: Progress
+    protocol: Protocol,
+    make_jobs: Callable[[int], list[Job]],
+    n_jobs: int | None,
+    progress: Progress,
+    beside: Sequence[FitJob] = (),
 ) -> Findings:
     """Return what the jobs find; `make_jobs(n)` cuts the work on a fold into n parts, for n_jobs processes.
+
+    The fits `beside` them, which take long, are begun first, but only in processes.
 
     In parallel where the rows of all folds are not few: each process then keeps to one thread.
     """
@@ -173,20 +215,21 @@ def run_jobs(
     in_processes = n_jobs > 1 and n_folds * len(protocol.labelled) >= WORTH_PROCESSES
     if in_processes and n_folds < FEW_FOLDS * n_jobs:
         jobs = make_jobs(min(n_jobs, FEW_FOLDS))
-    n_all, n_done = sum(len(job.contestants) for job in jobs), 0
+    everything: list[Job | FitJob] = [*(beside if in_processes else []), *jobs]
+    n_all, n_done = sum(len(job.contestants) for job in everything), 0
     for job in jobs:
         if job.number is not None:
             findings.n_left[job.number] = findings.n_left.get(job.number, 0) + 1
-    results = _in_processes(protocol, jobs, n_jobs) if in_processes else _in_turn(protocol, jobs)
+    results = _in_processes(protocol, everything, n_jobs) if in_processes else _in_turn(protocol, jobs)
     try:
         progress("comparing", 0, n_all)
-        for job, name, result in results:
+        for done, name, result in results:
             if name is not None:
-                findings.add(job.number, name, result)
+                findings.add(done.number, name, result)
                 n_done += 1
                 progress(name, n_done, n_all)
-            elif job.number is not None:
-                findings.n_left[job.number] -= 1
+            elif done.number is not None:
+                findings.n_left[done.number] -= 1
     except KeyboardInterrupt:
         findings.interrupted = True
     finally:
@@ -194,7 +237,7 @@ def run_jobs(
     return findings
 
 
-def _in_turn(protocol: Protocol, jobs: Sequence[Job]) -> Generator[tuple[Job, str | None, Any]]:
+def _in_turn(protocol: Protocol, jobs: Sequence[Job]) -> Generator[tuple[Job | FitJob, str | None, Any]]:
     """Yield what each job finds; its end has no name. Small problems: threads cost more than they give."""
     with threadpool_limits(1):
         for number, job in enumerate(jobs):
@@ -203,7 +246,9 @@ def _in_turn(protocol: Protocol, jobs: Sequence[Job]) -> Generator[tuple[Job, st
                 yield job, None, None
 
 
-def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Generator[tuple[Job, str | None, Any]]:
+def _in_processes(
+    protocol: Protocol, jobs: Sequence[Job | FitJob], n_jobs: int
+) -> Generator[tuple[Job | FitJob, str | None, Any]]:
     tasks = (delayed(_work)(protocol, number, job) for number, job in enumerate(jobs))
     with deaf_processes():
         results = Parallel(n_jobs, return_as="generator_unordered", pre_dispatch=n_jobs)(tasks)
@@ -217,7 +262,7 @@ def _in_processes(protocol: Protocol, jobs: Sequence[Job], n_jobs: int) -> Gener
             results.close()
 
 
-def _work(protocol: Protocol, number: int, job: Job) -> tuple[int, list[tuple[str, Any]]]:
+def _work(protocol: Protocol, number: int, job: Job | FitJob) -> tuple[int, list[tuple[str, Any]]]:
     """Work in a process of its own."""
     if number and time.time() > job.deadline:
         return number, []
