@@ -83,8 +83,8 @@ plt.show()
 
 # %%
 # With one label of each digit the draws differ widely, and the methods that use the other images gain most. With more
-# labels the methods come closer to each other. This is one data set with a few draws, which overlap: the study of 14
-# data sets says what holds in general, and there the lead of TDLClassifier over LabelSpreading is not significant. From
+# labels the methods come closer to each other. This is one data set with a few draws, which overlap: the studies of
+# many data sets say what holds in general, and there the lead of TDLClassifier over LabelSpreading is smaller. From
 # three labels of each class on TDLClassifier also chooses between the graph and the features alone.
 #
 # .. seealso::
