@@ -105,6 +105,14 @@ def standard_error(contributions: np.ndarray, groups: np.ndarray) -> float:
     return float(np.sqrt(len(sums) / (len(sums) - 1) * np.sum(sums**2)) / len(contributions))
 
 
+def shared_rows(protocol: dict) -> float:
+    """Return held-out rows over training rows: what folds share adds so much to the variance of their mean (Nadeau
+    and Bengio, Machine Learning 52, 2003).
+    """
+    folds = protocol["folds"] / protocol["repeats"]
+    return 1 / (folds - 1) if folds > 1 else 0.0
+
+
 def saved(train: pd.DataFrame, fresh: pd.DataFrame, task: str, folder: Path) -> tuple[pd.DataFrame, dict, float]:
     """Return what the saved model predicts of the withheld rows, the report, and the seconds of the comparison."""
     paths = {name: str(folder / name) for name in ("train.csv", "fresh.csv", "m.safetensors", "r.json", "p.csv")}
@@ -155,12 +163,12 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> str:
     error = standard_error(behind, groups)
     choice = next(line for line in report["ranking"] if line["kind"] == "choice")
     fresh_score, promised = of_rows["kept"].mean(), choice["score"]
-    deviation = choice["deviation"] or 0.0
-    of_both = np.hypot(standard_error(of_rows["kept"], groups), deviation / len(choice["folds"]) ** 0.5)
+    of_promise = (choice["deviation"] or 0.0) * np.sqrt(1 / len(choice["folds"]) + shared_rows(report["protocol"]))
+    of_both = np.hypot(standard_error(of_rows["kept"], groups), of_promise)
     method = max(choice["choices"], key=lambda one: one["folds"])["params"]["method"]
     figures = " ".join(f"{of_rows[key].mean():8.3f}" for key in of_rows)
     return (
-        f"{name:14} {score.name:10} {figures}   {behind.mean() / error if error else 0:+5.1f}   "
+        f"{name:14} {score.name:10} {figures}   {behind.mean() / error if error else 0:+5.2f}   "
         f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   {seconds:5.0f} s  {method}  "
         f"{', '.join(doubt['kind'] for doubt in report['doubts'])}"
     )

@@ -1,6 +1,7 @@
 """What an estimator says of rows and targets that it cannot take: where, what, and the remedy."""
 
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,8 @@ def estimators():
     for name in nearkin.__all__:
         kind = getattr(nearkin, name)
         if isinstance(kind, type) and hasattr(kind, "fit") and not name.startswith("Dask") and name not in TABLES:
-            yield pytest.param(kind, id=name)
+            needs = [pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")]
+            yield pytest.param(kind, id=name, marks=needs if name == "NeuralNCA" else [])
     yield pytest.param(PiecewiseLinearEncoder, id="PiecewiseLinearEncoder")
 
 

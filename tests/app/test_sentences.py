@@ -252,10 +252,6 @@ def test_notes_of_twins():
     assert "they were split like others" in line
 
 
-def test_notes_hold_the_doubts_of_the_comparison(noise):
-    assert "copies" in list(notes(replace(noise, remarks=("copies",))))
-
-
 def test_notes_of_samples():
     methods = [
         Method("PCA", PCA(), most_rows=50),
