@@ -68,7 +68,7 @@ print(f"{same:.0%} of {len(labels)} labels as by nearkin predict, {accuracy:.1%}
 # %%
 # The picture
 # -----------
-row = labels.probability.argmin()
+row = labels.vote.argmin()
 fig, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
 for cultivar in np.unique(arrays["answers"]):
     voters = arrays["voters"][arrays["answers"] == cultivar]

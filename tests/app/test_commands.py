@@ -235,7 +235,7 @@ def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys, undra
     assert main(["compare", "iris", *options, "--save", "iris.safetensors"]) == 0
     out = capsys.readouterr().out
     found = re.search(
-        r"Model: iris\.safetensors, raw k-NN \((.*NN)\), chosen on all rows; held-out accuracy of this choice: (.*%)",
+        r"Model: iris\.safetensors, raw k-NN \((.*NN)\), fitted to all rows; held-out accuracy of this choice: (.*%)",
         out,
     )
     assert re.search(rf"^automatic choice +{found[2][:-1]} ", out, re.MULTILINE)

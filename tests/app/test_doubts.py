@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nearkin.app import table_comparison
 from nearkin.app.cli import main
 from nearkin.app.model_file import load_model
 from nearkin.app.sentences import notes
@@ -107,7 +108,7 @@ def test_few_huge_numbers_do_not_decide_the_ranking():
     assert found.score.name == "mae"
     assert [reference.name for reference in found.references] == ["median"]
     (said,) = (note for note in notes(found) if "squares about the median" in note)
-    assert "of them hold 100% of the squares" in said
+    assert "the farthest 2 rows of 200 hold 100% of the squares about the median, and would decide R² alone" in said
     assert compare(X, y, references=[], score="r2", **few).score.name == "r2"
 
 
@@ -120,8 +121,7 @@ def test_features_that_order_the_rows_are_not_called_useless():
     assert found.raw.score.mean() < 0 < found.raw.scores["rank_correlation"].mean()
     text = verdict(found)
     assert "did not help" not in text
-    assert "by this score, but the rows can be put in order: " in text
-    assert "has a rank correlation of 0." in text
+    assert "is by another: rank correlation 0." in text
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
     assert "these features did not help it to predict" in verdict(nothing)
 
@@ -213,3 +213,22 @@ def test_votes_are_called_votes_and_probabilities_are_of_all_classes(methods, sc
         share = (frame["kind"] == "claim").mean()
         np.testing.assert_array_equal(labels, P[:, 0] > share)
         np.testing.assert_array_equal(found["probability"], np.where(labels, P[:, 0], P[:, 1]))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    grouped().drop(columns="machine").to_csv("t.csv", index=False)
+
+    def interrupted(self, comparison, progress):
+        return replace(comparison, interrupted=True)
+
+    monkeypatch.setattr(table_comparison.TableComparison, "rank_more", interrupted)
+    options = ["--folds", "2", "--repeats", "1", "--no-references", "--save", "m.safetensors", "--json", "r.json"]
+    assert main(["compare", "t.csv", "--target", "kind", *options]) == 130
+    out = capsys.readouterr().out
+    assert "Interrupted: what is written now is the first answer." in out
+    assert out.count("\nmethod ") == 1
+    names = {line["name"] for line in json.loads((tmp_path / "r.json").read_text())["ranking"]}
+    assert names == {"automatic choice", "raw k-NN", "NCA tables", "LDA"}
+    assert load_model(tmp_path / "m.safetensors").method == "NCA tables"

@@ -1,6 +1,8 @@
 """The automatic choice among methods, twins, and how often noise is called a difference."""
 
+import time
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from nearkin.evaluation import (
     compare,
     default_methods,
     extend,
+    with_winner,
 )
 from nearkin.evaluation.fold import Choice, FoldRun, Part
 from nearkin.evaluation.runs import Job, automatic, with_choice
@@ -183,6 +186,45 @@ class TestExtend:
         assert again.interrupted
         assert again.winner is None
         assert [(r.name, r.p_value) for r in again.results] == [(r.name, r.p_value) for r in comparison.results]
+
+    def test_methods_that_ran_out_of_time_are_no_part_of_it(self):
+        """What was finished on some folds is not chosen there, either."""
+
+        class Slow(LastFeature):
+            fits: ClassVar = []
+
+            def fit(self, X, y):
+                self.fits.append(len(y))
+                if len(self.fits) == 2:
+                    time.sleep(1.5)
+                return super().fit(X, y)
+
+        comparison = compare(*hidden(60), methods=[FIXED], **FEW)
+        late = [Method("slow", Slow(), nested=False), Method("first", FirstFeature(), nested=False)]
+        again = extend(comparison, late, time_budget=1.0, n_jobs=1, refit=True)
+        assert set(again.skipped) == {"slow", "first"}
+        assert {params["method"] for params in again.choice.params} <= {RAW, "DNE"}
+        assert again.winner_method in {RAW, "DNE"}
+        np.testing.assert_array_equal(again.choice.score, comparison.choice.score)
+
+    def test_the_choice_is_fitted_afterwards(self):
+        comparison = compare(*hidden(60), methods=[FIXED], **FEW | {"refit": False})
+        assert comparison.winner is None
+        fitted = with_winner(comparison)
+        assert fitted.winner_method == comparison.choice.params[0]["method"] or fitted.winner_method in (RAW, "DNE")
+        assert with_winner(fitted) is fitted
+
+
+def test_a_method_that_some_inner_fold_cannot_fit():
+    """Its rows could not be paired with those of the others: it is compared, and not chosen."""
+    rng = np.random.default_rng(0)
+    groups = np.arange(100) // 10
+    y = np.where((groups < 2) & (rng.random(100) < 0.6), "b", "a")
+    methods = [method for method in all_methods() if method.name in ("LDA", "NCA tables")]
+    found = compare(
+        rng.normal(size=(100, 3)), y, groups=groups, methods=methods, references=[], n_splits=5, refit=False
+    )
+    assert {params["method"] for params in found.choice.params} <= {RAW, "NCA tables", "LDA"}
 
 
 def test_methods_that_answer_first():

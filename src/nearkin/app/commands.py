@@ -42,7 +42,8 @@ from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_labelled_rows, reading
 
-FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison here."
+FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison with this first answer."
+FIRST_ANSWER = "Interrupted: what is written now is the first answer."
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -70,13 +71,17 @@ def compare(options: argparse.Namespace) -> int:
         console.report(summarize(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
-        if source.has_more:
+        interrupted = False
+        if source.has_more(comparison):
             console.remark(["", FOLLOW], quiet=options.quiet, stderr=False)
             with console.Progress(source.unit, quiet=options.quiet) as progress:
-                comparison = source.rank_more(comparison, progress)
-            console.report(summarize(comparison))
-            if comparison.interrupted:
-                raise KeyboardInterrupt
+                more = source.rank_more(comparison, progress)
+            interrupted = more.interrupted
+            if interrupted:
+                console.remark([FIRST_ANSWER], quiet=options.quiet, stderr=False)
+            else:
+                comparison = more
+                console.report(summarize(comparison))
         outputs = _outputs(options)
         if save:
             model, learned = source.model(comparison)
@@ -89,6 +94,8 @@ def compare(options: argparse.Namespace) -> int:
             outputs.write(report, "--report", lambda part: write_report(part, document), f"Report: {report}")
         if file:
             outputs.write(file, "--json", lambda part: write_json(part, document), f"JSON: {file}")
+    if interrupted:
+        raise KeyboardInterrupt
     return outputs.code
 
 

@@ -39,8 +39,9 @@ MAX_CLASSES, MAX_LISTED, MAX_NOTES, MAX_FOLDS = 1000, 50, 100, 500
 MAX_CONFUSION = 40
 TEST = (
     "paired by held-out row, with a variance corrected for the training rows that folds share, at least that of the "
-    "folds; Holm over the methods"
+    "folds (with two to four folds by their number of degrees of freedom); Holm over the methods"
 )
+TEST_OF_A_SPLIT = "paired by held-out row, of the two fitted models; Holm over the methods"
 
 Curves = dict[str, dict[int, np.ndarray]]
 
@@ -160,7 +161,7 @@ def _protocol(comparison: Comparison) -> dict[str, Any]:
         "training_rows": round(float(np.mean([len(train) for train, _ in folds]))),
         "scaled": protocol.scale,
         "neighbors": comparison.n_neighbors,
-        "test": TEST,
+        "test": TEST_OF_A_SPLIT if comparison.of_fitted_models else TEST,
         "tests": sum(result.kind in ("method", "choice") for result in comparison.results),
         "detectable": digits(comparison.least_difference),
     }

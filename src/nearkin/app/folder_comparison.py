@@ -61,7 +61,6 @@ class FolderComparison(ExitStack):
     """
 
     unit = "rows"
-    has_more = False  # all methods that work on a cluster are compared at once
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
@@ -172,6 +171,10 @@ class FolderComparison(ExitStack):
         near = nearest_labels(Z, self.y, Q, k, client=self.client, progress=partial(progress, name))
         hits = mode(near.labels, axis=1).mode == self.truth  # of equally many votes the smallest label wins
         return split_result(name, hits, m, seconds, k, self.n_train)
+
+    def has_more(self, comparison: SplitComparison) -> bool:
+        """Say that all methods that work on a cluster are compared at once."""
+        return False
 
     def draw(self, comparison: SplitComparison, path: Path) -> None:
         """Draw accuracies, and beside them the intervals of the differences from the raw features."""

@@ -144,11 +144,11 @@ def _huge_numbers(comparison: Comparison) -> Iterator[str]:
     squares = np.sort((y - np.median(y)) ** 2)
     n_few = max(1, len(y) // 100)
     share = squares[-n_few:].sum() / squares.sum()
-    ranks = "they alone decide R²" if comparison.score.name == "r2" else "they would alone decide R²"
+    ranks = "decide R² alone" if comparison.score.name == "r2" else "would decide R² alone"
     range_ = f"median {np.median(y):.6g}, {span(y.min(), y.max())}"
     yield (
-        f"The target has a few huge numbers ({range_}): {n_few} of them hold {share:.0%} of the squares about the "
-        f"median, so {ranks}. Are they typing errors?"
+        f"The target has a few huge numbers ({range_}): the farthest {counted(n_few, 'row')} of {len(y):,} hold "
+        f"{share:.0%} of the squares about the median, and {ranks}. Are they typing errors?"
     )
 
 

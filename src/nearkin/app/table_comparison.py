@@ -25,6 +25,7 @@ from ..evaluation import (
     extend,
     first_map,
     score_by_dimension,
+    with_winner,
 )
 from ..evaluation.comparison import ON_ALL_ROWS
 from ..plotting import EmbeddingDisplay, RankingDisplay
@@ -72,8 +73,8 @@ class TableComparison(nullcontext):
         return facts, table.notes
 
     @property
-    def has_more(self) -> bool:
-        """Say whether the methods of the papers follow those that answer first.
+    def _is_to_go_on(self) -> bool:
+        """Say whether the methods of the papers are to follow those that answer first.
 
         On request, and by themselves where the table is so small that they take about a minute.
         """
@@ -81,6 +82,10 @@ class TableComparison(nullcontext):
             return False
         n_rows, n_features = len(self.table.labelled), self.table.X.shape[1]
         return self.options.all or (n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES)
+
+    def has_more(self, comparison: Comparison) -> bool:
+        """Say whether the methods of the papers follow this comparison, for which there must be time left."""
+        return self._is_to_go_on and comparison.seconds < (self.options.time_budget or np.inf)
 
     def rank(self, progress: console.Progress) -> Comparison:
         """Compare the methods that answer first, or those that were asked for."""
@@ -98,7 +103,7 @@ class TableComparison(nullcontext):
                 n_neighbors=options.neighbors,
                 scale=not options.no_scaling,
                 keep_twins=options.keep_twins,
-                refit=bool(options.save) and not self.has_more,
+                refit=bool(options.save) and not self._is_to_go_on,
                 encoder=table.encoder,
                 time_budget=options.time_budget,
                 random_state=options.seed,
@@ -110,7 +115,7 @@ class TableComparison(nullcontext):
     def rank_more(self, comparison: Comparison, progress: console.Progress) -> Comparison:
         """Compare the methods of the papers on the same folds; an interrupt leaves what was finished before."""
         budget = self.options.time_budget
-        left = None if budget is None else max(budget - comparison.seconds, 1e-9)
+        left = None if budget is None else budget - comparison.seconds
         with one_line(self.table.name):
             return extend(comparison, refit=bool(self.options.save), time_budget=left, progress=self._shown(progress))
 
@@ -149,13 +154,16 @@ class TableComparison(nullcontext):
 
     def model(self, comparison: Comparison) -> tuple[Model, str]:
         """Return the winner, and what it was learned from."""
+        with console.Progress(self.unit, quiet=self.options.quiet) as progress:
+            comparison = with_winner(comparison, progress=self._shown(progress))
+        if comparison.winner is None:
+            raise KeyboardInterrupt
         model, words = learned_model(comparison, self.table), wording(comparison)
-        rows = "all rows" if len(comparison.folds) > 1 else "the training rows of the split, fitted to all rows"
         score = f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
         sure = model.is_raw or comparison.choice.status == "better"
         doubt = "" if sure else " (not shown to be better than raw k-NN)"
         doubt += "".join(f". In doubt: {found.text.rstrip('.')}" for found in comparison.doubts)
-        return model, f"{model.method} ({model.vote}), chosen on {rows}; {score}{doubt}"
+        return model, f"{model.method} ({model.vote}), fitted to all rows; {score}{doubt}"
 
 
 def _score_named(option: str | None, task: str) -> str | None:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..evaluation import (
+    CLASSIFICATION,
     RAW,
+    SCORES,
     Comparison,
     MethodResult,
     corrected_resampled_t_test,
@@ -27,8 +29,9 @@ CONSTANT = {
 PRIOR = "always predicting the shares of the classes"  # what a log loss judges of the same reference
 SIGNIFICANT = 0.05
 MANY_TWINS = 0.1  # of the rows
-# By what else a prediction may help, and what a useless one has there.
-OTHERWISE = {"classification": ("auc", 0.5, "an AUC"), "regression": ("rank_correlation", 0.0, "a rank correlation")}
+# Scores by which a prediction may beat a constant without knowing anything: one that guesses, one near the median.
+WON_BY_CHANCE = ("f1", "mae")
+ORDERING = ("auc", "rank_correlation")  # scores that judge the order of the rows
 
 AnyComparison = Comparison | SplitComparison
 
@@ -104,6 +107,7 @@ def _evidence(result: MethodResult, comparison: AnyComparison, subject: str) -> 
     low, high = (words.signed(end).removeprefix("+") for end in result.interval)
     proof = f"95% interval {low} to {high}, p {stated_p(result.p_value)}"
     proof += f" after Holm over {n_tested} methods" if n_tested > 1 else ""
+    proof += ", not called better for the doubt above" if result.doubted and result.p_value < SIGNIFICANT else ""
     other = words.other.format(words.figure(comparison.raw.score.mean()))
     change = f"{words.signed(result.difference)}{words.points}"
     return f"{subject} {words.says(result.score.mean())}, raw k-NN {other}: {change} ({proof})"
@@ -179,37 +183,60 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
         always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
         what = f"{always} ({words.figure(constant.score.mean())})"
         if first.sign * test.difference <= 0 or words.is_zero(test.difference):
-            helps = _helps_otherwise(comparison) or ": these features did not help it to predict"
+            helps = _helps_otherwise(comparison, constant) or ": these features did not help it to predict"
             yield f"{_capital(subject)} is no better than {what}{helps}."
         elif not test.p_value < SIGNIFICANT:
             yield f"{_capital(subject)} is not shown to be better than {what}."
 
 
-def _helps_otherwise(comparison: Comparison) -> str | None:
-    """Return which prediction is shown to help by another score; None where none is."""
-    name, useless, title = OTHERWISE[comparison.task.name]
+def _helps_otherwise(comparison: Comparison, constant: MethodResult) -> str | None:
+    """Return which prediction is shown to beat the constant by another score; None where none is.
+
+    The best one by each score is tested on the folds, of a single split only by its order of the rows; at .05, divided
+    by the number of predictions and scores.
+    """
     results = [r for r in (*comparison.results, *comparison.references) if r.name not in CONSTANT]
-    best = max(results, key=lambda result: result.scores[name].mean())
-    gains = best.scores[name] - useless
-    if name == comparison.score.name or gains.mean() <= 0:
-        return None
+    others = [score for score in SCORES[comparison.task.name].values() if score.name != comparison.score.name]
+    scores = [score for score in others if score.name not in WON_BY_CHANCE]
     n_test = float(np.mean([len(test) for _, test in comparison.folds]))
     n_train = float(np.mean([len(train) for train, _ in comparison.folds]))
-    if len(gains) > 1:
-        shown = corrected_resampled_t_test(gains, n_train, n_test) < SIGNIFICANT / len(results)
-    else:  # four deviations of a rank correlation, or of twice an area less one, of so many rows
-        shown = gains[0] > 4 / np.sqrt(n_test)
-    score = WORDING[name].figure(best.scores[name].mean())
-    return f" by this score, but the rows can be put in order: {best.name} has {title} of {score}" if shown else None
+    for score in scores:
+        best = max(results, key=lambda result: score.sign * result.scores[score.name].mean())
+        gains = score.sign * (best.scores[score.name] - constant.scores[score.name])
+        if gains.mean() <= 0:
+            continue
+        if len(gains) > 1:
+            p_value = corrected_resampled_t_test(gains, n_train, n_test)
+            shown = p_value < SIGNIFICANT / (len(results) * len(scores))
+        else:
+            shown = score.name in ORDERING and gains[0] > 4 * _chance_of_order(comparison)
+        if shown:
+            words = WORDING[score.name].at(best.scores[score.name].mean())
+            figures = (words.figure(one.scores[score.name].mean()) for one in (best, constant))
+            return f" by this score, but {best.name} is by another: {words.title} {' against '.join(figures)}"
+    return None
+
+
+def _chance_of_order(comparison: Comparison) -> float:
+    """Return the standard deviation, by chance, of a rank correlation or an AUC of the held-out rows of a split."""
+    (_, test), *_ = comparison.folds
+    if comparison.task != CLASSIFICATION:
+        return float(1 / np.sqrt(len(test) - 1))
+    sizes = np.bincount(comparison.protocol.y[test], minlength=2)
+    rare = sizes[sizes > 0].min()
+    others = len(test) - rare
+    return float(np.sqrt((len(test) + 1) / (12 * rare * max(1, others))))
 
 
 def _power(comparison: AnyComparison) -> Iterator[str]:
     """Yield which difference would have been shown, and of what a single split tells."""
+    if isinstance(comparison, Comparison) and comparison.n_chained:
+        return
     least, words = comparison.least_difference, WORDING[comparison.score.name]
     if np.isfinite(least) and least > 0:
         size = f"{words.factor * least:.2g}{words.points}"
         yield f"This table is large enough to show a true difference of about {size} in four of five cases."
-    if len(comparison.raw.score) == 1:
+    if isinstance(comparison, SplitComparison) or comparison.of_fitted_models:
         yield (
             "One split tests these fitted models on new rows; how much the methods would differ when fitted to other "
             "rows, it does not show."

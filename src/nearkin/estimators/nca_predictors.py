@@ -82,7 +82,8 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     held_out_rows_ : ndarray of int of shape (n_held_out,)
         The rows of `fit`, all or of many about 2,000, each of which was held out by one member.
     held_out_votes_ : ndarray of shape (n_held_out, n_classes)
-        The votes of that member's training rows for them, by the chosen penalty, temperature and distance.
+        The votes of that member's training rows for them, by the penalty, temperature and distance that these votes
+        chose; of more than 2,000 rows temperature and distance are chosen again afterwards.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -14,6 +14,7 @@ from .adaptation import WayResult as WayResult
 from .adaptation import compare_vectors as compare_vectors
 from .comparison import compare as compare
 from .comparison import extend as extend
+from .comparison import with_winner as with_winner
 from .embeddings import Shares as Shares
 from .embeddings import held_out_accuracy as held_out_accuracy
 from .embeddings import neighborhood_preservation as neighborhood_preservation

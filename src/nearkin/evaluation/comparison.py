@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -145,6 +146,7 @@ def compare(
     Costs, for every method and fold, 3 fits for each of its settings and one more; for a predictor one.
     """
     start = time.perf_counter()
+    deadline = np.inf if time_budget is None else time.time() + time_budget
     counts = {"n_splits": (n_splits, 2), "n_repeats": (n_repeats, 1), "n_neighbors": (n_neighbors, 1)}
     for name, (value, fewest) in (counts | {"choice_rows": (choice_rows, 10)}).items():
         if value is not None:
@@ -168,14 +170,14 @@ def compare(
     if n_neighbors is not None and (fewest := protocol.fewest_rows(folds)) < n_neighbors:
         reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {fewest} rows to learn from")
         n_neighbors, protocol = fewest, replace(protocol, votes=(Vote(fewest),))
-    deadline = np.inf if time_budget is None else time.time() + time_budget
     contestants: list[Method | Reference] = [*methods, *references]
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
     with shown(progress) as show:
-        likely = [FitJob(method, protocol.labelled, deadline) for method in methods if method.own_vote][:1]
-        beside = likely if refit and time_budget is None else []
+        predictors = [method for method in methods if method.own_vote]
+        likely = refit and time_budget is None and len(predictors) == 1
+        beside = [FitJob(predictors[0], protocol.labelled, deadline)] if likely else []
         findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show, beside)
         complete = findings.complete(methods)
         if not complete:
@@ -224,7 +226,12 @@ def extend(
     deadline = np.inf if time_budget is None else time.time() + time_budget
     with shown(progress) as show:
         findings = run_jobs(protocol, partial(jobs_of, comparison.folds, added, deadline), n_jobs, show)
-        found = [before | findings.folds.get(number, {}) for number, before in enumerate(comparison.found)]
+        later = [findings.folds.get(number, {}) for number in range(len(comparison.folds))]
+        finished = [method.name for method in added if all(method.name in of_fold for of_fold in later)]
+        found = [
+            before | {name: of_fold[name] for name in finished}
+            for before, of_fold in zip(comparison.found, later, strict=True)
+        ]
         before = [one for one in comparison.contestants if isinstance(one, Method)]
         references = [one for one in comparison.contestants if isinstance(one, Reference)]
         extended = comparison.with_found(found, [*before, *added, *references])
@@ -234,6 +241,21 @@ def extend(
         if refit and not findings.interrupted:
             extended = _with_winner(extended, n_jobs, deadline, show, findings.fitted)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
+
+
+def with_winner(comparison: Comparison, *, n_jobs: int | None = None, progress: Progress | bool = False) -> Comparison:
+    """Return a comparison with its automatic choice fitted to all labelled rows; as it is where that is done.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    n_jobs, progress
+        See `compare`.
+    """
+    if comparison.winner is not None:
+        return comparison
+    with shown(progress) as show:
+        return _with_winner(comparison, n_jobs, np.inf, show, {})
 
 
 def _contestants(
@@ -299,17 +321,17 @@ def _with_winner(
 def _final_choice(comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress) -> tuple[str, Choice]:
     """Return the method, with its settings, that is fitted to all rows.
 
-    It is chosen on all rows as in the folds: but a single split, or the first fold where time ran out, has chosen
-    already, and so have folds that all took the same predictor for tables, which has no settings.
+    It is chosen on all rows as in the folds: but a single split has chosen already, and so have folds that all took the
+    same predictor for tables, which has no settings. Where time ran out, it is what most folds chose.
     """
     protocol = comparison.protocol
-    params = dict(comparison.choice.params[0])
-    first = params.pop("method")
-    taken = first, Choice(params, comparison.choice.votes[0])
+    names = [params["method"] for params in comparison.choice.params]
+    usual = Counter(names).most_common(1)[0][0]
+    params = {key: value for key, value in comparison.choice.params[names.index(usual)].items() if key != "method"}
+    taken = usual, Choice(params, comparison.choice.votes[names.index(usual)])
     methods = [one for one in comparison.contestants if isinstance(one, Method) and one.name not in comparison.skipped]
-    unanimous = all(params["method"] == first for params in comparison.choice.params)
-    of_tables = any(method.own_vote and method.name == first for method in methods)
-    if len(comparison.folds) == 1 or time.time() >= deadline or (unanimous and of_tables):
+    of_tables = any(method.own_vote and method.name == usual for method in methods)
+    if len(comparison.folds) == 1 or time.time() >= deadline or (set(names) == {usual} and of_tables):
         return taken
 
     def show_choices(what: str, done: int, total: int) -> None:

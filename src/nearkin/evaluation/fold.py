@@ -37,7 +37,8 @@ class Choice:
     params : dict
     vote : Vote
     contributions : tuple of ndarray
-        Of the rows that each inner fold holds out, to the score; none without inner folds, or where nothing is chosen.
+        Of the rows that each inner fold holds out, to the score; none without inner folds, or where some of them could
+        not be fitted: such a method is not the automatic choice where others can be.
     """
 
     params: Params
@@ -289,7 +290,9 @@ class FoldRun:
         best = max(complete, key=lambda key: (complete[key], -(key[1] or np.inf), -key[0], -key[2]))
         number, m, vote = best
         params = settings[number] | ({} if m is None else {"n_components": m})
-        return Choice(params, self.votes[vote], tuple(found[best]))
+        # a method that some inner fold cannot fit has nothing to be paired with others by
+        contributions = tuple(found[best]) if n_folds == len(self.inner) else ()
+        return Choice(params, self.votes[vote], contributions)
 
     def _score_setting(self, part: Part, method: Method, number: int, setting: Params, found: Any) -> None:
         """Add what every dimension and vote of a setting contributes to the score on an inner fold."""
@@ -314,22 +317,23 @@ class FoldRun:
 
     def evaluate(self, method: Method) -> Outcome:
         """Return the outcome of a method with its choices made on the inner folds."""
-        if not method.own_vote:
-            with warnings.catch_warnings(
-                action="ignore"
-            ):  # of settings that are tried: the map of the chosen one counts
-                choice = self.choose(method)
+        if method.own_vote:
+            return self._evaluate_predictor(method)
+        with warnings.catch_warnings(action="ignore"):  # of settings that are tried: the chosen one's count
+            choice = self.choose(method)
         with warnings.catch_warnings(record=True, action="always") as caught:
-            if method.own_vote:  # one fit serves the choice, too
-                found = self.outer.embed(method, method.quick)
-                choice = self._own_choice(method, found)
-            else:
-                found = self.outer.embed(method, choice.params)
+            found = self.outer.embed(method, choice.params)
+            (prediction,) = self.outer.predictions(found, [choice.vote])
+        return self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
+
+    def _evaluate_predictor(self, method: Method) -> Outcome:
+        """Return the outcome of a predictor: one fit serves the choice, the prediction and the picture."""
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            found = self.outer.embed(method, method.quick)
+            choice = self._own_choice(method, found)
             (prediction,) = self.outer.predictions(found, [choice.vote])
         outcome = self._outcome(prediction, choice, found.Z.shape[1], len(found.learned), found.seconds, caught)
-        plane = (
-            (found.Z[:, :2].astype(np.float32), found.queries[:, :2].astype(np.float32)) if method.own_vote else None
-        )
+        plane = found.Z[:, :2].astype(np.float32), found.queries[:, :2].astype(np.float32)
         return replace(outcome, plane=plane)
 
     def refer(self, reference: Reference) -> Outcome:

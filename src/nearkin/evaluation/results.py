@@ -111,7 +111,7 @@ class Doubt:
     ----------
     kind : {"groups", "leak", "twins", "chains"}
         Rows that may belong together were split; a column may hold the target; twins were split; rows hang together in
-        long chains of near-twins.
+        tight groups of more than ten.
     text : str
         What was found, and what to do.
     """
@@ -131,8 +131,8 @@ class Comparison:
     references : tuple of MethodResult
         Predictors of another kind on the same folds, best first.
     winner : Pipeline or None
-        The automatic choice, made on all labelled rows and fitted to them; its accuracy is that of `choice`. None with
-        `refit=False` and after an interruption.
+        The automatic choice, fitted to all labelled rows; its accuracy is that of `choice`. None with `refit=False` and
+        after an interruption: `with_winner` fits it then.
     winner_method : str
         Name of the method that it is.
     winner_rows : ndarray of int

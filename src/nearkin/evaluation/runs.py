@@ -230,6 +230,8 @@ def run_jobs(
                 progress(name, n_done, n_all)
             elif done.number is not None:
                 findings.n_left[done.number] -= 1
+        if n_done < n_all:  # by the deadline, or where a fit beside them failed
+            progress("comparing", n_all, n_all)
     except KeyboardInterrupt:
         findings.interrupted = True
     finally:
