@@ -81,7 +81,7 @@ ax.set(xlabel="first learned coordinate", ylabel="second learned coordinate")
 ax.legend()
 ax.set_title(
     f"The {header['n_neighbors']} voters of the new wine that is hardest to label:\n"
-    f"cultivar {labels.label[row]} with {labels.probability[row]:.0%} of the votes (it is {truth[row]})"
+    f"cultivar {labels.label[row]} with {labels.vote[row]:.0%} of the votes (it is {truth[row]})"
 )
 plt.show()
 
