@@ -1,6 +1,7 @@
 """Tables where few rows have a label: read, compared, shown, and the winner saved and used."""
 
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -91,7 +92,8 @@ def test_npz(here):
 def test_the_command_says_who_has_a_label_and_who_learned_from_the_rest(folder):
     said = (folder / "said.txt").read_text()
     assert "spirals: 600 rows (80 labelled), 2 features, 2 classes of" in said
-    assert "The automatic choice (TDL in all 3 folds) is right in 97.4%" in said
+    found = re.search(r"The automatic choice \(TDL in all 3 folds\) is right in ([\d.]+)%", said)
+    assert float(found[1]) > 95
     assert "80 of 600 rows have a label: only these are held out and vote; " in said
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
 

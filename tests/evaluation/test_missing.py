@@ -264,7 +264,7 @@ class TestComparison:
     @pytest.mark.slow
     def test_all_default_methods_finish(self):
         X, y = with_gaps()
-        comparison = compare(X, y, n_splits=2, n_repeats=1)
+        comparison = compare(X, y, methods=all_methods(), n_splits=2, n_repeats=1)
         assert comparison.skipped == {}
         assert len(comparison.results) == len(all_methods()) + 1
 
