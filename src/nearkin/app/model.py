@@ -23,6 +23,7 @@ MAX_NAME = 200
 MAX_DOUBT = 1000
 MAX_NEIGHBORS = 1000
 NAMED_VOTERS = 5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+NO_PROBABILITY = 1e-9  # written as 0: no table has rows enough to know
 MOST_SHOWN = 10  # classes whose probabilities are all written
 FAR = 30  # standard deviations
 ROWS_PER_BLOCK = 4096
@@ -296,6 +297,7 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
             share = votes[np.arange(len(votes)), label]
             answer = {"label": classes[label], "probability" if model.soft_vote else "vote": share}
             if model.soft_vote and len(classes) <= MOST_SHOWN:
+                votes = np.where(votes < NO_PROBABILITY, 0.0, votes)
                 answer |= {f"probability of {name}": votes[:, place] for place, name in enumerate(model.classes)}
         else:
             answer = {"value": votes}
