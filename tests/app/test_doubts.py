@@ -107,8 +107,12 @@ def test_few_huge_numbers_do_not_decide_the_ranking():
     found = compare(X, y, references=default_references("regression", score="mae")[:1], **few)
     assert found.score.name == "mae"
     assert [reference.name for reference in found.references] == ["median"]
-    (said,) = (note for note in notes(found) if "squares about the median" in note)
-    assert "the farthest 2 rows of 200 hold 100% of the squares about the median, and would decide R² alone" in said
+    (doubt,) = found.doubts
+    assert doubt.kind == "huge"
+    assert doubt.text.startswith(f"2 rows of 200 ({y[70]:.6g}, {y[3]:.6g}; the median is ") or doubt.text.startswith(
+        f"2 rows of 200 ({y[3]:.6g}, {y[70]:.6g}; the median is "
+    )
+    assert "hold 100% of the squares about the median" in doubt.text
     assert compare(X, y, references=[], score="r2", **few).score.name == "r2"
 
 
@@ -124,6 +128,14 @@ def test_features_that_order_the_rows_are_not_called_useless():
     assert "is by another: rank correlation 0." in text
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
     assert "these features did not help it to predict" in verdict(nothing)
+
+
+def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 10 == 0
+    found = compare(rng.normal(size=(100, 3)), y, methods=[], references=[], n_splits=2, n_repeats=1, refit=False)
+    assert found.score.name == "auc"
+    assert any(note.startswith("The largest class has 90% of the rows, so AUC ranks") for note in notes(found))
 
 
 # The first of a ranking

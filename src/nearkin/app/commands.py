@@ -42,7 +42,10 @@ from .sentences import one_line, summarize
 from .table_comparison import TableComparison
 from .tables import read_labelled_rows, reading
 
-FOLLOW = "The methods of the papers follow, on the same folds; Ctrl-C ends the comparison with this first answer."
+FOLLOW = (
+    "The methods of the papers follow, on the same folds; p is then corrected for all of them, so that what is shown "
+    "here may become unclear. Ctrl-C ends the comparison with this first answer."
+)
 FIRST_ANSWER = "Interrupted: what is written now is the first answer."
 
 

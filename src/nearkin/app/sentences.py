@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, few_decide, first_repeat
+from ..evaluation import CLASSIFICATION, Comparison, Method, MethodResult, OwnVote, first_repeat
+from ..evaluation.tables import RARE
 from .one_split import SplitComparison
 from .refusals import TableError, counted
 from .tables import Table
@@ -126,7 +127,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
     for name, (requested, reason) in comparison.reduced.items():
         reduced, unit = now[name]
         yield f"{requested}{unit} reduced to {reduced}{unit}: {reason}."
-    yield from _huge_numbers(comparison)
+    yield from _why_auc(comparison)
     yield from _twins(comparison)
     yield from _samples(comparison)
     for reason in dict.fromkeys(comparison.skipped.values()):
@@ -136,20 +137,18 @@ def notes(comparison: Comparison) -> Iterator[str]:
     yield from _unfinished(comparison)
 
 
-def _huge_numbers(comparison: Comparison) -> Iterator[str]:
-    """Yield what a target of numbers looks like, of which a few decide R²."""
-    y = comparison.protocol.y[comparison.protocol.labelled]
-    if comparison.task == CLASSIFICATION or not few_decide(y):
+def _why_auc(comparison: Comparison) -> Iterator[str]:
+    """Yield why AUC ranks, and what that means for the labels."""
+    if comparison.score.name != "auc":
         return
-    squares = np.sort((y - np.median(y)) ** 2)
-    n_few = max(1, len(y) // 100)
-    share = squares[-n_few:].sum() / squares.sum()
-    ranks = "decide R² alone" if comparison.score.name == "r2" else "would decide R² alone"
-    range_ = f"median {np.median(y):.6g}, {span(y.min(), y.max())}"
-    yield (
-        f"The target has a few huge numbers ({range_}): the farthest {counted(n_few, 'row')} of {len(y):,} hold "
-        f"{share:.0%} of the squares about the median, and {ranks}. Are they typing errors?"
-    )
+    y = comparison.protocol.y[comparison.protocol.labelled]
+    share = np.bincount(y).max() / len(y)
+    if share > RARE:
+        yield (
+            f"The largest class has {share:.0%} of the rows, so AUC ranks: it judges the order of the rows. A label is "
+            "the most probable class; to find more of a rare one, put a threshold of your own on the probabilities that "
+            "predict writes."
+        )
 
 
 def _twins(comparison: Comparison) -> Iterator[str]:

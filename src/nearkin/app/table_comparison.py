@@ -181,10 +181,15 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     """Return the methods of a list with commas; None, for all that suit the table, without one."""
     if names is None:
         return None
-    known = {method.name.lower(): method for method in all_methods(task, semi_supervised=True, balanced=True)}
+    known = {_plain(method.name): method for method in all_methods(task, semi_supervised=True, balanced=True)}
     given = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in given if name.lower() not in known]
+    unknown = [name for name in given if _plain(name) not in known]
     if unknown or not given:
         every = ", ".join(method.name for method in known.values())
         raise TableError(f"--methods knows no {shown(','.join(unknown))}: name some of {every}.")
-    return [known[name] for name in dict.fromkeys(name.lower() for name in given)]
+    return [known[name] for name in dict.fromkeys(map(_plain, given))]
+
+
+def _plain(name: str) -> str:
+    """Return the name of a method as "NCA tables", "nca-tables" and "nca_tables" have it."""
+    return name.lower().replace("-", " ").replace("_", " ")

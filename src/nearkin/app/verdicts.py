@@ -177,7 +177,8 @@ def _against_references(comparison: AnyComparison) -> Iterator[str]:
         where = f"{words.number(abs(ahead))}{words.points} {'ahead of' if ahead > 0 else 'behind'}"
         where = "level with" if words.is_zero(ahead) else where
         score = words.says(best.score.mean(), rows=False)
-        yield f"The best reference, {best.name}, {score}: {subject} is {where} it."
+        which = "best reference" if comparison.references[0] is best else "best reference that learns from the columns"
+        yield f"The {which}, {best.name}, {score}: {subject} is {where} it."
     for constant in (r for r in comparison.references if r.name in CONSTANT):
         test = difference_test(first, constant, comparison.folds, comparison.protocol.units)
         always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from .._messages import counted
 from .._validation import check_integer
 from ..preprocessing import TableEncoder, features_of
 from .fold import Choice, Part
@@ -23,8 +24,8 @@ from .protocol import Protocol
 from .results import Comparison, Doubt
 from .runs import FitJob, automatic, choice_jobs, jobs_of, run_jobs
 from .scores import BY_CLASS
-from .tables import make_protocol
-from .task import named_task
+from .tables import few_decide, make_protocol
+from .task import CLASSIFICATION, named_task
 from .vote import VOTES, Vote
 
 ON_ALL_ROWS = "chosen on all rows"  # what progress is called with
@@ -277,6 +278,15 @@ def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doub
     if keep_twins and n_twins:
         text = "twins were split like other rows, so that some were predicted from their own twin."
         yield Doubt("twins", f"{text} Expect less of new rows.")
+    y = protocol.y[protocol.labelled]
+    if protocol.task != CLASSIFICATION and few_decide(y):
+        squares = (y - np.median(y)) ** 2
+        farthest = np.argsort(-squares, kind="stable")[: max(1, len(y) // 100)]
+        share = squares[farthest].sum() / squares.sum()
+        values = ", ".join(f"{value:.6g}" for value in y[farthest[:3]]) + ", ..." * (len(farthest) > 3)
+        text = f"{counted(len(farthest), 'row')} of {len(y):,} ({values}; the median is {np.median(y):.6g}) hold "
+        text += f"{share:.0%} of the squares about the median. If these are typing errors, correct or drop them: they "
+        yield Doubt("huge", f"{text}are learned from, too, and spoil predictions.")
     if protocol.n_chained:
         about = "" if protocol.n_chained == len(protocol.labelled) else "about "
         text = f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near copies that share "

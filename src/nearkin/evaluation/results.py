@@ -109,9 +109,9 @@ class Doubt:
 
     Attributes
     ----------
-    kind : {"groups", "leak", "twins", "chains"}
+    kind : {"groups", "leak", "twins", "chains", "huge"}
         Rows that may belong together were split; a column may hold the target; twins were split; rows hang together in
-        tight groups of more than ten.
+        tight groups of more than ten; a few huge numbers of the target may be typing errors.
     text : str
         What was found, and what to do.
     """

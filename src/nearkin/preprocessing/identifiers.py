@@ -16,6 +16,7 @@ ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "
 GROUP_WORDS = {
     *("patient", "subject", "person", "participant", "user", "customer", "client", "speaker", "author", "donor"),
     *("session", "site", "hospital", "centre", "center", "batch", "household", "family", "group", "cluster"),
+    *("machine", "device", "sensor", "plate", "animal", "mouse", "specimen", "farm", "school", "store"),
 }
 CONSTANT = "constant"
 EMPTY = "empty"
