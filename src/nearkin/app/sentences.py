@@ -146,8 +146,8 @@ def _why_auc(comparison: Comparison) -> Iterator[str]:
     if share > RARE:
         yield (
             f"The largest class has {share:.0%} of the rows, so AUC ranks: it judges the order of the rows. A label is "
-            "the most probable class; to find more of a rare one, put a threshold of your own on the probabilities that "
-            "predict writes."
+            "the most probable class; to find more of a rare one, put a threshold of your own on the probabilities "
+            "that predict writes."
         )
 
 
