@@ -185,9 +185,7 @@ def compare(
             raise KeyboardInterrupt
         kept = [folds[number] for number in complete]
         comparison = Comparison.of([*complete.values()], contestants, kept, protocol, n_planned=len(folds), **facts)
-        late = [] if findings.interrupted else _late(comparison)
-        skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
-        comparison = replace(comparison, skipped=skipped, interrupted=findings.interrupted)
+        comparison = _with_ending(comparison, findings.interrupted)
         if refit and not findings.interrupted:
             comparison = _with_winner(comparison, n_jobs, deadline, show, findings.fitted)
     return replace(comparison, seconds=time.perf_counter() - start)
@@ -220,8 +218,7 @@ def extend(
     """
     start, protocol = time.perf_counter(), comparison.protocol
     if methods is None:
-        given = {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
-        methods = all_methods(protocol.task.name, **given)
+        methods = all_methods(protocol.task.name, **_kinds(protocol))
     known = {one.name for one in comparison.contestants}
     added = [method for method in methods if method.name not in known]
     deadline = np.inf if time_budget is None else time.time() + time_budget
@@ -236,9 +233,7 @@ def extend(
         before = [one for one in comparison.contestants if isinstance(one, Method)]
         references = [one for one in comparison.contestants if isinstance(one, Reference)]
         extended = comparison.with_found(found, [*before, *added, *references])
-        late = [] if findings.interrupted else _late(extended)
-        skipped = extended.skipped | dict.fromkeys(late, "the time budget ended before its turn")
-        extended = replace(extended, skipped=skipped, interrupted=findings.interrupted)
+        extended = _with_ending(extended, findings.interrupted)
         if refit and not findings.interrupted:
             extended = _with_winner(extended, n_jobs, deadline, show, findings.fitted)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
@@ -259,14 +254,18 @@ def with_winner(comparison: Comparison, *, n_jobs: int | None = None, progress: 
         return _with_winner(comparison, n_jobs, np.inf, show, {})
 
 
+def _kinds(protocol: Protocol) -> dict[str, bool]:
+    """Return which methods suit the table beside those that suit every table."""
+    return {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
+
+
 def _contestants(
     protocol: Protocol, methods: Sequence[Method] | None, references: Sequence[Reference] | None
 ) -> tuple[list[Method], list[Reference]]:
     """Return the methods, the raw features first, and the references; by default those that suit the table."""
     task = protocol.task.name
     if methods is None:
-        given = {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
-        methods = default_methods(task, **given)
+        methods = default_methods(task, **_kinds(protocol))
     if references is None:
         sizes = protocol.X.shape[1], max(1, len(protocol.classes))
         references = default_references(task, *sizes, protocol.score.name)
@@ -294,10 +293,15 @@ def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doub
         yield Doubt("chains", f"{text}called better.")
 
 
-def _late(comparison: Comparison) -> list[str]:
-    """Return the methods that were neither finished on every fold nor skipped for a reason."""
-    finished = {result.name for result in comparison.results}
-    return [name for name in comparison.methods if name not in finished and name not in comparison.skipped]
+def _with_ending(comparison: Comparison, interrupted: bool) -> Comparison:
+    """Return a comparison that says how it ended: by an interrupt, or else for which methods there was no time left."""
+    if interrupted:
+        return replace(comparison, interrupted=True)
+    known = {result.name for result in comparison.results} | comparison.skipped.keys()
+    late = [name for name in comparison.methods if name not in known]
+    return replace(
+        comparison, skipped=comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
+    )
 
 
 def _with_winner(

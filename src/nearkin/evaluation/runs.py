@@ -71,18 +71,19 @@ def jobs_of(
     folds: Sequence[Fold], contestants: Sequence[Method | Reference], deadline: float, n_parts: int
 ) -> list[Job]:
     """Return the work on all folds, in so many parts each."""
-    jobs = [
-        Job(number, fold, contestants[part::n_parts], deadline)
-        for number, fold in enumerate(folds)
-        for part in range(n_parts)
-    ]
-    return [job for job in jobs if job.contestants]  # there may be fewer of them than parts
+    return [job for fold in enumerate(folds) for job in _in_parts(*fold, contestants, deadline, n_parts)]
 
 
 def choice_jobs(rows: np.ndarray, methods: Sequence[Method], deadline: float, n_parts: int) -> list[Job]:
     """Return the choices of all methods on some rows, in so many parts."""
-    jobs = [Job(None, rows, methods[part::n_parts], deadline) for part in range(n_parts)]
-    return [job for job in jobs if job.contestants]
+    return _in_parts(None, rows, methods, deadline, n_parts)
+
+
+def _in_parts(
+    number: int | None, rows: Any, contestants: Sequence[Method | Reference], deadline: float, n_parts: int
+) -> list[Job]:
+    """Return a job for each part of the contestants, of whom there may be fewer than parts."""
+    return [Job(number, rows, contestants[part::n_parts], deadline) for part in range(min(n_parts, len(contestants)))]
 
 
 def automatic(choices: dict[str, Choice], methods: Sequence[Method], protocol: Protocol, rows: np.ndarray) -> str:
