@@ -9,7 +9,7 @@ Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much a function f
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csgraph, csr_array, diags_array
+from scipy.sparse import coo_array, csgraph, csr_array, diags_array
 
 
 def binary(G: csr_array) -> csr_array:
@@ -114,3 +114,11 @@ def coupled_rows(M: csr_array) -> np.ndarray:
 
 def _reweighted(G: csr_array, weights: np.ndarray) -> csr_array:
     return csr_array((weights, G.indices, G.indptr), shape=G.shape)
+
+
+def joined_groups(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return numbers of the groups that rows form which share a unit or a group."""
+    groups = groups + units.max() + 1  # numbers of their own
+    n = groups.max() + 1
+    pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
+    return connected_components(pairs)[units]

@@ -311,7 +311,7 @@ class TestAlphaByHeldOutRows:
     def test_scores_are_the_accuracy_of_the_soft_vote_on_held_out_rows(self, monkeypatch):
         """With descents to the end: warm starts then find what fits from the init do."""
         monkeypatch.setattr(_alpha_path, "TOL", 1e-7)
-        monkeypatch.setattr(_alpha_path, "MAX_ITER", 500)
+        monkeypatch.setattr(_alpha_path, "PATH_ITER", 500)
         X, y = (part[::2] for part in load_iris(return_X_y=True))
         scores = NCA(1, alpha="cv").fit(X, y).alpha_scores_
         right = 0

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, csv
+import pyarrow.csv as arrow_csv
+from pyarrow import compute
 
 from .dialect import find_dialect, opened
 from .readers import TEXT, Names, Reading, Source
@@ -65,16 +66,16 @@ class CsvFile(Source):
         block_size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.names))
         cells = {"null_values": [""], "strings_can_be_null": True, "column_types": dict.fromkeys(read, TEXT)}
         with readable(self.path, *CSV), opened(self.path) as (file, packed):
-            for batch in csv.open_csv(
+            for batch in arrow_csv.open_csv(
                 file,
-                csv.ReadOptions(
+                arrow_csv.ReadOptions(
                     column_names=self.names,
                     block_size=block_size,
                     skip_rows=header_end,
                     encoding=written.encoding,
                 ),
-                csv.ParseOptions(delimiter=written.separator, newlines_in_values=True),
-                csv.ConvertOptions(include_columns=read, **cells),
+                arrow_csv.ParseOptions(delimiter=written.separator, newlines_in_values=True),
+                arrow_csv.ConvertOptions(include_columns=read, **cells),
             ):
                 self._progress(packed.tell(), size)
                 last = batch[end][-1].as_py() if len(batch) else last

@@ -32,7 +32,7 @@ def export(options: argparse.Namespace) -> int:
     names = _names(options)
     path = Path(options.output) if target == "torch" else check_writable(options.output, SUFFIXES[target], "-o")
     adapter = load_adapter(given)
-    _check(adapter, given, target)
+    _check_target(adapter, given, target)
     remark = partial(console.remark, quiet=options.quiet)
     sizes = f"{adapter.n_features} to {adapter.n_components} dimensions"
     said = f"{adapter.header.name}, {sizes}, for {target}: {path}"
@@ -62,7 +62,7 @@ def _names(options: argparse.Namespace) -> Names | None:
     return None
 
 
-def _check(adapter: SavedAdapter, path: Path, target: str) -> None:
+def _check_target(adapter: SavedAdapter, path: Path, target: str) -> None:
     """Refuse what a target cannot do, or needs, with the remedy."""
     if adapter.header.side == "query" and target in OF_DOCUMENTS:
         raise TableError(

@@ -47,7 +47,7 @@ class Names:
         if into == column:
             raise TableError(f"--into {shown(into)} is the column of the vectors: name a new one.")
         for option, part in [*(("--table", part) for part in (*schema, name)), ("--column", column), ("--into", into)]:
-            _check(part, option)
+            _check_name(part, option)
         own = [f"{name}_{into}_{end}" for end in ("rows", "of", "hnsw")]
         if any(len(one.encode()) > MOST_BYTES for one in own):
             raise TableError(
@@ -63,7 +63,7 @@ class Names:
         )  # fmt: skip
 
 
-def _check(name: str, option: str) -> None:
+def _check_name(name: str, option: str) -> None:
     if not name or not name.isprintable() or len(name.encode()) > MOST_BYTES:
         raise TableError(
             f"{option} {shown(name)} is no name of PostgreSQL: give 1 to {MOST_BYTES} bytes that can be printed."

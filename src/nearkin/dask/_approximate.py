@@ -118,11 +118,11 @@ def search_lists(
     found: list[Found] = []
     if relation == "same" and small.any():  # all of the class are compared: lists that it shares may hold none
         found += same_class_candidates(queries, others, k, set(queries.codes[small].tolist()))
-    found += _candidates(queries, probes, others, index, _n_found(queries, index, relation, k))
+    found += _listed_candidates(queries, probes, others, index, _n_found(queries, index, relation, k))
     return merge(lists, queries, others, relation, k, found)
 
 
-def _candidates(
+def _listed_candidates(
     queries: Block, probes: np.ndarray, candidates: Block, index: SharedIndex, n_found: np.ndarray
 ) -> Iterator[Found]:
     """Yield queries and the positions of the candidates nearest to them in few dimensions, in the lists chosen."""

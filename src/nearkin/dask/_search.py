@@ -61,7 +61,7 @@ def nearest_exact(work: Work, table: Table, relation: str, k: Any) -> list[Futur
 def search_block(lists: Lists | None, queries: Block, candidates: Block, *, relation: str, k: Any) -> Lists:
     """Return the lists of some rows after a search in one block more."""
     each = per_row(k, queries)
-    return merge(lists, queries, candidates, relation, each, _candidates(queries, candidates, relation, each))
+    return merge(lists, queries, candidates, relation, each, _block_candidates(queries, candidates, relation, each))
 
 
 def merge(
@@ -92,7 +92,7 @@ def merge(
     return Lists(np.where(beyond, -1, neighbors), np.where(beyond, np.inf, distances))
 
 
-def _candidates(queries: Block, candidates: Block, relation: str, k: np.ndarray) -> Iterator[Found]:
+def _block_candidates(queries: Block, candidates: Block, relation: str, k: np.ndarray) -> Iterator[Found]:
     """Yield queries and the positions of the candidates nearest to them, of all that are in the relation to them."""
     every_query, every_candidate = np.arange(len(queries.X)), np.arange(len(candidates.X))
     if relation == "same":

@@ -19,7 +19,7 @@ from .soft_neighbors import SoftNeighborsRegressor
 
 ALPHAS = (0.015, 0.05, 0.15, 0.5)  # ascending: dimensions that a large penalty has shrunk to nothing do not come back
 USUAL = 0.15
-N_FOLDS, TOL, MAX_ITER = 3, 3e-3, 50  # a map that is only to be compared with others need not be final
+N_FOLDS, TOL, PATH_ITER = 3, 3e-3, 50  # a map that is only to be compared with others need not be final
 
 
 def n_iterations(nca: Any) -> int | None:
@@ -62,7 +62,7 @@ def choose_alpha(
 def _path(nca: Any, rows: NCARows, m: int) -> Iterator[np.ndarray]:
     """Yield the map for every penalty; each descent begins where the one before has ended."""
     nca = copy(nca)
-    nca.tol, nca.max_iter, nca.warm_start, nca.alpha = TOL, MAX_ITER, False, ALPHAS[0]
+    nca.tol, nca.max_iter, nca.warm_start, nca.alpha = TOL, PATH_ITER, False, ALPHAS[0]
     problem = NCAProblem(nca, rows, m, np.random.RandomState(0))
     B = next(problem.inits())
     for nca.alpha in ALPHAS:

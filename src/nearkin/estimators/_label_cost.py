@@ -25,7 +25,7 @@ Penalty = GraphPenalty | KernelPenalty
 
 UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddings of any dimension
 REGS = (1.0, np.inf, 0.3, 0.1, 0.03, 0.01)  # from labels alone to Laplacian Eigenmaps, by preference
-LABELS_PER_CLASS = 5  # mean number from which on some are hidden
+HIDDEN_PER_CLASS = 5  # mean number from which on some are hidden
 FOLDS = 3
 PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # of the vote, beside that by default
 FLAT = 0.01  # of the size of P is added to every roughness: coordinates that only separate components have none
@@ -148,7 +148,7 @@ def choose_reg(
     """
     labelled = np.flatnonzero(codes >= 0)
     counts = np.bincount(codes[labelled])
-    if len(labelled) < LABELS_PER_CLASS * len(counts) or np.sum(counts > 1) < 2:
+    if len(labelled) < HIDDEN_PER_CLASS * len(counts) or np.sum(counts > 1) < 2:
         return 1.0, {}
     lengths = np.linalg.norm(smoothest.vectors[labelled], axis=1)
     labelled = labelled[np.lexsort((lengths, codes[labelled]))]  # a third of every class, in whatever order rows come

@@ -53,7 +53,7 @@ from .task import REGRESSION as REGRESSION
 from .task import TASKS as TASKS
 from .task import Task as Task
 from .task import named_task as named_task
-from .twins import joined_groups as joined_groups
+from ..graphs import joined_groups as joined_groups
 from .twins import n_with_twin as n_with_twin
 from .twins import twin_groups as twin_groups
 from .views import HeldOutMap as HeldOutMap

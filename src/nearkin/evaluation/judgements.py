@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, triu
 from scipy.sparse.csgraph import connected_components
 
-from .twins import joined_groups
+from ..graphs import joined_groups
 
 FOLDS = 4
 FEWEST_CLASSES = 8  # of which some are held out as unseen

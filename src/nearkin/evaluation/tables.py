@@ -14,7 +14,8 @@ from .features import filled
 from .protocol import NO_ROWS, SPLIT_ROWS, Protocol
 from .scores import SCORES
 from .task import CLASSIFICATION, Task
-from .twins import chained_rows, joined_groups, n_with_twin, twin_groups
+from ..graphs import joined_groups
+from .twins import chained_rows, n_with_twin, twin_groups
 
 TWIN_QUERIES = 20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
 RARE = 0.75  # share of the largest class above which AUC ranks by default

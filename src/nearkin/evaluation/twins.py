@@ -231,14 +231,6 @@ def n_with_twin(groups: np.ndarray) -> int:
     return int((np.bincount(groups)[groups] > 1).sum())
 
 
-def joined_groups(units: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return numbers of the groups that rows form which share a unit or a group."""
-    groups = groups + units.max() + 1  # numbers of their own
-    n = groups.max() + 1
-    pairs = coo_array((np.ones(len(units), bool), (units, groups)), shape=(n, n))
-    return connected_components(pairs, directed=False)[1][units]
-
-
 def _contents(X: Any) -> Iterator[bytes]:
     """Yield the bytes of each row; 0 and -0 are the same."""
     if not issparse(X):

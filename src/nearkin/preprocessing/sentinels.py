@@ -15,7 +15,7 @@ from .identifiers import words_of
 
 _NINES = [int("9" * n_digits) for n_digits in range(2, 10)]
 # Of numbers: nines, and the ends of types; -9 among positive numbers.
-CODES = np.array([*_NINES, *(-nines for nines in _NINES), -9, -32768, -(2**31), 2**31 - 1, 1e20, -1e20], dtype=float)
+SENTINELS = np.array([*_NINES, *(-nines for nines in _NINES), -9, -32768, -(2**31), 2**31 - 1, 1e20, -1e20], dtype=float)
 _DATES = (
     *("0001-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1901-01-01", "1970-01-01"),
     *("2099-12-31", "2999-12-31", "9999-01-01", "9999-12-31"),
@@ -26,7 +26,7 @@ FIRST_DAY, LAST_DAY = 20_000, 60_000  # of a spreadsheet: 1954 to 2064
 SPREADSHEET = datetime.date(1899, 12, 30)
 
 
-def find_sentinel(values: np.ndarray, counts: np.ndarray, codes: np.ndarray = CODES) -> tuple[float, int] | None:
+def find_sentinel(values: np.ndarray, counts: np.ndarray, codes: np.ndarray = SENTINELS) -> tuple[float, int] | None:
     """Return a number that may mark missing cells, and in how many rows; None where there is none.
 
     It is one of some codes, the smallest or the largest number of a column, and farther from the others than these are
@@ -47,7 +47,7 @@ def find_sentinel(values: np.ndarray, counts: np.ndarray, codes: np.ndarray = CO
 
 def sentinel_note(values: np.ndarray, counts: np.ndarray, *, dates: bool = False) -> str | None:
     """Return e.g. "-999 in 12 rows"; None where no number stands out."""
-    found = find_sentinel(np.floor(values) if dates else values, counts, DATE_CODES if dates else CODES)
+    found = find_sentinel(np.floor(values) if dates else values, counts, DATE_CODES if dates else SENTINELS)
     if found is None:
         return None
     code, n_rows = found
@@ -57,7 +57,7 @@ def sentinel_note(values: np.ndarray, counts: np.ndarray, *, dates: bool = False
 
 def may_be_sentinel(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return for columns with these ends whether a look at all numbers is worth it."""
-    return np.isin(low, CODES) | np.isin(high, CODES)
+    return np.isin(low, SENTINELS) | np.isin(high, SENTINELS)
 
 
 def day_number_note(name: str, low: float, high: float) -> str | None:
