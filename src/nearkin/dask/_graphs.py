@@ -21,7 +21,7 @@ def as_matrix(lists: Lists, *, n: int) -> csr_array:
     return G
 
 
-def columns(W: csr_array, *, start: int, stop: int) -> csr_array:
+def columns_between(W: csr_array, *, start: int, stop: int) -> csr_array:
     """Return which rows of a block list the rows from `start` to `stop`, a row for each of these."""
     return csr_array(W[:, start:stop].T)
 
@@ -47,7 +47,7 @@ def laplacian_traces(W: csr_array) -> np.ndarray:
     return np.array([d.sum(), np.square(d).sum() + np.square(W.data).sum()])
 
 
-def adjacent(W: csr_array, *, starts: list[int]) -> np.ndarray:
+def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
     """Say for every block whether some edges lead to its rows."""
     return np.isin(np.arange(len(starts) - 1), np.searchsorted(starts, np.unique(W.indices), side="right") - 1)
 

@@ -58,7 +58,7 @@ class ClusterRows:
         """Join the two directions of a graph by the "maximum", "minimum" or sum ("__add__") of the weights."""
         graph = []
         for own, (start, stop) in zip(W, pairwise(self._table.starts), strict=True):
-            columns = self._work.map(_graphs.columns, W, start=start, stop=stop)
+            columns = self._work.map(_graphs.columns_between, W, start=start, stop=stop)
             graph.append(self._work.submit(_graphs.join_directions, own, columns, join=join))
         return graph
 
@@ -96,7 +96,7 @@ class ClusterRows:
         whatever lies between the components of the graph. O(e p^2) time for e edges; up to n p / 2 numbers travel for
         every block, to those that it has edges to.
         """
-        adjacent = np.array(self._work.results(self._work.map(_graphs.adjacent, graph, starts=self._table.starts)))
+        adjacent = np.array(self._work.results(self._work.map(_graphs.adjacent_blocks, graph, starts=self._table.starts)))
         np.fill_diagonal(adjacent, True)  # every block has a part
         blocks = self._table.blocks
         S = self._sum_over_pairs(adjacent, _scatter.add_differences, [blocks, graph], [blocks])

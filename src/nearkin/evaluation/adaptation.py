@@ -18,7 +18,7 @@ import numpy as np
 from .._parallel import blas_in_one_thread
 from ..estimators import EmbeddingAdapter
 from .judgements import ALL, FEWEST_CLASSES, SEEN, UNSEEN, Judgements, Labels, Split
-from .progress import shown
+from .progress import progress_bar
 from .ranking_html import adaptation_html
 from .retrieval import DEPTH, RETRIEVAL_SCORES, Vectors, retrieval_scores
 from .statistics import PairedTest, in_sequence, paired_test_by_rows, status_of
@@ -195,7 +195,7 @@ def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Any) 
             done += 1
             show(done, total)
 
-    with blas_in_one_thread() as n_threads, ThreadPoolExecutor(n_threads) as executor, shown(progress) as show:
+    with blas_in_one_thread() as n_threads, ThreadPoolExecutor(n_threads) as executor, progress_bar(progress) as show:
         running = [executor.submit(one.run, score, unseen, step) for one in rounds]
         try:
             for future in running:

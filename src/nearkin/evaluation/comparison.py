@@ -19,7 +19,7 @@ from ..preprocessing import TableEncoder, features_of
 from .fold import Choice, Part
 from .frames import from_frame
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
-from .progress import Progress, shown
+from .progress import Progress, progress_bar
 from .protocol import Protocol
 from .results import Comparison, Doubt
 from .runs import FitJob, automatic, choice_jobs, jobs_of, run_jobs
@@ -175,7 +175,7 @@ def compare(
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
     facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
     facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
-    with shown(progress) as show:
+    with progress_bar(progress) as show:
         predictors = [method for method in methods if method.own_vote]
         likely = refit and time_budget is None and len(predictors) == 1
         beside = [FitJob(predictors[0], protocol.labelled, deadline)] if likely else []
@@ -222,7 +222,7 @@ def extend(
     known = {one.name for one in comparison.contestants}
     added = [method for method in methods if method.name not in known]
     deadline = np.inf if time_budget is None else time.time() + time_budget
-    with shown(progress) as show:
+    with progress_bar(progress) as show:
         findings = run_jobs(protocol, partial(jobs_of, comparison.folds, added, deadline), n_jobs, show)
         later = [findings.folds.get(number, {}) for number in range(len(comparison.folds))]
         finished = [method.name for method in added if all(method.name in of_fold for of_fold in later)]
@@ -250,7 +250,7 @@ def with_winner(comparison: Comparison, *, n_jobs: int | None = None, progress: 
     """
     if comparison.winner is not None:
         return comparison
-    with shown(progress) as show:
+    with progress_bar(progress) as show:
         return _with_winner(comparison, n_jobs, np.inf, show, {})
 
 

@@ -10,7 +10,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @contextmanager
-def shown(progress: Any) -> Iterator[Callable[..., None]]:
+def progress_bar(progress: Any) -> Iterator[Callable[..., None]]:
     """Yield what to call with [what is done,] units done and units in all: the callable; for True a bar."""
     if progress is not True:
         yield progress or (lambda *_: None)
