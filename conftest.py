@@ -5,7 +5,8 @@ import sys
 from importlib.util import find_spec
 from time import process_time
 
-# Before NumPy is loaded, here and in the processes that tests start: with many small problems, threads only wait.
+# Before NumPy is loaded, here and in the processes that tests start: with many small problems,
+# threads only wait.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import numpy as np
@@ -17,16 +18,26 @@ from threadpoolctl import threadpool_limits
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-collect_ignore = ["src/nearkin/estimators/neural_nca.py"]  # needs torch: test_neural_nca.py runs its example
+collect_ignore = [
+    "src/nearkin/estimators/neural_nca.py"
+]  # needs torch: test_neural_nca.py runs its example
 # Examples of docstrings that need an extra, and a package of it.
-NEEDED = {"ApproximateSearch": "faiss", "NCAClassifier": "pandas", "NeuralNCA": "torch", "TableEncoder": "pandas"}
+NEEDED = {
+    "ApproximateSearch": "faiss",
+    "NCAClassifier": "pandas",
+    "NeuralNCA": "torch",
+    "TableEncoder": "pandas",
+}
 FAST = 2.0  # seconds of processor time: a busy machine does not fail a test
 MODULE = 0.005  # seconds more for a module that a test is the first to load
-REFERENCE = 0.016  # seconds of the work in `slowness` on a quiet machine on which tests are kept below half of FAST
+# seconds of the work in `slowness` on a quiet machine on which tests are kept below half of FAST
+REFERENCE = 0.016
 
 
 def slowness():
-    """Return how many times as long as there this machine now takes for what tests do: Python loops, small arrays."""
+    """Return how many times as long as there this machine now takes for what tests do: Python
+    loops, small arrays.
+    """
     A = np.add.outer(np.arange(30.0), np.arange(30.0))
 
     def seconds():
@@ -52,7 +63,9 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return "tests/dask" if nodeid.startswith("tests/dask/") else super()._split_scope(nodeid)
+            return (
+                "tests/dask" if nodeid.startswith("tests/dask/") else super()._split_scope(nodeid)
+            )
 
     return Scheduling(config, log)
 
@@ -60,19 +73,33 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(items):
     """Skip the examples that need what is not installed."""
     for item in items:
-        package = NEEDED.get(item.name.rpartition(".")[2]) if isinstance(item, pytest.DoctestItem) else None
+        package = (
+            NEEDED.get(item.name.rpartition(".")[2])
+            if isinstance(item, pytest.DoctestItem)
+            else None
+        )
         if package and find_spec(package) is None:
             item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Fail a test of the fast tier that takes too long, for the pace of the machine, its child processes included."""
+    """Fail a test of the fast tier that takes too long, for the pace of the machine, its child
+    processes included.
+    """
     loaded, start = len(sys.modules), sum(os.times()[:4])
     result = yield
     seconds, allowed = sum(os.times()[:4]) - start, FAST + MODULE * (len(sys.modules) - loaded)
-    if seconds > allowed and item.get_closest_marker("slow") is None and seconds > (allowed := allowed * slowness()):
-        pytest.fail(f"took {seconds:.1f} s of processor time: shrink it below {allowed:.1f} s or mark it slow", False)
+    if (
+        seconds > allowed
+        and item.get_closest_marker("slow") is None
+        and seconds > (allowed := allowed * slowness())
+    ):
+        pytest.fail(
+            f"took {seconds:.1f} s of processor time: shrink it below {allowed:.1f} s or "
+            "mark it slow",
+            False,
+        )
     return result
 
 

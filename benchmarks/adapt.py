@@ -1,8 +1,10 @@
-"""Embeddings adapted to labels and judgements, against what a user would take instead; writes docs/measured/adapt.md.
+"""Embeddings adapted to labels and judgements, against what a user would take instead; writes
+docs/measured/adapt.md.
 
     NEARKIN_DATA=folder python benchmarks/adapt.py [part ...] [--document docs/measured/adapt.md]
 
-Parts are banking (classes seen), unseen (57 classes seen, 20 not), cranfield, sets (text and images) and scale.
+Parts are banking (classes seen), unseen (57 classes seen, 20 not), cranfield, sets (text and
+images) and scale.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def data(name: str) -> dict[str, np.ndarray]:
 
 
 def embeddings(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of unit length and classes: text by LSA of TF-IDF (300 components), images as they are."""
+    """Return rows of unit length and classes: text by LSA of TF-IDF (300 components), images as
+    they are.
+    """
     z = data(f"{name}.npz")
     y = np.unique(z["y"], return_inverse=True)[1]
     if "indptr" in z:
@@ -57,8 +61,9 @@ def embeddings(name: str) -> tuple[np.ndarray, np.ndarray]:
 def torch_adapter(X: np.ndarray, y: np.ndarray, m: int, seconds: float) -> Map:
     """Return an adapter as public ones are learned, in so many processor seconds.
 
-    Pairs of one class against the others of the batch (MultipleNegativesRankingLoss on cosines, scale 20), AdamW, a
-    learning rate of 1e-3, batches of 64 and a random start, as a torch user would write it.
+    Pairs of one class against the others of the batch (MultipleNegativesRankingLoss on cosines,
+    scale 20), AdamW, a learning rate of 1e-3, batches of 64 and a random start, as a torch user
+    would write it.
     """
     import torch
 
@@ -81,7 +86,9 @@ def torch_adapter(X: np.ndarray, y: np.ndarray, m: int, seconds: float) -> Map:
     return lambda Z: Z @ A.T
 
 
-def methods(X: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], quick: bool = False) -> dict[str, tuple[Map, float]]:
+def methods(
+    X: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], quick: bool = False
+) -> dict[str, tuple[Map, float]]:
     """Return maps that are learned from rows, and the processor seconds that this took."""
     found: dict[str, tuple[Map, float]] = {f"raw {X.shape[1]}": (lambda Z: Z, 0.0)}
 
@@ -96,21 +103,37 @@ def methods(X: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], quick: bool = 
 
     for m in (size for size in sizes if size < X.shape[1]):
         add(f"PCA {m}", lambda m=m: PCA(m, svd_solver="covariance_eigh").fit(X).transform)
-        add(f"PCA, whitened {m}", lambda m=m: PCA(m, whiten=True, svd_solver="covariance_eigh").fit(X).transform)
+        add(
+            f"PCA, whitened {m}",
+            lambda m=m: PCA(m, whiten=True, svd_solver="covariance_eigh").fit(X).transform,
+        )
         c = min(m, int(y.max()))
         add(
-            f"LDA {c}", lambda c=c: linear(LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=c))
+            f"LDA {c}",
+            lambda c=c: linear(
+                LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto", n_components=c)
+            ),
         )
         add(f"RCA {m}", lambda m=m: linear(RCA(m)))
         if not quick:
             add(f"DNE {m}", lambda m=m: linear(DNE(m)))
-            add(f"NCA {m}", lambda m=m: linear(NCA(m, solver="sgd", objective="log_likelihood", random_state=0)))
+            add(
+                f"NCA {m}",
+                lambda m=m: linear(
+                    NCA(m, solver="sgd", objective="log_likelihood", random_state=0)
+                ),
+            )
         if not quick and m == 64:
             few = np.random.default_rng(0).permutation(len(X))[:3000]
-            add(f"LMNN {m} (3,000 rows)", lambda m=m, few=few: LMNN(m).fit(X[few], y[few]).transform)
+            add(
+                f"LMNN {m} (3,000 rows)", lambda m=m, few=few: LMNN(m).fit(X[few], y[few]).transform
+            )
         seconds = add(f"EmbeddingAdapter {m}", lambda m=m: EmbeddingAdapter(m).fit(X, y).transform)
         for name, times in (("as long", 1), ("ten times as long", 10))[: 1 if quick else 2]:
-            add(f"torch adapter {m}, {name}", lambda m=m, s=times * seconds: torch_adapter(X, y, m, s))
+            add(
+                f"torch adapter {m}, {name}",
+                lambda m=m, s=times * seconds: torch_adapter(X, y, m, s),
+            )
     return found
 
 
@@ -121,7 +144,9 @@ def class_scores(vectors: Vectors, q: np.ndarray, c: np.ndarray) -> dict[str, np
     return retrieval_scores((c[vectors.ranked(100)] == q[:, None]).astype(float), ideal, n_relevant)
 
 
-def score(transform: Map, Q: np.ndarray, q: np.ndarray, C: np.ndarray, c: np.ndarray) -> list[float]:
+def score(
+    transform: Map, Q: np.ndarray, q: np.ndarray, C: np.ndarray, c: np.ndarray
+) -> list[float]:
     scores = class_scores(Vectors(transform(Q), transform(C)), q, c)
     return [float(scores[name].mean()) for name in SCORES]
 
@@ -138,7 +163,11 @@ def percent(values: list[float]) -> list[str]:
 def banking() -> str:
     """Official training and test rows of banking77, all classes seen."""
     z = data("banking77_minilm.npz")
-    X, y, train = unit_rows(z["X"].astype(np.float32)), np.unique(z["y"], return_inverse=True)[1], z["train"]
+    X, y, train = (
+        unit_rows(z["X"].astype(np.float32)),
+        np.unique(z["y"], return_inverse=True)[1],
+        z["train"],
+    )
     rows = []
     for name, (transform, seconds) in methods(X[train], y[train], (32, 64)).items():
         found = score(transform, X[~train], y[~train], X[train], y[train])
@@ -149,7 +178,9 @@ def banking() -> str:
 
 
 def codes(X: np.ndarray, y: np.ndarray, train: np.ndarray) -> list[list[str]]:
-    """Return lines on codes, nested sizes and the settings for seen classes, on the official test rows."""
+    """Return lines on codes, nested sizes and the settings for seen classes, on the official test
+    rows.
+    """
     rows = []
 
     def add(name: str, queries: np.ndarray, candidates: np.ndarray, by: object = None) -> None:
@@ -165,7 +196,9 @@ def codes(X: np.ndarray, y: np.ndarray, train: np.ndarray) -> list[list[str]]:
         coded = [int8.quantizer_.decode(int8.transform(rows)) for rows in (X[~train], X[train])]
         add(f"EmbeddingAdapter {m}, int8 ({m} bytes)", *coded)
         bits = adapter.quantized("binary", X[train])
-        signs = tuple(bits.quantizer_.decode(bits.transform(rows)) for rows in (X[~train], X[train]))
+        signs = tuple(
+            bits.quantizer_.decode(bits.transform(rows)) for rows in (X[~train], X[train])
+        )
         add(f"EmbeddingAdapter {m}, {m} bits ({m // 8} bytes)", *signs)
         add(f"EmbeddingAdapter {m}, {m} bits, rescored in int8", Q, coded[1], signs)
     nested = EmbeddingAdapter(128, nested=(32, 64)).fit(X[train], y[train])
@@ -183,7 +216,9 @@ def codes(X: np.ndarray, y: np.ndarray, train: np.ndarray) -> list[list[str]]:
 
 
 def unseen_classes(X: np.ndarray, y: np.ndarray, share: float, sizes: tuple[int, ...]) -> str:
-    """Return scores for classes seen and not, the means over splits, and how the differences to raw and PCA vary."""
+    """Return scores for classes seen and not, the means over splits, and how the differences to raw
+    and PCA vary.
+    """
     seen: dict[str, list[list[float]]] = {}
     unseen: dict[str, list[list[float]]] = {}
     for seed in range(SEEDS):
@@ -195,7 +230,9 @@ def unseen_classes(X: np.ndarray, y: np.ndarray, share: float, sizes: tuple[int,
         for name, (transform, _) in methods(X[train], kinds, sizes, quick=True).items():
             name = "LDA" if name.startswith("LDA") else name
             for found, part in ((seen, known[y]), (unseen, ~known[y])):
-                one = score(transform, X[part & query], y[part & query], X[part & ~query], y[part & ~query])
+                one = score(
+                    transform, X[part & query], y[part & query], X[part & ~query], y[part & ~query]
+                )
                 found.setdefault(name, []).append(one)
         print("split", seed, flush=True)
     raw = np.array(next(iter(unseen.values())))
@@ -204,7 +241,10 @@ def unseen_classes(X: np.ndarray, y: np.ndarray, share: float, sizes: tuple[int,
         a, b = np.array(seen[name]), np.array(unseen[name])
         difference = 100 * (b - raw)[:, 1]
         spread = difference.std(ddof=1) / SEEDS**0.5
-        cells = [*percent([*a.mean(0)[:2], *b.mean(0)[:2]]), f"{difference.mean():+.1f} ± {spread:.1f}"]
+        cells = [
+            *percent([*a.mean(0)[:2], *b.mean(0)[:2]]),
+            f"{difference.mean():+.1f} ± {spread:.1f}",
+        ]
         rows.append([name, *cells])
     head = ["vectors", "seen: precision@1", "@10", "unseen: precision@1", "@10", "unseen @10 - raw"]
     return table(head, rows)
@@ -213,16 +253,27 @@ def unseen_classes(X: np.ndarray, y: np.ndarray, share: float, sizes: tuple[int,
 def unseen() -> str:
     z = data("banking77_minilm.npz")
     return unseen_classes(
-        unit_rows(z["X"].astype(np.float32)), np.unique(z["y"], return_inverse=True)[1], 57 / 77, (64, 128)
+        unit_rows(z["X"].astype(np.float32)),
+        np.unique(z["y"], return_inverse=True)[1],
+        57 / 77,
+        (64, 128),
     )
 
 
 def sets() -> str:
     parts = []
-    for name, share in (("tdt2", 2 / 3), ("news_rec", 0.5), ("usps", 0.7), ("mnist", 0.7), ("coil20_32", 0.7)):
+    for name, share in (
+        ("tdt2", 2 / 3),
+        ("news_rec", 0.5),
+        ("usps", 0.7),
+        ("mnist", 0.7),
+        ("coil20_32", 0.7),
+    ):
         X, y = embeddings(name)
         print(name, X.shape, flush=True)
-        parts.append(f"### {name}: {len(X):,} rows of {X.shape[1]} numbers, {y.max() + 1} classes\n")
+        parts.append(
+            f"### {name}: {len(X):,} rows of {X.shape[1]} numbers, {y.max() + 1} classes\n"
+        )
         parts.append(unseen_classes(X, y, share, (32,)) + "\n")
     return "\n".join(parts)
 
@@ -247,7 +298,9 @@ def cranfield() -> str:
             rows.append([one.way.name, f"{one.way.bytes:,}", *cells, difference, one.status])
             print(rows[-1], flush=True)
         print(found.settings, flush=True)
-    return table(["vectors", "bytes", "nDCG@10", "recall@100", "MRR", "nDCG@10 - raw [95 %]", "shown"], rows)
+    return table(
+        ["vectors", "bytes", "nDCG@10", "recall@100", "MRR", "nDCG@10 - raw [95 %]", "shown"], rows
+    )
 
 
 def scale() -> str:
@@ -266,7 +319,10 @@ def scale() -> str:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         rows.append([f"{n:,}", f"{wall:.0f}", f"{processor:.0f}", f"{peak:.1f}"])
         print(rows[-1], flush=True)
-    return table(["rows", "fit, s", "processor s", "peak memory of the process, GB (the rows included)"], rows)
+    return table(
+        ["rows", "fit, s", "processor s", "peak memory of the process, GB (the rows included)"],
+        rows,
+    )
 
 
 PARTS = {"banking": banking, "unseen": unseen, "cranfield": cranfield, "sets": sets, "scale": scale}
@@ -281,9 +337,15 @@ def write(document: Path, part: str, text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help=f"some of {', '.join(PARTS)} (default: all)")
-    parser.add_argument("--document", type=Path, help="the Markdown file in which their tables are replaced")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *PARTS], help=f"some of {', '.join(PARTS)} (default: all)"
+    )
+    parser.add_argument(
+        "--document", type=Path, help="the Markdown file in which their tables are replaced"
+    )
     options = parser.parse_args()
     for part in options.parts or PARTS:
         text = PARTS[part]()

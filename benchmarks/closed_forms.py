@@ -2,10 +2,11 @@
 
     NEARKIN_DATA=folder python benchmarks/closed_forms.py
 
-prints Markdown. NEARKIN_DATA names a folder of NPZ files, with CSV files in its folder `tables`; what is not there is
-left out. At most 600 rows of each table (500 for regression), standardized on the training rows, five folds; every
-method with its defaults and all dimensions, so that no fold chooses anything. The parts
-class-defaults and regression-defaults print what the defaults of DMLMJ, GMML and MLKR were chosen by, on other tables.
+prints Markdown. NEARKIN_DATA names a folder of NPZ files, with CSV files in its folder `tables`;
+what is not there is left out. At most 600 rows of each table (500 for regression), standardized on
+the training rows, five folds; every method with its defaults and all dimensions, so that no fold
+chooses anything. The parts class-defaults and regression-defaults print what the defaults of DMLMJ,
+GMML and MLKR were chosen by, on other tables.
 """
 
 from __future__ import annotations
@@ -38,11 +39,22 @@ NUMBERS = (
     "boston_housing", "airfoil", "autompg6", "laser", "mortgage", "plastic", "winequality_white",
     "yacht_hydrodynamics",
 )  # fmt: skip
-NUMBERS_FOR_DEFAULTS = ("compactiv", "quake", "treasury", "wankara", "wizmir", "ele_1", "puma32h", "baseball")
+NUMBERS_FOR_DEFAULTS = (
+    "compactiv",
+    "quake",
+    "treasury",
+    "wankara",
+    "wizmir",
+    "ele_1",
+    "puma32h",
+    "baseball",
+)
 
 
 def read(name: str, most: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return at most so many rows of a table, without constant features and tiny classes; None if it is not there."""
+    """Return at most so many rows of a table, without constant features and tiny classes; None if
+    it is not there.
+    """
     if name in BUNDLED:
         table = load(name)
         X, y = table.X, table.y
@@ -62,7 +74,9 @@ def read(name: str, most: int) -> tuple[np.ndarray, np.ndarray] | None:
 def scores(
     names: Sequence[str], models: dict[str, Any], task: str, most: int
 ) -> tuple[list[str], list[str], np.ndarray]:
-    """Return the tables that are there, the methods, raw k-NN among them, and the mean scores (tables, methods)."""
+    """Return the tables that are there, the methods, raw k-NN among them, and the mean scores
+    (tables, methods).
+    """
     methods = [Method(name, model, nested=False) for name, model in models.items()]
     score = "accuracy" if task == "classification" else "r2"
     tables, rows = [], []
@@ -75,7 +89,15 @@ def scores(
             X, y = X[counts[codes] >= 5], y[counts[codes] >= 5]
         with warnings.catch_warnings(action="ignore"):
             found = compare(
-                X, y, task=task, methods=methods, references=(), score=score, n_neighbors=3, n_repeats=1, refit=False
+                X,
+                y,
+                task=task,
+                methods=methods,
+                references=(),
+                score=score,
+                n_neighbors=3,
+                n_repeats=1,
+                refit=False,
             )
         means = {result.name: 100 * float(np.mean(result.score)) for result in found.results}
         tables.append(f"{name} ({len(y)} x {X.shape[1]})")
@@ -85,11 +107,15 @@ def scores(
 
 
 def report(tables: list[str], methods: list[str], values: np.ndarray) -> str:
-    """Return the scores as a Markdown table, followed by mean ranks, mean difference to raw k-NN, and the worst one."""
+    """Return the scores as a Markdown table, followed by mean ranks, mean difference to raw k-NN,
+    and the worst one.
+    """
     ranks = np.mean([rankdata(-np.round(row, 6)) for row in values], axis=0)
     difference = values - values[:, :1]
     rows = [["table", *methods], ["---"] * (len(methods) + 1)]
-    rows += [[name, *(f"{value:.1f}" for value in row)] for name, row in zip(tables, values, strict=True)]
+    rows += [
+        [name, *(f"{value:.1f}" for value in row)] for name, row in zip(tables, values, strict=True)
+    ]
     rows += [["mean rank", *(f"{value:.2f}" for value in ranks)]]
     rows += [["mean difference to raw", *(f"{value:+.1f}" for value in difference.mean(axis=0))]]
     rows += [["worst difference to raw", *(f"{value:+.1f}" for value in difference.min(axis=0))]]
@@ -118,13 +144,19 @@ def regression() -> str:
 def class_defaults() -> str:
     """Compare settings of DMLMJ and GMML, on tables of their own."""
     models: dict[str, Any] = {f"DMLMJ k={k}": DMLMJ(n_neighbors=k) for k in (1, 3, 5, 10, 20)}
-    models |= {f"GMML t={t} reg={reg}": GMML(t=t, reg=reg) for t in (0.1, 0.3, 0.5, 0.7) for reg in (0.01, 0.1, 1.0)}
+    models |= {
+        f"GMML t={t} reg={reg}": GMML(t=t, reg=reg)
+        for t in (0.1, 0.3, 0.5, 0.7)
+        for reg in (0.01, 0.1, 1.0)
+    }
     return report(*scores(CLASSES_FOR_DEFAULTS, models, "classification", 600))
 
 
 def regression_defaults() -> str:
     """Compare settings of MLKR, on tables of their own."""
-    models = {f"alpha={alpha}": MLKR(alpha=alpha) for alpha in (0.0, 0.05, 0.15, 0.5, 1.0, 2.0, 5.0)}
+    models = {
+        f"alpha={alpha}": MLKR(alpha=alpha) for alpha in (0.0, 0.05, 0.15, 0.5, 1.0, 2.0, 5.0)
+    }
     return report(*scores(NUMBERS_FOR_DEFAULTS, models, "regression", 500))
 
 

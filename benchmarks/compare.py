@@ -1,9 +1,11 @@
-"""How long `nearkin compare` takes on tables of ordinary sizes, and whether its shortcuts change its verdicts.
+"""How long `nearkin compare` takes on tables of ordinary sizes, and whether its shortcuts change
+its verdicts.
 
     python benchmarks/compare.py times                  # seconds and peak memory, every method ranked
     python benchmarks/compare.py verdicts               # against the full protocol: no samples, five folds, three times
 
-print Markdown. Times are those of `nearkin.evaluation.compare` with its defaults on all cores, in a process of its own.
+print Markdown. Times are those of `nearkin.evaluation.compare` with its defaults on all cores, in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ ALL = 10**9
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a bundled set; or of "5000x30", rows of four classes of three clusters each, in twelve directions."""
+    """Return a bundled set; or of "5000x30", rows of four classes of three clusters each, in twelve
+    directions.
+    """
     if "x" not in name or not name[0].isdigit():
         dataset = load(name)
         return dataset.X, dataset.y
@@ -45,11 +49,23 @@ def one_time(name: str) -> None:
     start = time.perf_counter()
     found = compare(X, y, refit=False)
     seconds = time.perf_counter() - start
-    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1e6
+    peak = (
+        sum(
+            resource.getrusage(who).ru_maxrss
+            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+        / 1e6
+    )
     n_ranked = f"{sum(r.kind == 'method' for r in found.results)} of {len(found.methods) - 1}"
-    figures = f"{found.raw.score.mean():.3f} | {found.choice.score.mean():.3f} | {found.choice.status}"
+    figures = (
+        f"{found.raw.score.mean():.3f} | {found.choice.score.mean():.3f} | {found.choice.status}"
+    )
     folds = f"{len(found.folds)} x {len(found.folds[0][1])}"
-    print(f"| {name} | {seconds:.0f} | {SIZES[name]} | {peak:.1f} | {n_ranked} | {folds} | {figures} |", flush=True)
+    print(
+        f"| {name} | {seconds:.0f} | {SIZES[name]} | {peak:.1f} | {n_ranked} | {folds} | "
+        f"{figures} |",
+        flush=True,
+    )
 
 
 def statuses(found: Comparison) -> dict[str, str]:
@@ -65,13 +81,21 @@ def one_verdict(name: str) -> None:
     quick, slow = compare(X, y, refit=False), compare(X, y, methods=methods, refit=False, **full)
     pairs = {method: (status, statuses(slow)[method]) for method, status in statuses(quick).items()}
     opposite = [method for method, pair in pairs.items() if set(pair) == {"better", "worse"}]
-    differing = ", ".join(f"{method}: {a} / {b}" for method, (a, b) in pairs.items() if a != b) or "none"
+    differing = (
+        ", ".join(f"{method}: {a} / {b}" for method, (a, b) in pairs.items() if a != b) or "none"
+    )
     both = f"{quick.choice.status} / {slow.choice.status}"
-    print(f"| {name} | {quick.seconds:.0f} / {slow.seconds:.0f} | {both} | {len(opposite)} | {differing} |", flush=True)
+    print(
+        f"| {name} | {quick.seconds:.0f} / {slow.seconds:.0f} | {both} | {len(opposite)} | "
+        f"{differing} |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["times", "verdicts"])
     parser.add_argument("names", nargs="*", help="sets, or sizes such as 5000x30")
     options = parser.parse_args()
@@ -80,9 +104,16 @@ if __name__ == "__main__":
         one(options.names[0])
         sys.exit()
     heads = {
-        "times": "| table | seconds | limit | peak GB | ranked | folds x rows | raw k-NN | choice | verdict |",
-        "verdicts": "| table | seconds, quick / full | automatic choice | opposite | verdicts that differ |",
+        "times": "| table | seconds | limit | peak GB | ranked | folds x rows | raw k-NN | choice "
+        "| verdict |",
+        "verdicts": "| table | seconds, quick / full | automatic choice | opposite | verdicts "
+        "that differ |",
     }
-    print(heads[options.what], "|" + " --- |" * (heads[options.what].count("|") - 1), sep="\n", flush=True)
+    print(
+        heads[options.what],
+        "|" + " --- |" * (heads[options.what].count("|") - 1),
+        sep="\n",
+        flush=True,
+    )
     for name in options.names or {"times": SIZES, "verdicts": SETS}[options.what]:
         subprocess.run([sys.executable, __file__, options.what, name], check=True)

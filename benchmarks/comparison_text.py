@@ -71,7 +71,12 @@ def shared_names(found: Found) -> list[str]:
 
 def scores_of(found: Found, names: Sequence[str]) -> np.ndarray:
     """Return mean scores in percent (sets, methods)."""
-    return np.array([[100 * np.mean(one["methods"][name]["scores"]) for name in names] for one in found.values()])
+    return np.array(
+        [
+            [100 * np.mean(one["methods"][name]["scores"]) for name in names]
+            for one in found.values()
+        ]
+    )
 
 
 def over_sets(scores: np.ndarray, names: Sequence[str]) -> dict[str, float]:
@@ -99,20 +104,24 @@ def ranking_text(found: Found, picture: Path) -> list[str]:
         overall_table(found, names, p_values),
         verdict(p_values, scores, names),
         f"Friedman's test of equal ranks: {friedman}. Methods joined by a bar "
-        f"do not differ significantly at 5 % (Nemenyi); with {len(found)} sets the critical difference is "
+        f"do not differ significantly at 5 % (Nemenyi); with {len(found)} sets the critical "
+        "difference is "
         f"{difference:.1f} ranks.",
-        "![Mean ranks of the methods with the critical difference](../images/critical_difference.png)",
+        "![Mean ranks of the methods with the critical "
+        "difference](../images/critical_difference.png)",
         pairs_text(scores, names),
         *skipped_text(found, names),
         choice_text(found),
         "### By kind of data",
-        "Mean difference to raw k-NN in points, and the number of sets on which the score is higher and lower. Sets "
+        "Mean difference to raw k-NN in points, and the number of sets on which the score "
+        "is higher and lower. Sets "
         "with categories have text columns, one-hot encoded.",
         kinds_table(found, names),
         "### Beside other predictors",
         *references_text(found),
         "### Each set",
-        "Rows x features, classes; scores in percent, the highest in bold; ↑ significantly better than raw k-NN on "
+        "Rows x features, classes; scores in percent, the highest in bold; ↑ significantly "
+        "better than raw k-NN on "
         "this set, ↓ worse.",
         sets_table(found, names),
     ]
@@ -125,14 +134,30 @@ def overall_table(found: Found, names: Sequence[str], p_values: dict[str, float]
     rows = []
     for i, name in enumerate(names):
         results = [one["methods"][name] for one in found.values()]
-        counts = [sum(result["status"] == status for result in results) for status in ("better", "worse", "unclear")]
-        differences = [f"{over[:, i].mean():+.1f}", f"{over[:, i].min():+.1f}", "{} / {} / {}".format(*counts)]
+        counts = [
+            sum(result["status"] == status for result in results)
+            for status in ("better", "worse", "unclear")
+        ]
+        differences = [
+            f"{over[:, i].mean():+.1f}",
+            f"{over[:, i].min():+.1f}",
+            "{} / {} / {}".format(*counts),
+        ]
         p_value = [] if p_values is None else [p_text(p_values[name]) if name != RAW else ""]
         seconds = f"{np.median([result['seconds'] for result in results]):.3f}"
         row = [name, f"{mean_ranks[i]:.2f}", f"{scores[:, i].mean():.1f}"]
         rows.append([*row, *(differences if name != RAW else [""] * 3), *p_value, seconds])
-    header = ["method", "mean rank", "mean %", "over raw", "worst over raw", "better / worse / unclear"]
-    return table([*header, *([] if p_values is None else ["p over the sets"]), "median fit, s"], rows)
+    header = [
+        "method",
+        "mean rank",
+        "mean %",
+        "over raw",
+        "worst over raw",
+        "better / worse / unclear",
+    ]
+    return table(
+        [*header, *([] if p_values is None else ["p over the sets"]), "median fit, s"], rows
+    )
 
 
 def verdict(p_values: dict[str, float], scores: np.ndarray, names: Sequence[str]) -> str:
@@ -144,7 +169,11 @@ def verdict(p_values: dict[str, float], scores: np.ndarray, names: Sequence[str]
     rest = [name for name in p_values if name not in better + worse]
     lines = [
         f"- {what} raw k-NN over the sets: {', '.join(which) or 'none'}."
-        for what, which in (("Better than", better), ("Worse than", worse), ("Not shown to differ from", rest))
+        for what, which in (
+            ("Better than", better),
+            ("Worse than", worse),
+            ("Not shown to differ from", rest),
+        )
     ]
     return "\n".join(lines)
 
@@ -161,7 +190,8 @@ def pairs_text(scores: np.ndarray, names: Sequence[str]) -> str:
             beaten.setdefault(names[first], []).append(names[second])
     lines = [f"- {name}: {', '.join(beaten[name])}" for name in names if name in beaten]
     return (
-        f"Of all {len(pairs)} pairs, by Wilcoxon's test over the sets with Holm's correction for the pairs, a method "
+        f"Of all {len(pairs)} pairs, by Wilcoxon's test over the sets with Holm's "
+        "correction for the pairs, a method "
         "is significantly better than these:\n\n" + ("\n".join(lines) or "- none")
     )
 
@@ -169,7 +199,11 @@ def pairs_text(scores: np.ndarray, names: Sequence[str]) -> str:
 def skipped_text(found: Found, names: Sequence[str]) -> list[str]:
     """Say which methods are not ranked, and why."""
     skipped = {name: one["skipped"] for name, one in found.items() if one["skipped"]}
-    lines = [f"{method} on {name}: {why}" for name, ones in skipped.items() for method, why in ones.items()]
+    lines = [
+        f"{method} on {name}: {why}"
+        for name, ones in skipped.items()
+        for method, why in ones.items()
+    ]
     return [f"Not ranked, as some set lacks them: {' '.join(lines)}"] if lines else []
 
 
@@ -179,7 +213,10 @@ def choice_text(found: Found) -> str:
     for one in found.values():
         for name, n in one["chosen"].items():
             counts[name] = counts.get(name, 0) + n / one["folds"] / len(found)
-    shares = [f"{name} {100 * share:.0f} %" for name, share in sorted(counts.items(), key=lambda item: -item[1])]
+    shares = [
+        f"{name} {100 * share:.0f} %"
+        for name, share in sorted(counts.items(), key=lambda item: -item[1])
+    ]
     return f"The automatic choice, made in every fold anew, took {', '.join(shares)}."
 
 
@@ -193,7 +230,10 @@ def kinds_table(found: Found, names: Sequence[str]) -> str:
             over = np.round(np.subtract(*scores_of(group, [name, RAW]).T), 6)
             row.append(f"{over.mean():+.1f} ({np.sum(over > 0)} / {np.sum(over < 0)})")
         rows.append(row)
-    return table(["method", *(f"{kind}: {len(group)}" for kind, group in zip(kinds, groups, strict=True))], rows)
+    return table(
+        ["method", *(f"{kind}: {len(group)}" for kind, group in zip(kinds, groups, strict=True))],
+        rows,
+    )
 
 
 def references_text(found: Found) -> list[str]:
@@ -201,18 +241,40 @@ def references_text(found: Found) -> list[str]:
     references = [name for name in next(iter(found.values()))["references"] if name != "majority"]
     rows, tests = [], []
     for name in references:
-        theirs = np.array([100 * np.mean(one["references"][name]["scores"]) for one in found.values()])
+        theirs = np.array(
+            [100 * np.mean(one["references"][name]["scores"]) for one in found.values()]
+        )
         ours = np.array([first_folds(one, CHOICE) for one in found.values()])
         over = np.round(ours - theirs, 6)
         tests.append(signed_rank(over))
-        rows.append([name, f"{theirs.mean():.1f}", f"{over.mean():+.1f}", f"{np.sum(over > 0)} / {np.sum(over < 0)}"])
+        rows.append(
+            [
+                name,
+                f"{theirs.mean():.1f}",
+                f"{over.mean():+.1f}",
+                f"{np.sum(over > 0)} / {np.sum(over < 0)}",
+            ]
+        )
     rows = [[*row, p_text(p)] for row, p in zip(rows, holm(tests), strict=True)]
-    mean = {name: np.mean([first_folds(one, name) for one in found.values()]) for name in (CHOICE, RAW)}
+    mean = {
+        name: np.mean([first_folds(one, name) for one in found.values()]) for name in (CHOICE, RAW)
+    }
     return [
-        "The automatic choice against them, all with scikit-learn's defaults or near (`default_references`), on the "
-        f"same folds. There it has {mean[CHOICE]:.1f} % in the mean, raw k-NN {mean[RAW]:.1f}. p: Wilcoxon's test "
+        "The automatic choice against them, all with scikit-learn's defaults or near "
+        "(`default_references`), on the "
+        f"same folds. There it has {mean[CHOICE]:.1f} % in the mean, raw k-NN "
+        f"{mean[RAW]:.1f}. p: Wilcoxon's test "
         "over the sets, with Holm's correction.",
-        table(["reference", "mean %", "automatic choice over it", "sets where it is higher / lower", "p"], rows),
+        table(
+            [
+                "reference",
+                "mean %",
+                "automatic choice over it",
+                "sets where it is higher / lower",
+                "p",
+            ],
+            rows,
+        ),
     ]
 
 
@@ -228,12 +290,18 @@ def sets_table(found: Found, names: Sequence[str]) -> str:
     for name, one in found.items():
         scores = [round(float(np.mean(one["methods"][method]["scores"])), 6) for method in names]
         cells = [f"{100 * score:.1f}" for score in scores]
-        cells = [f"**{cell}**" if score == max(scores) else cell for cell, score in zip(cells, scores, strict=True)]
+        cells = [
+            f"**{cell}**" if score == max(scores) else cell
+            for cell, score in zip(cells, scores, strict=True)
+        ]
         marked = [
-            cell + marks.get(one["methods"][method]["status"], "") for cell, method in zip(cells, names, strict=True)
+            cell + marks.get(one["methods"][method]["status"], "")
+            for cell, method in zip(cells, names, strict=True)
         ]
         balanced = ", balanced" if one["score"] == "balanced_accuracy" else ""
-        rows.append([f"{name} ({one['rows']} x {one['features']}, {one['classes']}{balanced})", *marked])
+        rows.append(
+            [f"{name} ({one['rows']} x {one['features']}, {one['classes']}{balanced})", *marked]
+        )
     return table(["set", *names], rows)
 
 
@@ -255,12 +323,18 @@ def shrinking_text(found: Found) -> list[str]:
     """Return the section on smaller vectors."""
     parts = [
         "## Smaller vectors for search",
-        "Vectors of a sixth and a twelfth of the original dimension; the maps are fitted to three quarters of the rows "
-        "(at most 6,000). 3-NN: accuracy on the held-out rows, which the training rows classify. Precision: the share "
-        'of the same class among the 10 nearest of the held-out rows. "first ones": the leading features alone, as LSA '
-        "vectors are truncated. Defaults of NCA, of its solvers and of the amount of shrinkage were chosen on some of "
+        "Vectors of a sixth and a twelfth of the original dimension; the maps are fitted "
+        "to three quarters of the rows "
+        "(at most 6,000). 3-NN: accuracy on the held-out rows, which the training rows "
+        "classify. Precision: the share "
+        'of the same class among the 10 nearest of the held-out rows. "first ones": the '
+        "leading features alone, as LSA "
+        "vectors are truncated. Defaults of NCA, of its solvers and of the amount of "
+        "shrinkage were chosen on some of "
         "these sets.",
-        *sorted({one["note"] for one in found.values() if "note" in one}),  # on results of earlier versions
+        *sorted(
+            {one["note"] for one in found.values() if "note" in one}
+        ),  # on results of earlier versions
     ]
     for name, one in found.items():
         p = one["features"]
@@ -268,11 +342,27 @@ def shrinking_text(found: Found) -> list[str]:
         for key, (accuracy, precision, m, seconds) in one["methods"].items():
             method, _, chosen = key.partition("|")
             saved = f"{100 * (1 - m / p):.0f} %" if chosen else ""
-            cells = [f"{accuracy:.1f}", f"{precision:.1f}", 4 * m, saved, f"{seconds:.1f}" * bool(chosen)]
+            cells = [
+                f"{accuracy:.1f}",
+                f"{precision:.1f}",
+                4 * m,
+                saved,
+                f"{seconds:.1f}" * bool(chosen),
+            ]
             rows[method, m] = [method, m, *cells]
         everything, *smaller = rows.values()
         smaller.sort(key=lambda row: (-row[1] // (p // 11), -float(row[2])))
-        header = ["vectors", "dimension", "3-NN, %", "precision, %", "bytes a row (float32)", "saved", "fit, s"]
-        parts += [f"### {name}: {one['rows']} rows, {one['held out']} held out, {one['classes']} classes"]
+        header = [
+            "vectors",
+            "dimension",
+            "3-NN, %",
+            "precision, %",
+            "bytes a row (float32)",
+            "saved",
+            "fit, s",
+        ]
+        parts += [
+            f"### {name}: {one['rows']} rows, {one['held out']} held out, {one['classes']} classes"
+        ]
         parts += [table(header, [everything, *smaller])]
     return parts

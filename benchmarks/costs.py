@@ -4,8 +4,9 @@
     OMP_NUM_THREADS=1 NEARKIN_DATA=folder python benchmarks/costs.py accuracy
     OMP_NUM_THREADS=1 NEARKIN_DATA=folder python benchmarks/costs.py tolerances --rows 1500
 
-print Markdown. Seconds are of the processor, for one fit of one setting. Accuracy is that of 3-NN (R² for numbers) on
-held-out rows, with all training rows as voters and the map learned from r of them, every class's share.
+print Markdown. Seconds are of the processor, for one fit of one setting. Accuracy is that of 3-NN
+(R² for numbers) on held-out rows, with all training rows as voters and the map learned from r of
+them, every class's share.
 """
 
 from __future__ import annotations
@@ -31,11 +32,23 @@ ROWS = (500, 1000, 2000, 4000, 8000, 16_000)
 FEATURES = (4, 30, 50, 100, 500)
 MOST_TEST, MOST_VOTERS = 3000, 20_000
 DATA = Path(os.environ.get("NEARKIN_DATA", "."))
-TABLES = ("mnist", "kddcup99", "banking77", "satimage", "penbased", "nursery", "marketing", "compactiv", "puma32h")
+TABLES = (
+    "mnist",
+    "kddcup99",
+    "banking77",
+    "satimage",
+    "penbased",
+    "nursery",
+    "marketing",
+    "compactiv",
+    "puma32h",
+)
 
 
 def overlapping_clusters(n, p, n_classes, seed=0):
-    """Return standardized rows of classes of two clusters each that overlap, with noise in all directions."""
+    """Return standardized rows of classes of two clusters each that overlap, with noise in all
+    directions.
+    """
     rng = np.random.default_rng(seed)
     y, r = rng.integers(0, n_classes, n), min(p, 20)
     centres = rng.normal(size=(2 * n_classes, r))
@@ -45,7 +58,9 @@ def overlapping_clusters(n, p, n_classes, seed=0):
 
 
 def compared(task, p, names):
-    """Yield the name and an estimator, with the setting in the middle, of the methods that are compared."""
+    """Yield the name and an estimator, with the setting in the middle, of the methods that are
+    compared.
+    """
     for method in all_methods(task):
         if method.estimator is not None and (not names or method.name in names):
             settings = method.settings(p)
@@ -76,7 +91,10 @@ def print_seconds(options):
                     seconds = fit_seconds(clone(estimator), X, y)
                     cells.append(f"{seconds:.2f}")
                 cells += [""] * (len(options.rows) - len(cells))
-                print(f"| {task[:6]} {n_classes or ''} | {p} | {name} | " + " | ".join(cells) + " |", flush=True)
+                print(
+                    f"| {task[:6]} {n_classes or ''} | {p} | {name} | " + " | ".join(cells) + " |",
+                    flush=True,
+                )
 
 
 def load(name):
@@ -91,7 +109,12 @@ def load(name):
         some = np.random.default_rng(0).permutation(len(data["y"]))[:60_000]
         X, y, categorical = data["X"][some], data["y"][some], data["categorical"]
         numbers = np.log1p(np.abs(np.delete(X, categorical, axis=1)))
-        X = np.hstack([numbers, pd.get_dummies(pd.DataFrame(X[:, categorical]).astype(str)).to_numpy(np.float32)])
+        X = np.hstack(
+            [
+                numbers,
+                pd.get_dummies(pd.DataFrame(X[:, categorical]).astype(str)).to_numpy(np.float32),
+            ]
+        )
     elif name == "banking77":
         data = np.load(DATA / "banking77_minilm.npz")
         X, y, train = data["X"].astype(np.float32), data["y"], data["train"]
@@ -110,11 +133,15 @@ def load(name):
 
 
 def share_of_each(y, n_rows, task):
-    """Return about n_rows row numbers, every class's share but at least five; the rows are in random order."""
+    """Return about n_rows row numbers, every class's share but at least five; the rows are in
+    random order.
+    """
     if task == "regression":
         return np.arange(n_rows)
     rows = [np.flatnonzero(y == c) for c in np.unique(y)]
-    return np.concatenate([of_class[: max(5, round(len(of_class) * n_rows / len(y)))] for of_class in rows])
+    return np.concatenate(
+        [of_class[: max(5, round(len(of_class) * n_rows / len(y)))] for of_class in rows]
+    )
 
 
 def print_accuracy(options):
@@ -123,10 +150,19 @@ def print_accuracy(options):
     for name in options.tables:
         X, y, train, test, task = load(name)
         scaler = StandardScaler().fit(X[train])
-        X_train, X_test, y_train, y_test = scaler.transform(X[train]), scaler.transform(X[test]), y[train], y[test]
+        X_train, X_test, y_train, y_test = (
+            scaler.transform(X[train]),
+            scaler.transform(X[test]),
+            y[train],
+            y[test],
+        )
         vote = KNeighborsClassifier(3) if task == "classification" else KNeighborsRegressor(3)
         raw = vote.fit(X_train, y_train).score(X_test, y_test)
-        print(f"| {name} {len(train)} x {X.shape[1]} | raw | {raw:.4f} |" + " |" * (len(options.rows) - 1), flush=True)
+        print(
+            f"| {name} {len(train)} x {X.shape[1]} | raw | {raw:.4f} |"
+            + " |" * (len(options.rows) - 1),
+            flush=True,
+        )
         for method, estimator in compared(task, X.shape[1], options.methods):
             cells, seconds = [], 0.0
             for r in options.rows:
@@ -134,7 +170,9 @@ def print_accuracy(options):
                     break
                 rows = share_of_each(y_train, min(r, len(train)), task)
                 seconds = fit_seconds(estimator, X_train[rows], y_train[rows])
-                score = vote.fit(estimator.transform(X_train), y_train).score(estimator.transform(X_test), y_test)
+                score = vote.fit(estimator.transform(X_train), y_train).score(
+                    estimator.transform(X_test), y_test
+                )
                 cells.append(f"{score:.4f} ({seconds:.1f})")
             cells += [""] * (len(options.rows) - len(cells))
             print(f"| {name} | {method} | " + " | ".join(cells) + " |", flush=True)
@@ -146,7 +184,12 @@ def print_tolerances(options):
     for name in options.tables:
         X, y, train, test, task = load(name)
         scaler = StandardScaler().fit(X[train])
-        X_train, X_test, y_train, y_test = scaler.transform(X[train]), scaler.transform(X[test]), y[train], y[test]
+        X_train, X_test, y_train, y_test = (
+            scaler.transform(X[train]),
+            scaler.transform(X[test]),
+            y[train],
+            y[test],
+        )
         vote = KNeighborsClassifier(3) if task == "classification" else KNeighborsRegressor(3)
         names = options.methods or ("NCA", "NCA log", "LMNN", "MLKR")
         for r in options.rows:
@@ -154,10 +197,16 @@ def print_tolerances(options):
             for method, estimator in compared(task, X.shape[1], names):
                 cells = []
                 for tol in TOLERANCES:
-                    seconds = fit_seconds(estimator.set_params(tol=tol), X_train[rows], y_train[rows])
-                    score = vote.fit(estimator.transform(X_train), y_train).score(estimator.transform(X_test), y_test)
+                    seconds = fit_seconds(
+                        estimator.set_params(tol=tol), X_train[rows], y_train[rows]
+                    )
+                    score = vote.fit(estimator.transform(X_train), y_train).score(
+                        estimator.transform(X_test), y_test
+                    )
                     cells.append(f"{score:.4f} ({seconds:.1f}, {estimator.n_iter_})")
-                print(f"| {name} | {len(rows)} | {method} | " + " | ".join(cells) + " |", flush=True)
+                print(
+                    f"| {name} | {len(rows)} | {method} | " + " | ".join(cells) + " |", flush=True
+                )
 
 
 PRINTERS = {"seconds": print_seconds, "accuracy": print_accuracy, "tolerances": print_tolerances}
@@ -170,7 +219,9 @@ def main():
     parser.add_argument("--features", type=int, nargs="+", default=FEATURES)
     parser.add_argument("--methods", nargs="+", default=())
     parser.add_argument("--tables", nargs="+", default=TABLES)
-    parser.add_argument("--limit", type=float, default=30.0, help="processor seconds that a fit may take, about")
+    parser.add_argument(
+        "--limit", type=float, default=30.0, help="processor seconds that a fit may take, about"
+    )
     options = parser.parse_args()
     PRINTERS[options.what](options)
 

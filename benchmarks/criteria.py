@@ -1,8 +1,10 @@
-"""NMMP's two criteria on the same graphs, by the number of components: a 3-NN vote on digits, 500 training rows.
+"""NMMP's two criteria on the same graphs, by the number of components: a 3-NN vote on digits, 500
+training rows.
 
     python benchmarks/criteria.py
 
-prints Markdown. The rows are scikit-learn's digits, unscaled (one unit for all pixels), five stratified splits.
+prints Markdown. The rows are scikit-learn's digits, unscaled (one unit for all pixels), five
+stratified splits.
 """
 
 import numpy as np
@@ -29,7 +31,10 @@ def main():
         means = []
         for m in COMPONENTS:
             method = NMMP(m, criterion=criterion, shrinkage=None)
-            scores = [accuracy(method.fit(X[train], y[train]).transform(X), y, train, test) for train, test in splits]
+            scores = [
+                accuracy(method.fit(X[train], y[train]).transform(X), y, train, test)
+                for train, test in splits
+            ]
             means.append(f"{np.mean(scores):.1f}")
         print(f"| `{criterion}` | {' | '.join(means)} |")
 

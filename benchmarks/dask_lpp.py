@@ -1,8 +1,9 @@
 """LPP of rows that no worker could hold: `python benchmarks/dask_lpp.py --rows 5000000`.
 
-Rows are drawn as they are needed, 20 dimensions of structure among 64 features. Two workers of one thread and 1 GB each
-fit `DaskLPP` with approximate search. Printed are the time, the largest memory of a worker process, and how often one
-was restarted. `--compare` fits the local class on the same rows as well, for numbers of rows that fit.
+Rows are drawn as they are needed, 20 dimensions of structure among 64 features. Two workers of one
+thread and 1 GB each fit `DaskLPP` with approximate search. Printed are the time, the largest memory
+of a worker process, and how often one was restarted. `--compare` fits the local class on the same
+rows as well, for numbers of rows that fit.
 """
 
 import argparse
@@ -25,11 +26,14 @@ P, INTRINSIC, CLUSTERS = 64, 20, 100
 def drawn(block_id, rows):
     """Return a block of rows about random centres, the same in every call."""
     shared, own = np.random.default_rng(0), np.random.default_rng(1 + block_id)
-    structure, centres = shared.standard_normal((INTRINSIC, P)), 2 * shared.standard_normal((CLUSTERS, INTRINSIC))
-    inner = centres[own.integers(0, CLUSTERS, rows)] + own.standard_normal((rows, INTRINSIC))
-    return (inner * np.linspace(0.5, 2, INTRINSIC) @ structure + 0.3 * own.standard_normal((rows, P))).astype(
-        np.float32
+    structure, centres = (
+        shared.standard_normal((INTRINSIC, P)),
+        2 * shared.standard_normal((CLUSTERS, INTRINSIC)),
     )
+    inner = centres[own.integers(0, CLUSTERS, rows)] + own.standard_normal((rows, INTRINSIC))
+    return (
+        inner * np.linspace(0.5, 2, INTRINSIC) @ structure + 0.3 * own.standard_normal((rows, P))
+    ).astype(np.float32)
 
 
 def table(n, block):
@@ -59,7 +63,9 @@ def main():
     X = table(options.rows, options.block)
     lpp = DaskLPP(10, search=ApproximateSearch(n_probes=options.probes))
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=options.memory, dashboard_address=":0"
+        ) as cluster,
         Client(cluster) as client,
     ):
         before = set(client.run(os.getpid).values())
@@ -69,7 +75,8 @@ def main():
         after = set(client.run(os.getpid).values())
         peaks = client.run(peak).values()
         print(
-            f"{options.rows} x {P} in {X.numblocks[0]} blocks: {seconds:.0f} s, at most {max(peaks):.2f} GB in a worker"
+            f"{options.rows} x {P} in {X.numblocks[0]} blocks: {seconds:.0f} s, at most "
+            f"{max(peaks):.2f} GB in a worker"
         )
         print(f"{len(after - before)} of 2 workers restarted")
         if options.compare:

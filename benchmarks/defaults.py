@@ -1,16 +1,18 @@
-"""What a method gives that nobody tunes: 3-NN after standardizing and a spectral method with its defaults.
+"""What a method gives that nobody tunes: 3-NN after standardizing and a spectral method with its
+defaults.
 
     NEARKIN_DATA=folder python benchmarks/defaults.py
     NEARKIN_DATA=folder python benchmarks/defaults.py lpp
 
-The first prints Markdown: on every set, the accuracy of 3-NN on the standardized features, and the difference of the
-methods to it in percentage points, mean of five random splits (70 % of the rows train, at most 500). NEARKIN_DATA names
-a folder of NPZ files with a folder `tables` of CSV files; what is not there is left out. PCA's default would only
-rotate the features, so it keeps 95 % of the variance; LDA is scikit-learn's as a map.
+The first prints Markdown: on every set, the accuracy of 3-NN on the standardized features, and the
+difference of the methods to it in percentage points, mean of five random splits (70 % of the rows
+train, at most 500). NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files;
+what is not there is left out. PCA's default would only rotate the features, so it keeps 95 % of the
+variance; LDA is scikit-learn's as a map.
 
-The second shows how the defaults of LPP were chosen: on three folds of 70 % of the rows (at most 600) of the first
-group of sets, by the share of the variance that the principal components keep and the largest eigenvalue of a direction
-(2: all directions). The second group is kept aside.
+The second shows how the defaults of LPP were chosen: on three folds of 70 % of the rows (at most
+600) of the first group of sets, by the share of the variance that the principal components keep and
+the largest eigenvalue of a direction (2: all directions). The second group is kept aside.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ LARGEST = (0.4, 0.5, 0.6, 0.75, 2.0)
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a set without the rows of classes that are too small to be split; of many rows, 20,000."""
+    """Return a set without the rows of classes that are too small to be split; of many rows,
+    20,000.
+    """
     folder = Path(os.environ.get("NEARKIN_DATA", ""))
     if name in BUNDLED:
         X, y = load(name).X, load(name).y
@@ -86,10 +90,16 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X[known], y[known]
 
 
-def accuracies(X: np.ndarray, y: np.ndarray, methods: dict[str, Any], n_splits: int) -> tuple[int, dict[str, float]]:
-    """Return the number of training rows and the mean accuracy on held-out rows, in percent, by method."""
+def accuracies(
+    X: np.ndarray, y: np.ndarray, methods: dict[str, Any], n_splits: int
+) -> tuple[int, dict[str, float]]:
+    """Return the number of training rows and the mean accuracy on held-out rows, in percent, by
+    method.
+    """
     n_train = min(int(0.7 * len(y)), MOST)
-    splits = StratifiedShuffleSplit(n_splits, train_size=n_train, test_size=min(len(y) - n_train, 1000), random_state=0)
+    splits = StratifiedShuffleSplit(
+        n_splits, train_size=n_train, test_size=min(len(y) - n_train, 1000), random_state=0
+    )
     found: dict[str, list[float]] = {name: [] for name in methods}
     for train, test in splits.split(X, y):
         for name, method in methods.items():
@@ -100,14 +110,18 @@ def accuracies(X: np.ndarray, y: np.ndarray, methods: dict[str, Any], n_splits: 
 
 
 def choose_lpp() -> None:
-    """Print the gain over the raw features on inner folds, by variance and largest eigenvalue: mean and worst set."""
+    """Print the gain over the raw features on inner folds, by variance and largest eigenvalue: mean
+    and worst set.
+    """
     found: dict[tuple[float, float], list[float]] = {}
     for name in GROUPS["used to choose LPP's defaults"]:
         try:
             X, y = rows_of(name)
         except FileNotFoundError:
             continue
-        X, _, y, _ = train_test_split(X, y, train_size=min(int(0.7 * len(y)), 600), stratify=y, random_state=0)
+        X, _, y, _ = train_test_split(
+            X, y, train_size=min(int(0.7 * len(y)), 600), stratify=y, random_state=0
+        )
         scores: dict[tuple[float, float], list[float]] = {}
         for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
             scaler = StandardScaler().fit(X[train])
@@ -118,14 +132,19 @@ def choose_lpp() -> None:
                 lpp = LPP(rank, variance=variance).fit(A)
                 for largest in LARGEST:
                     V = lpp.components_[: max(1, np.sum(lpp.eigenvalues_ < largest))].T
-                    scores.setdefault((variance, largest), []).append(vote(A @ V, y[train], B @ V, y[test]) - raw)
+                    scores.setdefault((variance, largest), []).append(
+                        vote(A @ V, y[train], B @ V, y[test]) - raw
+                    )
         for setting, values in scores.items():
             found.setdefault(setting, []).append(float(np.mean(values)))
     row("variance", *(f"eigenvalues < {largest:g}" for largest in LARGEST))
     row(*["---"] * (1 + len(LARGEST)))
     for variance in VARIANCES:
         columns = [found[variance, largest] for largest in LARGEST]
-        row(f"{variance:g}", *(f"{np.mean(values):+.1f} ({np.min(values):+.1f})" for values in columns))
+        row(
+            f"{variance:g}",
+            *(f"{np.mean(values):+.1f} ({np.min(values):+.1f})" for values in columns),
+        )
 
 
 def vote(A: np.ndarray, labels: np.ndarray, B: np.ndarray, expected: np.ndarray) -> float:
@@ -149,7 +168,11 @@ def gains(methods: dict[str, Any], names: Iterable[str], n_splits: int) -> None:
         n_train, scores = accuracies(X, y, {"raw": None} | methods, n_splits)
         raw = scores.pop("raw")
         found.append([score - raw for score in scores.values()])
-        row(f"{name} ({n_train} x {X.shape[1]}, {len(np.unique(y))})", f"{raw:.1f}", *(f"{x:+.1f}" for x in found[-1]))
+        row(
+            f"{name} ({n_train} x {X.shape[1]}, {len(np.unique(y))})",
+            f"{raw:.1f}",
+            *(f"{x:+.1f}" for x in found[-1]),
+        )
     for what, summary in (("mean", np.mean), ("worst", np.min)):
         row(what, "", *(f"{x:+.1f}" for x in summary(found, axis=0)))
 
@@ -158,7 +181,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("study", nargs="?", choices=("methods", "lpp"), default="methods")
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--only", nargs="+", metavar="METHOD", default=list(METHODS), help="only these")
+    parser.add_argument(
+        "--only", nargs="+", metavar="METHOD", default=list(METHODS), help="only these"
+    )
     options = parser.parse_args()
     if options.study == "lpp":
         return choose_lpp()

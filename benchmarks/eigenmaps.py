@@ -2,10 +2,10 @@
 
     NEARKIN_DATA=folder python benchmarks/eigenmaps.py
 
-The union 20-NN graph of the first 12,000 MNIST rows, weights 1; 10 vectors.
-The residual is the largest ||Lv - lambda v|| of scikit-learn's normalized Laplacian, whose norm is between 1 and 2.
-SpectralEmbedding does not return eigenvalues; they are the Rayleigh quotients of its vectors. Skipped where
-NEARKIN_DATA does not hold mnist.npz.
+The union 20-NN graph of the first 12,000 MNIST rows, weights 1; 10 vectors. The residual is the
+largest ||Lv - lambda v|| of scikit-learn's normalized Laplacian, whose norm is between 1 and 2.
+SpectralEmbedding does not return eigenvalues; they are the Rayleigh quotients of its vectors.
+Skipped where NEARKIN_DATA does not hold mnist.npz.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def main(n: int, m: int) -> None:
     roots, L = np.sqrt(W.sum(axis=1)), normalized_laplacian(W)
 
     def evaluate(Z: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the eigenvalues and the largest residual of an embedding, whose columns are v / sqrt(d)."""
+        """Return the eigenvalues and the largest residual of an embedding, whose columns are v /
+        sqrt(d).
+        """
         V = Z * roots[:, None]
         V /= np.linalg.norm(V, axis=0)
         values = np.einsum("ij,ij->j", V, L @ V)
@@ -42,14 +44,19 @@ def main(n: int, m: int) -> None:
     Z = LaplacianEigenmaps(m).fit(X, affinity=W).embedding_
     ours = time.perf_counter() - start
     values, residual = evaluate(Z)
-    print(f"{n} rows, {m} vectors\n\n| | seconds | times ours | residual | largest difference of eigenvalues |")
+    print(
+        f"{n} rows, {m} vectors\n\n| | seconds | times ours | residual | largest difference "
+        "of eigenvalues |"
+    )
     print("| --- | --- | --- | --- | --- |")
     print(f"| nearkin LaplacianEigenmaps | {ours:.1f} | 1 | {residual:.0e} | - |", flush=True)
     for solver in ("arpack", "lobpcg", "amg"):
         name = f"SpectralEmbedding, {solver}" + (" (default)" if solver == "arpack" else "")
         start = time.perf_counter()
         try:
-            theirs = SpectralEmbedding(m, affinity="precomputed", eigen_solver=solver, random_state=0).fit(W)
+            theirs = SpectralEmbedding(
+                m, affinity="precomputed", eigen_solver=solver, random_state=0
+            ).fit(W)
         except (ImportError, ValueError) as error:
             print(f"| {name} | {str(error).splitlines()[0]} | | | |", flush=True)
             continue
@@ -57,7 +64,9 @@ def main(n: int, m: int) -> None:
         found, their_residual = evaluate(theirs.embedding_)
         difference = np.abs(np.sort(found) - values).max()
         print(
-            f"| {name} | {seconds:.1f} | {seconds / ours:.0f} | {their_residual:.0e} | {difference:.0e} |", flush=True
+            f"| {name} | {seconds:.1f} | {seconds / ours:.0f} | {their_residual:.0e} | "
+            f"{difference:.0e} |",
+            flush=True,
         )
 
 

@@ -1,13 +1,15 @@
-"""Does what `nearkin compare --save` keeps hold on new rows? A third of each table is withheld, and predicted by it.
+"""Does what `nearkin compare --save` keeps hold on new rows? A third of each table is withheld, and
+predicted by it.
 
     NEARKIN_DATA=folder python benchmarks/kept.py [NAME ...]
 
-Prints for every table the score that ranks; on the withheld rows that of the saved model, of the plain predictor for
-tables, random forest and gradient boosting; how many standard errors the saved model is behind the plain one, paired by
-row; what the comparison promised, and how many standard errors of both that is above the fresh score; and the doubts
-that its verdict names. Four tables are made to deceive: rows of machines that are not among the withheld ones, a column
-that copies the target while training, a class of one row in two hundred, and twelve noisy copies of every row. Of the
-folder, those of the half of `tables.py` by which no setting was chosen.
+Prints for every table the score that ranks; on the withheld rows that of the saved model, of the
+plain predictor for tables, random forest and gradient boosting; how many standard errors the saved
+model is behind the plain one, paired by row; what the comparison promised, and how many standard
+errors of both that is above the fresh score; and the doubts that its verdict names. Four tables are
+made to deceive: rows of machines that are not among the withheld ones, a column that copies the
+target while training, a class of one row in two hundred, and twelve noisy copies of every row. Of
+the folder, those of the half of `tables.py` by which no setting was chosen.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def machines(rng: np.random.Generator) -> pd.DataFrame:
     machine = np.repeat(np.arange(60), 20)
     offsets, faulty = rng.normal(size=(60, 6)) * 2, rng.random(60) < 0.5
     flipped = rng.random(len(machine)) < 0.05
-    frame = pd.DataFrame(offsets[machine] + 0.4 * rng.normal(size=(len(machine), 6))).add_prefix("sensor ")
+    frame = pd.DataFrame(offsets[machine] + 0.4 * rng.normal(size=(len(machine), 6))).add_prefix(
+        "sensor "
+    )
     frame["machine"] = [f"M{number:03d}" for number in machine]
     frame["target"] = np.where(faulty[machine] ^ flipped, "fault", "fine")
     return frame
@@ -83,7 +87,12 @@ def copies(rng: np.random.Generator) -> pd.DataFrame:
 
 
 GROUPS = {"machines": "machine", "copies": "original"}  # of which new rows are new ones
-MADE: dict[str, Callable] = {"machines": machines, "leaking": leaking, "rare": rare, "copies": copies}
+MADE: dict[str, Callable] = {
+    "machines": machines,
+    "leaking": leaking,
+    "rare": rare,
+    "copies": copies,
+}
 
 
 def two_parts(name: str, frame: pd.DataFrame, task: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -92,7 +101,9 @@ def two_parts(name: str, frame: pd.DataFrame, task: str) -> tuple[pd.DataFrame, 
         splitter = GroupShuffleSplit(1, test_size=1 / 3, random_state=0)
         (train, fresh), *_ = splitter.split(frame, groups=frame[GROUPS[name]])
     elif task == "classification":
-        (train, fresh), *_ = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0).split(frame, frame["target"])
+        (train, fresh), *_ = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0).split(
+            frame, frame["target"]
+        )
     else:
         (train, fresh), *_ = ShuffleSplit(1, test_size=1 / 3, random_state=0).split(frame)
     train, fresh = (frame.iloc[rows].reset_index(drop=True) for rows in (train, fresh))
@@ -100,30 +111,63 @@ def two_parts(name: str, frame: pd.DataFrame, task: str) -> tuple[pd.DataFrame, 
 
 
 def standard_error(contributions: np.ndarray, groups: np.ndarray) -> float:
-    """Return the standard error of a mean over rows, of which those of a group depend on one another."""
+    """Return the standard error of a mean over rows, of which those of a group depend on one
+    another.
+    """
     sums = pd.Series(contributions - contributions.mean()).groupby(groups).sum().to_numpy()
     return float(np.sqrt(len(sums) / (len(sums) - 1) * np.sum(sums**2)) / len(contributions))
 
 
 def shared_rows(protocol: dict) -> float:
-    """Return held-out rows over training rows: what folds share adds so much to the variance of their mean (Nadeau
-    and Bengio, Machine Learning 52, 2003).
+    """Return held-out rows over training rows: what folds share adds so much to the variance of
+    their mean (Nadeau and Bengio, Machine Learning 52, 2003).
     """
     folds = protocol["folds"] / protocol["repeats"]
     return 1 / (folds - 1) if folds > 1 else 0.0
 
 
-def saved(train: pd.DataFrame, fresh: pd.DataFrame, task: str, folder: Path) -> tuple[pd.DataFrame, dict, float]:
-    """Return what the saved model predicts of the withheld rows, the report, and the seconds of the comparison."""
-    paths = {name: str(folder / name) for name in ("train.csv", "fresh.csv", "m.safetensors", "r.json", "p.csv")}
+def saved(
+    train: pd.DataFrame, fresh: pd.DataFrame, task: str, folder: Path
+) -> tuple[pd.DataFrame, dict, float]:
+    """Return what the saved model predicts of the withheld rows, the report, and the seconds of the
+    comparison.
+    """
+    paths = {
+        name: str(folder / name)
+        for name in ("train.csv", "fresh.csv", "m.safetensors", "r.json", "p.csv")
+    }
     train.to_csv(paths["train.csv"], index=False)
     fresh.drop(columns="target").to_csv(paths["fresh.csv"], index=False)
-    compare = ["compare", paths["train.csv"], "--target", "target", "--task", task, "--picture", str(folder / "p.png")]
+    compare = [
+        "compare",
+        paths["train.csv"],
+        "--target",
+        "target",
+        "--task",
+        task,
+        "--picture",
+        str(folder / "p.png"),
+    ]
     start = time.perf_counter()
     with contextlib.redirect_stdout(io.StringIO()):
-        assert main([*compare, "--save", paths["m.safetensors"], "--json", paths["r.json"], "--quiet"]) == 0
+        assert (
+            main([*compare, "--save", paths["m.safetensors"], "--json", paths["r.json"], "--quiet"])
+            == 0
+        )
         seconds = time.perf_counter() - start
-        assert main(["predict", paths["m.safetensors"], paths["fresh.csv"], "-o", paths["p.csv"], "--quiet"]) == 0
+        assert (
+            main(
+                [
+                    "predict",
+                    paths["m.safetensors"],
+                    paths["fresh.csv"],
+                    "-o",
+                    paths["p.csv"],
+                    "--quiet",
+                ]
+            )
+            == 0
+        )
     return pd.read_csv(paths["p.csv"]), json.loads(Path(paths["r.json"]).read_text()), seconds
 
 
@@ -154,7 +198,9 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> str:
     for key, model in zip(("plain", "forest", "boosting"), MODELS[task], strict=True):
         model = model(random_state=0)
         if key != "plain":
-            model = make_pipeline(TableEncoder(missing="keep"), SimpleImputer(keep_empty_features=True), model)
+            model = make_pipeline(
+                TableEncoder(missing="keep"), SimpleImputer(keep_empty_features=True), model
+            )
         with warnings.catch_warnings(action="ignore"):
             model.fit(X, train["target"])
             found = model.predict_proba(new) if task == "classification" else model.predict(new)
@@ -163,23 +209,30 @@ def evaluate(name: str, frame: pd.DataFrame, task: str, folder: Path) -> str:
     error = standard_error(behind, groups)
     choice = next(line for line in report["ranking"] if line["kind"] == "choice")
     fresh_score, promised = of_rows["kept"].mean(), choice["score"]
-    of_promise = (choice["deviation"] or 0.0) * np.sqrt(1 / len(choice["folds"]) + shared_rows(report["protocol"]))
+    of_promise = (choice["deviation"] or 0.0) * np.sqrt(
+        1 / len(choice["folds"]) + shared_rows(report["protocol"])
+    )
     of_both = np.hypot(standard_error(of_rows["kept"], groups), of_promise)
     method = max(choice["choices"], key=lambda one: one["folds"])["params"]["method"]
     figures = " ".join(f"{of_rows[key].mean():8.3f}" for key in of_rows)
     return (
         f"{name:14} {score.name:10} {figures}   {behind.mean() / error if error else 0:+5.2f}   "
-        f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   {seconds:5.0f} s  {method}  "
+        f"{promised:8.3f} {score.sign * (promised - fresh_score) / of_both:+5.1f}   "
+        f"{seconds:5.0f} s  {method}  "
         f"{', '.join(doubt['kind'] for doubt in report['doubts'])}"
     )
 
 
 def tables(names: list[str]) -> list[tuple[str, pd.DataFrame, str]]:
     """Return the tables with these names, all by default."""
-    found = [(name, make(np.random.default_rng(0)), "classification") for name, make in MADE.items()]
+    found = [
+        (name, make(np.random.default_rng(0)), "classification") for name, make in MADE.items()
+    ]
     if folder := os.environ.get("NEARKIN_DATA"):
         for task, group in (("classification", CLASSES), ("regression", NUMBERS)):
-            found += [(name, pd.read_csv(Path(folder) / "tables" / f"{name}.csv"), task) for name in group]
+            found += [
+                (name, pd.read_csv(Path(folder) / "tables" / f"{name}.csv"), task) for name in group
+            ]
     else:
         print("NEARKIN_DATA names no folder: only the tables that are made here")
     return [one for one in found if not names or one[0] in names]

@@ -1,17 +1,20 @@
-"""metric-learn and nearkin on the same rows: 3-NN on held-out rows, and the processor time of a fit.
+"""metric-learn and nearkin on the same rows: 3-NN on held-out rows, and the processor time of a
+fit.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/metric_learn.py --metric-learn peer/bin/python
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/metric_learn.py --metric-learn
+    peer/bin/python
 
-metric-learn 0.7.0 fails in `fit` from scikit-learn 1.8 on (SDML from 1.5 on), so it has an interpreter of its own,
-which gets the rows in an NPZ file and returns the maps in another:
+metric-learn 0.7.0 fails in `fit` from scikit-learn 1.8 on (SDML from 1.5 on), so it has an
+interpreter of its own, which gets the rows in an NPZ file and returns the maps in another:
 
     python3.11 -m venv peer
     peer/bin/pip install "metric-learn==0.7.0" "scikit-learn==1.4.2" "numpy<2"
 
-The sets are those that come with scikit-learn. Three folds, standardized by the training rows; features that are
-constant in the set are left out. Both libraries have their defaults, but for SDML, which fails with its own. One
-function scores all maps: k-NN with k = 3. Prints Markdown; a cell has metric-learn's figure, then nearkin's. "-" stands
-for a fit that fails, takes more than 30 seconds, or gives a map with NaN, in one of the folds; standard error says why.
+The sets are those that come with scikit-learn. Three folds, standardized by the training rows;
+features that are constant in the set are left out. Both libraries have their defaults, but for
+SDML, which fails with its own. One function scores all maps: k-NN with k = 3. Prints Markdown; a
+cell has metric-learn's figure, then nearkin's. "-" stands for a fit that fails, takes more than 30
+seconds, or gives a map with NaN, in one of the folds; standard error says why.
 """
 
 from __future__ import annotations
@@ -35,8 +38,17 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import GMML, LFDA, LMNN, MLKR, NCA, RCA, PairNCA
 
-FOLDS, PAIRS, LIMIT = 3, 200, 30  # pairs of each kind from the training rows of a fold; processor seconds of a fit
-CLASSES = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+FOLDS, PAIRS, LIMIT = (
+    3,
+    200,
+    30,
+)  # pairs of each kind from the training rows of a fold; processor seconds of a fit
+CLASSES = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast_cancer": load_breast_cancer,
+    "digits": load_digits,
+}
 # metric-learn's class, its parameters beyond the defaults, and what has its place in nearkin.
 Row = tuple[str, dict[str, Any], Any]
 FROM_LABELS: list[Row] = [
@@ -52,7 +64,11 @@ FROM_LABELS: list[Row] = [
     ("LSML_Supervised", {"random_state": 0}, NCA()),
     ("SCML_Supervised", {"random_state": 0}, NCA()),
 ]
-FROM_PAIRS: list[Row] = [("ITML", {}, GMML()), ("MMC", {}, PairNCA()), ("SDML", {"balance_param": 1e-4}, RCA())]
+FROM_PAIRS: list[Row] = [
+    ("ITML", {}, GMML()),
+    ("MMC", {}, PairNCA()),
+    ("SDML", {"balance_param": 1e-4}, RCA()),
+]
 FROM_NUMBERS: list[Row] = [("MLKR", {"random_state": 0}, MLKR())]
 PEER = """
 import json, signal, sys, time, warnings
@@ -93,7 +109,9 @@ def held_out(X: np.ndarray, y: np.ndarray, splitter: Any) -> list[tuple[Given, G
 
 
 def pairs_of(X: np.ndarray, y: np.ndarray) -> Given:
-    """Return pairs of rows of one class (1) and of two classes (-1), drawn at random, as many of each."""
+    """Return pairs of rows of one class (1) and of two classes (-1), drawn at random, as many of
+    each.
+    """
     rng = np.random.default_rng(0)
     drawn = rng.integers(len(X), size=(100 * PAIRS, 2))
     drawn = drawn[drawn[:, 0] != drawn[:, 1]]
@@ -119,8 +137,14 @@ def one_chunklet(model: Any, y: np.ndarray) -> np.ndarray:
 
 
 def fitted_there(python: str, rows: Sequence[Row], given: Sequence[Given]) -> list[Found]:
-    """Fit metric-learn's estimators in its own interpreter; -I keeps this file from being imported as metric_learn."""
-    arrays = {f"{name}{fold}": array for fold, pair in enumerate(given) for name, array in zip("Xy", pair, strict=True)}
+    """Fit metric-learn's estimators in its own interpreter; -I keeps this file from being imported
+    as metric_learn.
+    """
+    arrays = {
+        f"{name}{fold}": array
+        for fold, pair in enumerate(given)
+        for name, array in zip("Xy", pair, strict=True)
+    }
     with tempfile.TemporaryDirectory() as folder:
         files = [str(Path(folder) / name) for name in ("given.npz", "found.npz")]
         np.savez(files[0], folds=len(given), **arrays)  # type: ignore[arg-type]
@@ -128,7 +152,10 @@ def fitted_there(python: str, rows: Sequence[Row], given: Sequence[Given]) -> li
         subprocess.run([python, "-I", "-c", PEER, *files, settings, str(LIMIT)], check=True)
         maps = dict(np.load(files[1]))
     folds = range(len(given))
-    return [[(maps.get(f"map {i} {k}"), float(maps[f"seconds {i} {k}"])) for k in folds] for i in range(len(rows))]
+    return [
+        [(maps.get(f"map {i} {k}"), float(maps[f"seconds {i} {k}"])) for k in folds]
+        for i in range(len(rows))
+    ]
 
 
 def score(found: Found, folds: Sequence[tuple[Given, Given]], knn: Any) -> str:
@@ -150,11 +177,15 @@ def seconds(found: Found) -> str:
 
 def name_of(peer: str, parameters: dict[str, Any]) -> str:
     """Return how metric-learn's estimator is called, the seed left out."""
-    shown = ", ".join(f"{name}={value}" for name, value in parameters.items() if name != "random_state")
+    shown = ", ".join(
+        f"{name}={value}" for name, value in parameters.items() if name != "random_state"
+    )
     return f"`{peer}({shown})`"
 
 
-def compare(python: str, rows: Sequence[Row], sets: dict[str, Any], knn: Any, *, pairs: bool = False) -> str:
+def compare(
+    python: str, rows: Sequence[Row], sets: dict[str, Any], knn: Any, *, pairs: bool = False
+) -> str:
     """Return two tables, of scores and of seconds."""
     head = ["metric-learn", "nearkin", *sets]
     labels = [[name_of(peer, parameters), f"`{ours}`"] for peer, parameters, ours in rows]
@@ -170,25 +201,51 @@ def compare(python: str, rows: Sequence[Row], sets: dict[str, Any], knn: Any, *,
             both = peers[i], fitted_here(estimator, given)
             scores[i] = [*scores[i], " / ".join(score(found, folds, knn) for found in both)]
             times[i] = [*times[i], " / ".join(seconds(found) for found in both)]
-    return f"{table([head, raw, *scores])}\n\nProcessor seconds of a fit:\n\n{table([head, *times])}"
+    return (
+        f"{table([head, raw, *scores])}\n\nProcessor seconds of a fit:\n\n{table([head, *times])}"
+    )
 
 
 def table(lines: list[list[str]]) -> str:
     """Return Markdown, the first line as the head."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
+    return "\n".join(
+        f"| {' | '.join(line)} |" for line in [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    )
 
 
 CLASSIFIER, REGRESSOR = KNeighborsClassifier(3), KNeighborsRegressor(3)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--metric-learn", required=True, help="an interpreter in which metric-learn is installed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--metric-learn", required=True, help="an interpreter in which metric-learn is installed"
+    )
     python = parser.parse_args().metric_learn
     warnings.simplefilter("ignore")
     print("\n".join(["", "From labels:", "", compare(python, FROM_LABELS, CLASSES, CLASSIFIER)]))
-    print("\n".join(["", "From the same pairs:", "", compare(python, FROM_PAIRS, CLASSES, CLASSIFIER, pairs=True)]))
-    print("\n".join(["", "R² of numbers:", "", compare(python, FROM_NUMBERS, {"diabetes": load_diabetes}, REGRESSOR)]))
+    print(
+        "\n".join(
+            [
+                "",
+                "From the same pairs:",
+                "",
+                compare(python, FROM_PAIRS, CLASSES, CLASSIFIER, pairs=True),
+            ]
+        )
+    )
+    print(
+        "\n".join(
+            [
+                "",
+                "R² of numbers:",
+                "",
+                compare(python, FROM_NUMBERS, {"diabetes": load_diabetes}, REGRESSOR),
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

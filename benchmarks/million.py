@@ -1,4 +1,5 @@
-"""A million rows on one machine: time, memory and what the map is worth, and what approximate search finds.
+"""A million rows on one machine: time, memory and what the map is worth, and what approximate
+search finds.
 
     python benchmarks/million.py fit DNE NMMP LPP NCA --rows 10000 100000 1000000
     python benchmarks/million.py fit PairNCA --rows 10000 100000
@@ -6,11 +7,13 @@
     NEARKIN_DATA=folder python benchmarks/million.py search --rows 0
     NEARKIN_DATA=folder python benchmarks/million.py mnist DNE NMMP NCA --search exact approximate
 
-No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search goes over all 70,000.
+No rows at all stand for MNIST: 60,000 to learn from, 10,000 held out; a search goes over all
+70,000.
 
-Rows are drawn: 384 features in float32, 100 classes of five modes each in 8 directions, 12 more that vary as much and
-carry no information, and a little noise in all. Every fit runs in a process of its own, which imports faiss or does
-not; memory is what the process holds above the rows. Accuracy: 3-NN of 20,000 rows that were held out, exact.
+Rows are drawn: 384 features in float32, 100 classes of five modes each in 8 directions, 12 more
+that vary as much and carry no information, and a little noise in all. Every fit runs in a process
+of its own, which imports faiss or does not; memory is what the process holds above the rows.
+Accuracy: 3-NN of 20,000 rows that were held out, exact.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     world, rng = np.random.default_rng(0), np.random.default_rng(1 + seed)
     turn = np.linalg.qr(world.standard_normal((FEATURES, FEATURES)))[0].astype(np.float32)
     centres = world.normal(0, 1.5, (CLASSES, MODES, INFORMATIVE)).astype(np.float32)
-    spread = np.repeat([0.6, 1.0, NOISE], [INFORMATIVE, IDLE, FEATURES - INFORMATIVE - IDLE]).astype(np.float32)
+    spread = np.repeat(
+        [0.6, 1.0, NOISE], [INFORMATIVE, IDLE, FEATURES - INFORMATIVE - IDLE]
+    ).astype(np.float32)
     X, y = np.empty((n, FEATURES), np.float32), rng.integers(CLASSES, size=n)
     for start in range(0, n, AT_A_TIME):
         rows = slice(start, min(start + AT_A_TIME, n))
@@ -74,7 +79,9 @@ def mnist() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def same_class_pairs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the pairs of every row with its three nearest of the same class: all that PairNCA learns of labels."""
+    """Return the pairs of every row with its three nearest of the same class: all that PairNCA
+    learns of labels.
+    """
     graph = nearest_same_class(X, y, 3)
     return np.column_stack([np.repeat(np.arange(len(y)), np.diff(graph.indptr)), graph.indices])
 
@@ -97,7 +104,9 @@ class Peak:
 
     @staticmethod
     def now() -> float:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e9
+        return (
+            int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e9
+        )
 
     @property
     def above(self) -> float:
@@ -121,7 +130,9 @@ def fit_one(name: str, n: int, search: str, m: int) -> dict[str, Any]:
 
 
 def search_one(relation: str, n: int, how: str) -> dict[str, Any]:
-    """Search for ten neighbours of every row, and return the seconds; of an approximate search also its recall."""
+    """Search for ten neighbours of every row, and return the seconds; of an approximate search also
+    its recall.
+    """
     if n:
         X, y = drawn(n, 1)
     else:
@@ -153,13 +164,20 @@ def row_of_fit(name: str, n: int, search: str, m: int) -> str:
 
 
 def table_of_searches(sizes: list[int]) -> None:
-    print("| rows | ten neighbours | exact, s | approximate, s | ratio | recall |\n|---|---|---|---|---|---|")
+    print(
+        "| rows | ten neighbours | exact, s | approximate, s | ratio | recall "
+        "|\n|---|---|---|---|---|---|"
+    )
     for n in sizes:
         for relation in QUESTIONS:
             found = apart("search_one", relation, n, "approximate")
-            exact = apart("search_one", relation, n, "exact")["seconds"] if n <= EXACT_ROWS else None
+            exact = (
+                apart("search_one", relation, n, "exact")["seconds"] if n <= EXACT_ROWS else None
+            )
             ratio = "- | " if exact is None else f"{exact:.0f} | "
-            ratio += f"{found['seconds']:.1f} | " + ("" if exact is None else f"{exact / found['seconds']:.1f}")
+            ratio += f"{found['seconds']:.1f} | " + (
+                "" if exact is None else f"{exact / found['seconds']:.1f}"
+            )
             print(f"| {n or 70_000:,} | {relation} | {ratio} | {found['recall']:.3f} |", flush=True)
 
 
@@ -182,7 +200,10 @@ def main() -> None:
     if options.part == "search":
         table_of_searches(options.rows)
         return
-    print(f"| method, {options.components} dimensions | rows | search | seconds | memory, GB | held-out 3-NN, % |")
+    print(
+        f"| method, {options.components} dimensions | rows | search | seconds | memory, GB "
+        "| held-out 3-NN, % |"
+    )
     print("|---|---|---|---|---|---|")
     for n in options.rows if options.part == "fit" else [0]:
         for name in ("raw", "PCA"):

@@ -1,12 +1,14 @@
-"""Which indicators of missing cells help, and how they are scaled: 9-NN on held-out rows, raw and after LDA and NCA.
+"""Which indicators of missing cells help, and how they are scaled: 9-NN on held-out rows, raw and
+after LDA and NCA.
 
     NEARKIN_DATA=folder python benchmarks/missing.py
 
-prints Markdown: the accuracy in percent with the median of the column alone, then how many points indicators add, in
-the mean of the tables (and in the worst and the best one). There is one for every column with gaps, as 0 and 1 or with
-unit variance, or one for those that `compare` takes (`nearkin.preprocessing.indicated_features`), as 0 and 1. Cells of
-half of the columns are taken out: at random; of the values above the 70 % quantile; or more often in some classes than
-in the largest one. "60 rows": of samples of 60 rows of the four tables with 30 columns or more.
+prints Markdown: the accuracy in percent with the median of the column alone, then how many points
+indicators add, in the mean of the tables (and in the worst and the best one). There is one for
+every column with gaps, as 0 and 1 or with unit variance, or one for those that `compare` takes
+(`nearkin.tables.indicated_features`), as 0 and 1. Cells of half of the columns are taken out: at
+random; of the values above the 70 % quantile; or more often in some classes than in the largest
+one. "60 rows": of samples of 60 rows of the four tables with 30 columns or more.
 """
 
 import os
@@ -22,12 +24,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import NCA
-from nearkin.evaluation.features import Imputer
 from nearkin.evaluation.methods import LDA
+from nearkin.tables.encoder import Imputer
 
 FOLDER = Path(os.environ["NEARKIN_DATA"])
 ARRAYS = ("sonar", "ionosphere")
-TABLES = ("contraceptive", "dermatology", "german", "heart", "mammographic", "marketing", "penbased", "saheart")
+TABLES = (
+    "contraceptive",
+    "dermatology",
+    "german",
+    "heart",
+    "mammographic",
+    "marketing",
+    "penbased",
+    "saheart",
+)
 
 
 def every_gap():
@@ -36,7 +47,9 @@ def every_gap():
 
 
 TREATMENTS = {
-    "median": lambda: make_pipeline(StandardScaler(), SimpleImputer(strategy="median", keep_empty_features=True)),
+    "median": lambda: make_pipeline(
+        StandardScaler(), SimpleImputer(strategy="median", keep_empty_features=True)
+    ),
     "all, 0 and 1": lambda: make_pipeline(StandardScaler(), every_gap()),
     "by the rule": lambda: make_pipeline(StandardScaler(), Imputer()),
     "all, unit variance": lambda: make_pipeline(every_gap(), StandardScaler()),
@@ -86,20 +99,36 @@ def accuracies(X, y, missing, name, seed):
     X, y = X[rows].copy(), y[rows]
     X[missing(X, y, rng) & (rng.permutation(X.shape[1]) < X.shape[1] / 2)] = np.nan
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    models = [make_pipeline(treatment(), mapping(), KNeighborsClassifier(9)) for treatment in TREATMENTS.values()]
+    models = [
+        make_pipeline(treatment(), mapping(), KNeighborsClassifier(9))
+        for treatment in TREATMENTS.values()
+    ]
     return [cross_val_score(model, X, y, cv=folds).mean() for model in models]
 
 
 def main():
     data = list(tables())
-    print(f"| map | missing, in half of the columns | {' | '.join(TREATMENTS)} |\n|---|---{'|---' * len(TREATMENTS)}|")
+    print(
+        f"| map | missing, in half of the columns | {' | '.join(TREATMENTS)} "
+        f"|\n|---|---{'|---' * len(TREATMENTS)}|"
+    )
     for name, (_, n_draws, _, least_columns) in MAPS.items():
         some = [(X, y) for X, y in data if X.shape[1] >= least_columns]
         for kind, missing in MISSING.items():
-            found = [np.mean([accuracies(*t, missing, name, s) for s in range(n_draws)], axis=0) for t in some]
+            found = [
+                np.mean([accuracies(*t, missing, name, s) for s in range(n_draws)], axis=0)
+                for t in some
+            ]
             gains = 100 * (np.array(found) - np.array(found)[:, :1])
-            cells = [f"{gain.mean():+.2f} ({gain.min():+.1f} to {gain.max():+.1f})" for gain in gains.T[1:]]
-            print(f"| {name} | {kind} | {100 * np.mean(found, axis=0)[0]:.1f} | {' | '.join(cells)} |", flush=True)
+            cells = [
+                f"{gain.mean():+.2f} ({gain.min():+.1f} to {gain.max():+.1f})"
+                for gain in gains.T[1:]
+            ]
+            print(
+                f"| {name} | {kind} | {100 * np.mean(found, axis=0)[0]:.1f} | "
+                f"{' | '.join(cells)} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

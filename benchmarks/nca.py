@@ -1,10 +1,12 @@
-"""NCA beside scikit-learn's: one evaluation, whole fits, memory, and all of MNIST; and its two solvers side by side.
+"""NCA beside scikit-learn's: one evaluation, whole fits, memory, and all of MNIST; and its two
+solvers side by side.
 
     NEARKIN_DATA=folder python benchmarks/nca.py
 
-scikit-learn computes in float64 and keeps about four n x n arrays; at n = 20,000 they do not fit, so its time there is
-that of one evaluation by rows (three of its evaluations at n = 10,000, times four for twice the rows), times the
-evaluations counted at n = 5,000. MNIST and usps are skipped where NEARKIN_DATA does not hold them.
+scikit-learn computes in float64 and keeps about four n x n arrays; at n = 20,000 they do not fit,
+so its time there is that of one evaluation by rows (three of its evaluations at n = 10,000, times
+four for twice the rows), times the evaluations counted at n = 5,000. MNIST and usps are skipped
+where NEARKIN_DATA does not hold them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 
 from nearkin import NCA
 from nearkin.objectives.nca import expected_accuracy
-from nearkin.objectives.pair_weights import SameClass
+from nearkin.objectives.stochastic import SameClass
 
 
 def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
@@ -41,7 +43,14 @@ def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
 
 def problem(n: int) -> tuple[np.ndarray, np.ndarray]:
     return make_classification(
-        n, 50, n_informative=12, n_redundant=10, n_classes=8, n_clusters_per_class=2, class_sep=1.2, random_state=0
+        n,
+        50,
+        n_informative=12,
+        n_redundant=10,
+        n_classes=8,
+        n_clusters_per_class=2,
+        class_sep=1.2,
+        random_state=0,
     )
 
 
@@ -70,7 +79,8 @@ def evaluation() -> None:
     ours, (value, _) = timed(lambda: expected_accuracy(*single, pair_weights), 5)
     exact = expected_accuracy(A, X, pair_weights)[0]
     print(
-        f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, ours {ours:.3f} s in float32"
+        f"\nOne exact evaluation, n = {n}, p = {p}, m = {m}: scikit-learn {theirs:.2f} s, "
+        f"ours {ours:.3f} s in float32"
     )
     print(f"(value off by {abs(value / exact - 1):.0e}): {theirs / ours:.0f} times faster.")
 
@@ -82,13 +92,19 @@ def fits() -> None:
     seconds, theirs = timed(lambda: Counted(12, init=A, max_iter=60).fit(X, y))
     evaluations = Counted.evaluations
     reached = exact_objective(theirs.components_, X, y)
-    print(f"\nn = 5,000: scikit-learn {seconds:.1f} s, {evaluations} evaluations, exact objective {reached:.4f}.")
+    print(
+        f"\nn = 5,000: scikit-learn {seconds:.1f} s, {evaluations} evaluations, exact "
+        f"objective {reached:.4f}."
+    )
     report(X, y, seconds, reached)
     X, y = problem(20_000)
     half = problem(10_000)
     evaluation_seconds = 4 * their_evaluation(PCA(12).fit(half[0]).components_, *half, repeats=3)
     seconds = evaluation_seconds * evaluations
-    print(f"\nn = 20,000: scikit-learn {seconds:.0f} s, estimated ({evaluations} x {evaluation_seconds:.1f} s).")
+    print(
+        f"\nn = 20,000: scikit-learn {seconds:.0f} s, estimated ({evaluations} x "
+        f"{evaluation_seconds:.1f} s)."
+    )
     report(X, y, seconds, None)
 
 
@@ -96,18 +112,26 @@ def report(X: np.ndarray, y: np.ndarray, their_seconds: float, reached: float | 
     for alpha in (0.0, 0.15):
         seconds, nca = timed(lambda: NCA(12, init="pca", alpha=alpha, max_iter=30).fit(X, y))  # noqa: B023
         objective = exact_objective(nca.components_, X, y)
-        than = "" if reached is None else f" ({'at least' if objective >= reached else 'BELOW'} scikit-learn's)"
-        print(f"  NCA(12, alpha={alpha}): {seconds:.2f} s, {their_seconds / seconds:.0f} times faster, "
+        than = (
+            ""
+            if reached is None
+            else f" ({'at least' if objective >= reached else 'BELOW'} scikit-learn's)"
+        )
+        print(f"  NCA(12, alpha={alpha}): {seconds:.2f} s, " f"{their_seconds / seconds:.0f} " "times " "faster, "
               f"exact objective {objective:.4f}{than}, {nca.n_iter_} iterations")  # fmt: skip
 
 
 def exact_objective(A: np.ndarray, X: np.ndarray, y: np.ndarray) -> float:
     X = (X - X.mean(axis=0)).astype(np.float32)
-    return expected_accuracy(A.astype(np.float32), X, SameClass(np.unique(y, return_inverse=True)[1]))[0] / len(X)
+    return expected_accuracy(
+        A.astype(np.float32), X, SameClass(np.unique(y, return_inverse=True)[1])
+    )[0] / len(X)
 
 
 def peak_memory() -> float:
-    """Return this process' peak in MB (that of `resource` includes the parent's, from before this program started)."""
+    """Return this process' peak in MB (that of `resource` includes the parent's, from before this
+    program started).
+    """
     return int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1000
 
 
@@ -138,11 +162,18 @@ def real(name: str, m: int, scale: float) -> None:
         return
     data = np.load(path)
     X, y, train = data["X"].astype(np.float32) / scale, data["y"], data["split"] == 0
-    print(f"\n{name}: {train.sum()} rows x {X.shape[1]} to learn from, {(~train).sum()} to test; 3-NN errors")
+    print(
+        f"\n{name}: {train.sum()} rows x {X.shape[1]} to learn from, {(~train).sum()} to "
+        "test; 3-NN errors"
+    )
     for label, method in (("raw pixels", None), (f"PCA({m})", PCA(m)), (f"NCA({m})", NCA(m))):
         seconds, Z = timed(lambda: (X[train], X[~train]) if method is None else (method.fit_transform(X[train], y[train]), method.transform(X[~train])))  # noqa: B023, E501  # fmt: skip
         error = 1 - KNeighborsClassifier(3).fit(Z[0], y[train]).score(Z[1], y[~train])
-        extra = f", {method.n_iter_} iterations, perplexity {method.perplexity_:.0f}" if isinstance(method, NCA) else ""
+        extra = (
+            f", {method.n_iter_} iterations, perplexity {method.perplexity_:.0f}"
+            if isinstance(method, NCA)
+            else ""
+        )
         print(f"  {label}: {error:.2%} (fit and transform {seconds:.1f} s{extra})", flush=True)
 
 
@@ -155,14 +186,19 @@ def solvers(name: str, m: int, scale: float, sizes: tuple[int, ...]) -> None:
     data = np.load(path)
     X, y, train = data["X"].astype(np.float32) / scale, data["y"], data["split"] == 0
     rows = np.random.default_rng(0).permutation(np.flatnonzero(train))
-    print(f"\n{name}, {X.shape[1]} features, NCA({m}) by its two solvers; 3-NN errors on {(~train).sum()} test rows")
+    print(
+        f"\n{name}, {X.shape[1]} features, NCA({m}) by its two solvers; 3-NN errors on "
+        f"{(~train).sum()} test rows"
+    )
     for n in sizes:
         X_n, y_n = X[rows[:n]], y[rows[:n]]
         took = {}
         for solver in ("lbfgs", "sgd"):
             took[solver], nca = timed(lambda: NCA(m, solver=solver, random_state=0).fit(X_n, y_n))  # noqa: B023
-            error = 1 - KNeighborsClassifier(3).fit(nca.transform(X_n), y_n).score(nca.transform(X[~train]), y[~train])
-            print(f"  n = {len(y_n)}, {solver}: {error:.2%}, {took[solver]:.1f} s, objective {nca.objective_:.4f}, "
+            error = 1 - KNeighborsClassifier(3).fit(nca.transform(X_n), y_n).score(
+                nca.transform(X[~train]), y[~train]
+            )
+            print(f"  n = {len(y_n)}, {solver}: {error:.2%}, {took[solver]:.1f} " "s, " "objective " f"{nca.objective_:.4f}, "
                   f"{nca.n_iter_} {'epochs' if solver == 'sgd' else 'iterations'}", flush=True)  # fmt: skip
         print(f"  sgd took {took['sgd'] / took['lbfgs']:.2f} of the time.", flush=True)
 
@@ -178,6 +214,8 @@ PARTS: dict[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="part", help=", ".join(PARTS))
+    parser.add_argument(
+        "parts", nargs="*", default=list(PARTS), metavar="part", help=", ".join(PARTS)
+    )
     for part in parser.parse_args().parts:
         PARTS[part]()

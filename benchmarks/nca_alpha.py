@@ -1,11 +1,13 @@
 """NCA's penalty: alpha fixed and alpha="cv", on tables that no default was chosen on.
 
-    NEARKIN_DATA=folder python benchmarks/nca_alpha.py [--components 2] [--repeats 5] [--only NAME ...]
+    NEARKIN_DATA=folder python benchmarks/nca_alpha.py [--components 2] [--repeats 5] [--only NAME
+    ...]
 
-Prints Markdown: for every table (at most 500 of its rows, standardized) the held-out accuracy of 3-NN and of the soft
-vote, a mean over 3 folds, repeated; the corrected resampled t-test of "cv" against 0.15, corrected for the number of
-tables by Holm; how often each alpha was chosen, and the processor time of "cv" in fits with 0.15. The candidates, the
-tolerance of the path and the rule of one standard error were chosen on the sets of nca_defaults.py.
+Prints Markdown: for every table (at most 500 of its rows, standardized) the held-out accuracy of
+3-NN and of the soft vote, a mean over 3 folds, repeated; the corrected resampled t-test of "cv"
+against 0.15, corrected for the number of tables by Holm; how often each alpha was chosen, and the
+processor time of "cv" in fits with 0.15. The candidates, the tolerance of the path and the rule of
+one standard error were chosen on the sets of nca_defaults.py.
 """
 
 from __future__ import annotations
@@ -29,7 +31,16 @@ from nearkin import NCA, SoftNeighborsClassifier
 from nearkin.evaluation.statistics import corrected_resampled_t_test, holm
 
 TABLES = (
-    *("contraceptive", "dermatology", "haberman", "hayes-roth", "heart", "mammographic", "marketing", "penbased"),
+    *(
+        "contraceptive",
+        "dermatology",
+        "haberman",
+        "hayes-roth",
+        "heart",
+        "mammographic",
+        "marketing",
+        "penbased",
+    ),
     *("satimage", "spectfheart", "tae"),
 )  # all tables of classes without text columns
 ALPHAS: tuple[Any, ...] = (0.0, 0.15, 0.5, "cv")
@@ -45,8 +56,12 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def compared(name: str, m: int | None, n_repeats: int) -> tuple[np.ndarray, np.ndarray, Counter[float], float]:
-    """Return accuracies (folds, alphas, votes), seconds (folds, alphas), the alphas chosen, and the p-value."""
+def compared(
+    name: str, m: int | None, n_repeats: int
+) -> tuple[np.ndarray, np.ndarray, Counter[float], float]:
+    """Return accuracies (folds, alphas, votes), seconds (folds, alphas), the alphas chosen, and the
+    p-value.
+    """
     X, y = table(name)
     scores, seconds, chosen = [], [], Counter[float]()
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=n_repeats, random_state=0)
@@ -58,7 +73,12 @@ def compared(name: str, m: int | None, n_repeats: int) -> tuple[np.ndarray, np.n
             nca = NCA(m, alpha=alpha).fit(A, y[train])
             seconds.append(time.process_time() - start)
             votes = KNeighborsClassifier(3), SoftNeighborsClassifier()
-            scores.append([vote.fit(nca.transform(A), y[train]).score(nca.transform(B), y[test]) for vote in votes])
+            scores.append(
+                [
+                    vote.fit(nca.transform(A), y[train]).score(nca.transform(B), y[test])
+                    for vote in votes
+                ]
+            )
         chosen[nca.alpha_] += 1
     of_folds = 100 * np.reshape(scores, (-1, len(ALPHAS), 2))
     difference = (of_folds[:, 3] - of_folds[:, 1]).mean(axis=1) / 100
@@ -81,7 +101,10 @@ def main() -> None:
         p_values.append(p_value)
         picks = ", ".join(f"{alpha}: {count}" for alpha, count in sorted(chosen.items()))
         ratio = seconds[:, 3].sum() / seconds[:, 1].sum()
-        lines.append(f"| {name} | {' | '.join(f'{mean:.1f}' for mean in means[-1])} | {picks} | {ratio:.1f} |")
+        lines.append(
+            f"| {name} | {' | '.join(f'{mean:.1f}' for mean in means[-1])} | {picks} | "
+            f"{ratio:.1f} |"
+        )
         print(f"{lines[-1]} {p_value:.2f} |", flush=True)
     print(f"| mean | {' | '.join(f'{mean:.2f}' for mean in np.mean(means, axis=0))} | | | |")
     print(f"\nThe smallest p-value, corrected by Holm: {min(holm(p_values)):.2f}.")

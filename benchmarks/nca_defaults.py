@@ -1,11 +1,13 @@
-"""How the defaults of NCA were chosen: cross-validation inside training rows, on sets of scikit-learn and NEARKIN_DATA.
+"""How the defaults of NCA were chosen: cross-validation inside training rows, on sets of
+scikit-learn and NEARKIN_DATA.
 
     NEARKIN_DATA=folder python benchmarks/nca_defaults.py
     NEARKIN_DATA=folder python benchmarks/nca_defaults.py inits
 
-The grid sees 70 % of the rows of every set (of at most 800): 3-NN after standardizing, 3 folds repeated 3 times. Then
-the defaults are evaluated beside raw 3-NN and scikit-learn's NCA with its defaults, by 3 folds of all rows, repeated.
-"inits" compares where the descent to two dimensions begins.
+The grid sees 70 % of the rows of every set (of at most 800): 3-NN after standardizing, 3 folds
+repeated 3 times. Then the defaults are evaluated beside raw 3-NN and scikit-learn's NCA with its
+defaults, by 3 folds of all rows, repeated. "inits" compares where the descent to two dimensions
+begins.
 """
 
 from __future__ import annotations
@@ -75,8 +77,13 @@ def beside_scikit_learn(n_repeats: int = 10) -> None:
             (NCA(objective="log_likelihood"),),
             (NeighborhoodComponentsAnalysis(random_state=0),),
         )
-        rows.append([100 * cross_val_score(pipeline(*map_), X, y, cv=folds).mean() for map_ in methods])
-        print(f"{name}: raw, NCA, NCA log-likelihood, scikit-learn's NCA: {np.round(rows[-1], 1)}", flush=True)
+        rows.append(
+            [100 * cross_val_score(pipeline(*map_), X, y, cv=folds).mean() for map_ in methods]
+        )
+        print(
+            f"{name}: raw, NCA, NCA log-likelihood, scikit-learn's NCA: {np.round(rows[-1], 1)}",
+            flush=True,
+        )
     print("Mean over the sets:", np.round(np.mean(rows, axis=0), 2))
 
 
@@ -88,15 +95,21 @@ def at_most_800(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inits(n_repeats: int = 2) -> None:
-    """Print the loss that each init leads to, and 3-NN on held-out rows, in two dimensions; means over folds."""
-    print("| set | loss: auto | pca | lda | 3-NN: auto | pca | lda |\n|---|---|---|---|---|---|---|")
+    """Print the loss that each init leads to, and 3-NN on held-out rows, in two dimensions; means
+    over folds.
+    """
+    print(
+        "| set | loss: auto | pca | lda | 3-NN: auto | pca | lda |\n|---|---|---|---|---|---|---|"
+    )
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=n_repeats, random_state=0)
     for name, X, y in sets():
         X, y = at_most_800(X, y)
         found = []
         for train, test in folds.split(X, y):
             row = []
-            for init in ("auto", "pca", "lda")[: len(set(y))]:  # two classes have one discriminant direction
+            for init in ("auto", "pca", "lda")[
+                : len(set(y))
+            ]:  # two classes have one discriminant direction
                 model = pipeline(NCA(2, init=init)).fit(X[train], y[train])
                 row.append((model[1].loss_curve_[-1], 100 * model.score(X[test], y[test])))
             found.append(np.transpose(row))
@@ -115,7 +128,9 @@ def study() -> None:
         raw = cross_val_score(pipeline(), X, y, cv=folds).mean()
         print(f"{name} {X.shape}: raw {raw:.3f}", flush=True)
         for setting in GRID:
-            gains[str(setting)].append(cross_val_score(pipeline(NCA(**setting)), X, y, cv=folds).mean() - raw)
+            gains[str(setting)].append(
+                cross_val_score(pipeline(NCA(**setting)), X, y, cv=folds).mean() - raw
+            )
     print("\nGain over raw 3-NN in points: mean over the sets, worst set")
     for setting, gain in gains.items():
         print(f"  {setting}: {100 * np.mean(gain):+.2f}, {100 * np.min(gain):+.1f}")

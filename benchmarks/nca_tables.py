@@ -1,11 +1,13 @@
-"""Time and memory of NCAClassifier and NCARegressor as rows grow, beside gradient boosting and a random forest.
+"""Time and memory of NCAClassifier and NCARegressor as rows grow, beside gradient boosting and a
+random forest.
 
     python benchmarks/nca_tables.py --rows 10000 100000 1000000 --document docs/measured/scaling.md
 
-writes Markdown into the document. 20 columns of a data frame are drawn, of which four carry information: a sine, a
-product and a square, with noise; the number, or its third, is to be predicted. Every fit runs in a process of its own,
-with one thread, as those of several would wait for one another on a machine that others use; its memory is the peak of
-that process, the rows and 0.2 GB of imports included.
+writes Markdown into the document. 20 columns of a data frame are drawn, of which four carry
+information: a sine, a product and a square, with noise; the number, or its third, is to be
+predicted. Every fit runs in a process of its own, with one thread, as those of several would wait
+for one another on a machine that others use; its memory is the peak of that process, the rows and
+0.2 GB of imports included.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ METHODS: dict[str, dict[str, Callable[..., Any]]] = {
         "RandomForest": RandomForestRegressor,
     },
 }
-HEAD = "| rows | target | method | fit, processor s | ratio | 5,000 predictions, s | memory, GB | accuracy or R² |"
+HEAD = (
+    "| rows | target | method | fit, processor s | ratio | 5,000 predictions, s | memory, GB | "
+    "accuracy or R² |"
+)
 
 
 def drawn(n: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -63,17 +68,27 @@ def fit_one(task: str, name: str, n: int) -> dict[str, float]:
         y = np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
     start = time.process_time()
     model = METHODS[task][name](random_state=0).fit(X[:n], y[:n])
-    seconds, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    seconds, peak = (
+        time.process_time() - start,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    )
     start = time.process_time()
     score = model.score(X[n:], y[n:])
-    return {"seconds": seconds, "memory": peak, "score": score, "prediction": time.process_time() - start}
+    return {
+        "seconds": seconds,
+        "memory": peak,
+        "score": score,
+        "prediction": time.process_time() - start,
+    }
 
 
 def apart(task: str, name: str, n: int) -> dict[str, float]:
     """Return what a process of its own found."""
     command = [sys.executable, "-W", "ignore", __file__, "one", task, name, str(n)]
     one_thread = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=one_thread).stdout)
+    return json.loads(
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, env=one_thread).stdout
+    )
 
 
 def table(sizes: list[int]) -> str:
@@ -84,8 +99,14 @@ def table(sizes: list[int]) -> str:
             for name in methods if n <= FOREST_ROWS else list(methods)[:-1]:
                 found = apart(task, name, n)
                 ours = ours or found
-                cost = f"{found['seconds']:.1f} | {found['seconds'] / ours['seconds']:.2f} | {found['prediction']:.1f}"
-                lines.append(f"| {n:,} | {task} | {name} | {cost} | {found['memory']:.1f} | {found['score']:.3f} |")
+                cost = (
+                    f"{found['seconds']:.1f} | {found['seconds'] / ours['seconds']:.2f} | "
+                    f"{found['prediction']:.1f}"
+                )
+                lines.append(
+                    f"| {n:,} | {task} | {name} | {cost} | {found['memory']:.1f} | "
+                    f"{found['score']:.3f} |"
+                )
                 print(lines[-1], flush=True)
     ended = f"load {load:.0f} when it began, {os.getloadavg()[0]:.0f} when it ended"
     return "\n".join([*lines, "", f"({os.cpu_count()} cores; {ended}.)"])

@@ -2,10 +2,11 @@
 
     NEARKIN_DATA=folder python benchmarks/neural.py [defaults]
 
-prints Markdown; needs torch. NEARKIN_DATA names a folder of NPZ files, with CSV files in its folder `tables`; what is
-not there is left out. At most 500 rows of a table, text columns one-hot; standardized on the training rows of 3 folds,
-repeated twice; all with their defaults. p: the corrected resampled t-test, without a correction for several tables.
-`defaults` compares learning rates, objectives and shares of held-out rows on seven other tables, on 70 % of their rows.
+prints Markdown; needs torch. NEARKIN_DATA names a folder of NPZ files, with CSV files in its folder
+`tables`; what is not there is left out. At most 500 rows of a table, text columns one-hot;
+standardized on the training rows of 3 folds, repeated twice; all with their defaults. p: the
+corrected resampled t-test, without a correction for several tables. `defaults` compares learning
+rates, objectives and shares of held-out rows on seven other tables, on 70 % of their rows.
 """
 
 import os
@@ -27,8 +28,25 @@ from nearkin.datasets import BUNDLED, load
 from nearkin.evaluation.statistics import corrected_resampled_t_test
 
 FOLDER = Path(os.environ.get("NEARKIN_DATA", ""))
-TABLES = ("heart", "tae", "mammographic", "spectfheart", "satimage", "penbased", "usps", "tic-tac-toe")
-TABLES_FOR_DEFAULTS = ("wine", "sonar", "balance_scale", "ionosphere", "contraceptive", "car", "digits")
+TABLES = (
+    "heart",
+    "tae",
+    "mammographic",
+    "spectfheart",
+    "satimage",
+    "penbased",
+    "usps",
+    "tic-tac-toe",
+)
+TABLES_FOR_DEFAULTS = (
+    "wine",
+    "sonar",
+    "balance_scale",
+    "ionosphere",
+    "contraceptive",
+    "car",
+    "digits",
+)
 METHODS = {
     "raw": FunctionTransformer(),
     "NCA": NCA(),
@@ -54,7 +72,10 @@ def read(name, most):
         X, y = data["X"].astype(np.float64), data["y"]
     elif (FOLDER / "tables" / f"{name}.csv").exists():
         frame = pd.read_csv(FOLDER / "tables" / f"{name}.csv").dropna()
-        X, y = pd.get_dummies(frame.drop(columns="target")).to_numpy(np.float64), frame["target"].to_numpy().astype(str)
+        X, y = (
+            pd.get_dummies(frame.drop(columns="target")).to_numpy(np.float64),
+            frame["target"].to_numpy().astype(str),
+        )
     else:
         return None
     rows = np.random.default_rng(0).permutation(len(y))[:most]
@@ -64,12 +85,18 @@ def read(name, most):
 def scores(method, X, y):
     """Return the accuracy of every fold."""
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
-    return cross_val_score(make_pipeline(StandardScaler(), method, KNeighborsClassifier(3)), X, y, cv=folds)
+    return cross_val_score(
+        make_pipeline(StandardScaler(), method, KNeighborsClassifier(3)), X, y, cv=folds
+    )
 
 
 def study(tables, methods, part=1.0):
     means = []
-    print(f"| table | rows x features | {' | '.join(methods)} | p: f, NCA |\n" + "|---" * (len(methods) + 3) + "|")
+    print(
+        f"| table | rows x features | {' | '.join(methods)} | p: f, NCA |\n"
+        + "|---" * (len(methods) + 3)
+        + "|"
+    )
     for name in tables:
         table = read(name, 500)
         if table is None:

@@ -12,7 +12,9 @@ from scipy.stats import rankdata, studentized_range, wilcoxon
 
 
 def ranks(scores: np.ndarray) -> np.ndarray:
-    """Return the mean rank of every method (columns) over the sets (rows); 1 is the best, ties share."""
+    """Return the mean rank of every method (columns) over the sets (rows); 1 is the best, ties
+    share.
+    """
     return np.mean([rankdata(-np.round(row, 6)) for row in scores], axis=0)
 
 
@@ -23,9 +25,15 @@ def critical_difference(n_methods: int, n_sets: int) -> float:
 
 
 def signed_rank(differences: np.ndarray) -> float:
-    """Return the p-value of Wilcoxon's signed-rank test over sets; ranks of zeros are split, as Demsar does."""
+    """Return the p-value of Wilcoxon's signed-rank test over sets; ranks of zeros are split, as
+    Demsar does.
+    """
     differences = np.round(differences, 6)
-    return float(wilcoxon(differences, zero_method="zsplit", method="asymptotic").pvalue) if differences.any() else 1.0
+    return (
+        float(wilcoxon(differences, zero_method="zsplit", method="asymptotic").pvalue)
+        if differences.any()
+        else 1.0
+    )
 
 
 def rank_sum(differences: np.ndarray) -> float:
@@ -53,7 +61,9 @@ def draw(names: Sequence[str], mean_ranks: np.ndarray, difference: float, path: 
         if last > first and (not groups or last > groups[-1][1]):
             groups.append((first, last))
     half = -(-len(names) // 2)
-    figure, ax = plt.subplots(figsize=(10, 1.6 + 0.28 * half + 0.16 * len(groups)), layout="constrained")
+    figure, ax = plt.subplots(
+        figsize=(10, 1.6 + 0.28 * half + 0.16 * len(groups)), layout="constrained"
+    )
     low, high = np.floor(sorted_ranks[0]), np.ceil(sorted_ranks[-1])
     depth = 0.5 * len(groups) + 0.6
     ax.hlines(0, low, high, color="black")

@@ -1,12 +1,14 @@
-"""Does it help to weigh a rare class while learning? Not to order the rows, and not more than a cut at its frequency.
+"""Does it help to weigh a rare class while learning? Not to order the rows, and not more than a cut
+at its frequency.
 
     NEARKIN_DATA=folder python benchmarks/rare_classes.py
 
-Twelve tables with a class of 3 to 12 % of the rows: of some tables a rare class against all others, of others the
-smaller class thinned out to 8 %; at most 2,500 rows. Three splits, a third held out. Prints AUC, log loss and balanced
-accuracy of `NCAClassifier(n_members=3)` as it is, and with `class_weight="balanced"`, whose probabilities are divided
-by the weights for the log loss; and the balanced accuracy of the first where it labels a row by the class whose
-probability is largest in proportion to its frequency.
+Twelve tables with a class of 3 to 12 % of the rows: of some tables a rare class against all others,
+of others the smaller class thinned out to 8 %; at most 2,500 rows. Three splits, a third held out.
+Prints AUC, log loss and balanced accuracy of `NCAClassifier(n_members=3)` as it is, and with
+`class_weight="balanced"`, whose probabilities are divided by the weights for the log loss; and the
+balanced accuracy of the first where it labels a row by the class whose probability is largest in
+proportion to its frequency.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from threadpoolctl import threadpool_limits
 from nearkin import NCAClassifier
 
 MOST_ROWS, MOST_POSITIVE, THINNED = 2500, 0.15, 0.08
-# The positive class of each table: by a rule for its target, or by its rank among the classes, the largest is 0.
+# The positive class of each table: by a rule for its target, or by its rank among the classes, the
+# largest is 0.
 TABLES = {
     "wine, good": ("winequality_white", lambda target: target >= 8),
     "wine, bad": ("winequality_white", lambda target: target <= 4),
@@ -73,7 +76,9 @@ def scores(X: pd.DataFrame, y: np.ndarray) -> np.ndarray:
         labels = P.argmax(axis=1), (P / shares).argmax(axis=1), Q.argmax(axis=1)
         areas = [roc_auc_score(truth, probability[:, 1]) for probability in (P, Q)]
         losses = [log_loss(truth, probability) for probability in (P, calibrated)]
-        found.append([*areas, *losses, *(balanced_accuracy_score(truth, label) for label in labels)])
+        found.append(
+            [*areas, *losses, *(balanced_accuracy_score(truth, label) for label in labels)]
+        )
     return np.mean(found, axis=0)
 
 
@@ -81,7 +86,10 @@ if __name__ == "__main__":
     folder = os.environ.get("NEARKIN_DATA")
     if folder is None:
         raise SystemExit("NEARKIN_DATA names no folder with the tables")
-    print("| table | rows | rare | AUC | weighted | log loss | weighted | balanced accuracy | cut | weighted |")
+    print(
+        "| table | rows | rare | AUC | weighted | log loss | weighted | balanced accuracy "
+        "| cut | weighted |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     rows = []
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):

@@ -1,9 +1,11 @@
-"""Memory and time of reading a large table: peak above the imports against the numbers themselves, time beside pandas.
+"""Memory and time of reading a large table: peak above the imports against the numbers themselves,
+time beside pandas.
 
     python benchmarks/readers.py
 
-prints Markdown. The table is a million rows of fifty numbers and a label, in every format; each file is read in a fresh
-process (Linux only): by `read_table` (`nearkin compare`), by `read_rows` (`nearkin predict`), and by pandas.
+prints Markdown. The table is a million rows of fifty numbers and a label, in every format; each
+file is read in a fresh process (Linux only): by `read_table` (`nearkin compare`), by `read_rows`
+(`nearkin predict`), and by pandas.
 """
 
 import argparse
@@ -18,12 +20,13 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from nearkin.app.encoder import number_encoder
-from nearkin.app.tables import read_rows, read_table
-from nearkin.preprocessing.columns import CategoryColumn
+from nearkin.app.tables import number_encoder, read_rows, read_table
+from nearkin.tables.columns import CategoryColumn
 
 NAMES = [f"x{j}" for j in range(50)]
-WORDS = np.array(["ash", "beech", "elm", "larch", "oak", "pine", "rowan", "spruce", "willow", "yew"])
+WORDS = np.array(
+    ["ash", "beech", "elm", "larch", "oak", "pine", "rowan", "spruce", "willow", "yew"]
+)
 READERS = ("read_table", "read_rows", "pandas")
 
 
@@ -73,16 +76,28 @@ TABLES = {
     "NPZ": (write_npz, same, "plain.npz"),
     "NPZ, compressed": (write_compressed_npz, same, "plain.npz"),
     "NPZ, one column constant": (write_npz, with_a_constant, "plain.npz"),
-    "NPZ, column after column, one constant": (write_npz, lambda X: np.asfortranarray(with_a_constant(X)), "plain.npz"),
+    "NPZ, column after column, one constant": (
+        write_npz,
+        lambda X: np.asfortranarray(with_a_constant(X)),
+        "plain.npz",
+    ),
     "NPZ of float32": (write_npz, lambda X: X.astype(np.float32), "plain.npz"),
     "NPZ of int64": (write_npz, lambda X: (1000 * X).astype(np.int64), "plain.npz"),
     "Parquet as pandas writes it": (write_parquet, same, "plain.parquet"),
     "Parquet, groups of 20,000 rows": (write_parquet_in_many_groups, same, "plain.parquet"),
     "Parquet, one column constant": (write_parquet, with_a_constant, "plain.parquet"),
-    "Parquet, one column of ten words more: X is 1.2 times as wide": (write_parquet_with_words, same, "words.parquet"),
+    "Parquet, one column of ten words more: X is 1.2 times as wide": (
+        write_parquet_with_words,
+        same,
+        "words.parquet",
+    ),
     "CSV": (write_csv, same, "plain.csv"),
     "CSV, one column constant": (write_csv, with_a_constant, "plain.csv"),
-    "CSV, one column of ten words more: X is 1.2 times as wide": (write_csv_with_words, same, "words.csv"),
+    "CSV, one column of ten words more: X is 1.2 times as wide": (
+        write_csv_with_words,
+        same,
+        "words.csv",
+    ),
 }
 
 
@@ -111,7 +126,9 @@ def measured(reader, path):
     if reader == "pandas" and path.suffix == ".npz":
         return None, None
     command = [sys.executable, __file__, "--read", reader, str(path)]
-    return map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    return map(
+        float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    )
 
 
 def cell(value, form):
@@ -121,7 +138,9 @@ def cell(value, form):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--only", default="", metavar="NAME", help="only the tables whose names begin so")
+    parser.add_argument(
+        "--only", default="", metavar="NAME", help="only the tables whose names begin so"
+    )
     parser.add_argument("--read", nargs=2, metavar=("READER", "FILE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:
@@ -129,7 +148,8 @@ def main():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(options.rows, len(NAMES))), rng.choice(WORDS, options.rows)
     print(
-        f"| {options.rows:,} x {len(NAMES)} | peak memory / X: {' | '.join(READERS)} | seconds: {' | '.join(READERS)} |"
+        f"| {options.rows:,} x {len(NAMES)} | peak memory / X: {' | '.join(READERS)} | "
+        f"seconds: {' | '.join(READERS)} |"
     )
     print("|---" * (1 + 2 * len(READERS)) + "|")
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +159,10 @@ def main():
                 write(change(X), y, path)
                 seconds, n_bytes = zip(*(measured(reader, path) for reader in READERS), strict=True)
                 ratios = [cell(value and value / X.nbytes, ".2f") for value in n_bytes]
-                print(f"| {' | '.join([name, *ratios, *(cell(value, '.1f') for value in seconds)])} |", flush=True)
+                print(
+                    f"| {' | '.join([name, *ratios, *(cell(value, '.1f') for value in seconds)])} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
-"""What shrinking the within-class scatter gains: 3-NN after every method that does, with the papers' form beside it.
+"""What shrinking the within-class scatter gains: 3-NN after every method that does, with the
+papers' form beside it.
 
     NEARKIN_DATA=folder python benchmarks/shrinkage.py --store shrinkage.json
 
-prints Markdown: the 18 sets of comparison.py, ten held-out folds, the dimension chosen on folds of the training rows,
-or as it comes (n_components=None). With --amounts it compares amounts, of which the default was chosen, on folds of
-training rows alone; take another file for it. Results are kept in the file, so that a run that was cut off goes on.
-With --images N it compares them on N of MNIST's 60,000 training images and 3,000 others, in 64 dimensions.
+prints Markdown: the 18 sets of comparison.py, ten held-out folds, the dimension chosen on folds of
+the training rows, or as it comes (n_components=None). With --amounts it compares amounts, of which
+the default was chosen, on folds of training rows alone; take another file for it. Results are kept
+in the file, so that a run that was cut off goes on. With --images N it compares them on N of
+MNIST's 60,000 training images and 3,000 others, in 64 dimensions.
 
     NEARKIN_DATA=folder python benchmarks/shrinkage.py --training-rows --store training_rows.json
 
-learns from 60, 200, 600 and 1,500 rows of each set of defaults.py, and scores 3-NN on at most 1,000 others, mean of two
-random splits. It prints what a half gains over the paper's form by the number of training rows for each dimension of
-their span, what a default that follows this number would gain, and how many components of NMMP classify best.
+learns from 60, 200, 600 and 1,500 rows of each set of defaults.py, and scores 3-NN on at most 1,000
+others, mean of two random splits. It prints what a half gains over the paper's form by the number
+of training rows for each dimension of their span, what a default that follows this number would
+gain, and how many components of NMMP classify best.
 """
 
 from __future__ import annotations
@@ -42,14 +45,29 @@ from nearkin.evaluation import Method, all_methods, compare
 
 SHRINKING = ("RCA", "LDE", "MFA", "LFDA", "NMMP", "NMMP ratio trace")
 FORMS: dict[str, Any] = {"paper": None, "auto": "auto", "default": 0.5}
-AMOUNTS: dict[str, Any] = {"paper": None, "auto": "auto", "0.3": 0.3, "0.5": 0.5, "0.7": 0.7, "1": 1.0}
+AMOUNTS: dict[str, Any] = {
+    "paper": None,
+    "auto": "auto",
+    "0.3": 0.3,
+    "0.5": 0.5,
+    "0.7": 0.7,
+    "1": 1.0,
+}
 SMALL: dict[str, Any] = {"RCA": RCA, "LDE": LDE, "MFA": MFA, "LFDA": LFDA, "NMMP": NMMP}
 TRAINING_ROWS = (60, 200, 600, 1500)
 OF_TRAINING_ROWS: dict[str, Any] = {
     **{method.__name__: method for method in (LDE, LFDA, MFA, RCA, DMLMJ)},
     "NMMPr": partial(NMMP, criterion="ratio_trace"),
 }
-BOUNDS = (0, 2, 5, 10, 20, 50, np.inf)  # of the number of training rows for each dimension of their span
+BOUNDS = (
+    0,
+    2,
+    5,
+    10,
+    20,
+    50,
+    np.inf,
+)  # of the number of training rows for each dimension of their span
 DIMENSIONS = (2, 5, 10, 20, 30, 50, 100, 300)
 
 
@@ -87,16 +105,26 @@ def measure(one: Set, known: dict[str, float], n_splits: int) -> Iterator[None]:
     for method in methods():
         if method.name not in known:
             with threadpool_limits(1):
-                folds = {"n_splits": n_splits, "n_repeats": 1, "n_neighbors": 3, "score": "accuracy", "refit": False}
+                folds = {
+                    "n_splits": n_splits,
+                    "n_repeats": 1,
+                    "n_neighbors": 3,
+                    "score": "accuracy",
+                    "refit": False,
+                }
                 found = compare(X, y, methods=[method], references=(), scale=not one.units, **folds)
             known |= {result.name: 100 * float(result.score.mean()) for result in found.results}
             yield
 
 
 def by_amount(one: Set, n_folds: int = 2) -> dict[str, float]:
-    """Return the best accuracy of any leading dimension on folds of training rows, over raw, by method and amount."""
+    """Return the best accuracy of any leading dimension on folds of training rows, over raw, by
+    method and amount.
+    """
     X, y = some(*rows_of(one), MOST_ROWS)
-    rows = next(StratifiedKFold(10, shuffle=True, random_state=0).split(X, y))[0]  # the held-out rows are not looked at
+    rows = next(StratifiedKFold(10, shuffle=True, random_state=0).split(X, y))[
+        0
+    ]  # the held-out rows are not looked at
     folds = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X[rows], y[rows]))[:n_folds]
     found: dict[str, list[np.ndarray]] = {}
     for train, test in ((rows[train], rows[test]) for train, test in folds):
@@ -106,13 +134,20 @@ def by_amount(one: Set, n_folds: int = 2) -> dict[str, float]:
         for name, model in SMALL.items():
             for amount, shrinkage in AMOUNTS.items():
                 model_of = partial(model, shrinkage=shrinkage)
-                over = [vote(*mapped, y[test]) - raw for mapped in leading(model_of, name, A, y[train], B)]
+                over = [
+                    vote(*mapped, y[test]) - raw
+                    for mapped in leading(model_of, name, A, y[train], B)
+                ]
                 found.setdefault(f"{name}|{amount}", []).append(np.array(over))
     return {key: float(np.mean(over, axis=0).max()) for key, over in found.items()}
 
 
-def leading(model: Any, name: str, A: np.ndarray, y: np.ndarray, B: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """Yield training rows, their labels and test rows after maps to ever more dimensions: of one fit, but for NMMP."""
+def leading(
+    model: Any, name: str, A: np.ndarray, y: np.ndarray, B: np.ndarray
+) -> Iterator[tuple[Any, ...]]:
+    """Yield training rows, their labels and test rows after maps to ever more dimensions: of one
+    fit, but for NMMP.
+    """
     p = min(A.shape[1], len(A) - 1)
     every = None if name == "NMMP" else model().fit(A, y)
     for m in DIMENSIONS:
@@ -126,14 +161,21 @@ def vote(Z: np.ndarray, y: np.ndarray, new: np.ndarray, new_y: np.ndarray) -> fl
 
 
 def on_images(n: int) -> str:
-    """Return the accuracies on held-out images of MNIST, which are not scaled, by method and amount."""
+    """Return the accuracies on held-out images of MNIST, which are not scaled, by method and
+    amount.
+    """
     data = np.load(Path(os.environ["NEARKIN_DATA"]) / "mnist.npz")
     X, y = data["X"].astype(np.float32), data["y"]
     train, test = np.arange(n), np.arange(60_000, 63_000)
     rows = [["raw", f"{vote(X[train], y[train], X[test], y[test]):.1f}"]]
     for model in (partial(NMMP, n_neighbors_within=10), LDE, RCA):
-        maps = [model(n_components=64, shrinkage=shrinkage).fit(X[train], y[train]) for shrinkage in AMOUNTS.values()]
-        scores = [vote(one.transform(X[train]), y[train], one.transform(X[test]), y[test]) for one in maps]
+        maps = [
+            model(n_components=64, shrinkage=shrinkage).fit(X[train], y[train])
+            for shrinkage in AMOUNTS.values()
+        ]
+        scores = [
+            vote(one.transform(X[train]), y[train], one.transform(X[test]), y[test]) for one in maps
+        ]
         rows.append([type(maps[0]).__name__, *(f"{score:.1f}" for score in scores)])
     return table(["method", *AMOUNTS], rows)
 
@@ -150,12 +192,16 @@ def component_rules(rank: int, n_classes: int) -> dict[str, int]:
 
 
 def by_training_rows(name: str) -> dict[str, Any]:
-    """Return accuracies of 3-NN by number of training rows, method and amount, mean of two splits, in percent."""
+    """Return accuracies of 3-NN by number of training rows, method and amount, mean of two splits,
+    in percent.
+    """
     X, y = defaults.rows_of(name)
     found = {}
     for n in TRAINING_ROWS:
         if 2 * len(np.unique(y)) <= n <= 0.75 * len(y):
-            splits = StratifiedShuffleSplit(2, train_size=n, test_size=min(len(y) - n, 1000), random_state=0)
+            splits = StratifiedShuffleSplit(
+                2, train_size=n, test_size=min(len(y) - n, 1000), random_state=0
+            )
             scores: dict[str, list[float]] = {}
             for train, test in splits.split(X, y):
                 scaler = StandardScaler().fit(X[train])
@@ -170,7 +216,10 @@ def by_training_rows(name: str) -> dict[str, Any]:
                     for shrinkage in (None, 0.1, 0.5, "auto")
                 }
                 for rule, m in component_rules(rank, n_classes).items():
-                    models |= {f"NMMP {rule}|{shrinkage}": NMMP(m, shrinkage=shrinkage) for shrinkage in (None, 0.5)}
+                    models |= {
+                        f"NMMP {rule}|{shrinkage}": NMMP(m, shrinkage=shrinkage)
+                        for shrinkage in (None, 0.5)
+                    }
                 for key, model in models.items():
                     model.fit(A, y[train])
                     score = vote(model.transform(A), y[train], model.transform(B), y[test])
@@ -181,8 +230,12 @@ def by_training_rows(name: str) -> dict[str, Any]:
 
 
 def text_of_training_rows(results: dict[str, dict[str, Any]]) -> str:
-    """Return three tables: gains by rows for each dimension, rules of the amount, and rules of NMMP's components."""
-    cells = [(int(n), one["r"], one["acc"]) for of_set in results.values() for n, one in of_set.items()]
+    """Return three tables: gains by rows for each dimension, rules of the amount, and rules of
+    NMMP's components.
+    """
+    cells = [
+        (int(n), one["r"], one["acc"]) for of_set in results.values() for n, one in of_set.items()
+    ]
     ratio = np.array([n / rank for n, rank, _ in cells])
     none, half, auto = (
         np.array([[acc[f"{method}|{amount}"] for method in OF_TRAINING_ROWS] for *_, acc in cells])
@@ -193,24 +246,49 @@ def text_of_training_rows(results: dict[str, dict[str, Any]]) -> str:
         here = (ratio >= low) & (ratio < high)
         gains = (half - none)[here]
         share = f"{np.mean(gains > 0.5):.0%} / {np.mean(gains < -0.5):.0%}"
-        rows.append([f"{low} to {high}", here.sum(), f"{gains.mean():+.1f}", f"{gains.min():+.1f}", share])
-    header = ["rows for each dimension", "cells", "a half - None", "worst", "gains / loses more than .5"]
+        rows.append(
+            [f"{low} to {high}", here.sum(), f"{gains.mean():+.1f}", f"{gains.min():+.1f}", share]
+        )
+    header = [
+        "rows for each dimension",
+        "cells",
+        "a half - None",
+        "worst",
+        "gains / loses more than .5",
+    ]
     tables = [table(header, rows)]
-    rules = {"None": none, "a half": half, '"auto"': auto, "the better of the two": np.maximum(none, half)}
+    rules = {
+        "None": none,
+        "a half": half,
+        '"auto"': auto,
+        "the better of the two": np.maximum(none, half),
+    }
     for limit in (5, 10, 20, 50):
-        rules[f"a half up to {limit} rows for each dimension, else None"] = np.where(ratio[:, None] > limit, none, half)
-    tables.append(table(["default", "mean"], [[name, f"{scores.mean():.2f}"] for name, scores in rules.items()]))
+        rules[f"a half up to {limit} rows for each dimension, else None"] = np.where(
+            ratio[:, None] > limit, none, half
+        )
+    tables.append(
+        table(
+            ["default", "mean"], [[name, f"{scores.mean():.2f}"] for name, scores in rules.items()]
+        )
+    )
     rows = []
     for shrinkage in (None, 0.5):
         of_rules = {
-            rule: np.array([acc[f"NMMP {rule}|{shrinkage}"] for *_, acc in cells]) for rule in component_rules(1, 1)
+            rule: np.array([acc[f"NMMP {rule}|{shrinkage}"] for *_, acc in cells])
+            for rule in component_rules(1, 1)
         }
         best = np.max(list(of_rules.values()), axis=0)
         rows += [
             [shrinkage, rule, f"{scores.mean():.1f}", f"{(scores - best).min():+.1f}"]
             for rule, scores in of_rules.items()
         ]
-    return "\n\n".join([*tables, table(["shrinkage", "components of NMMP", "mean", "worst loss to the best"], rows)])
+    return "\n\n".join(
+        [
+            *tables,
+            table(["shrinkage", "components of NMMP", "mean", "worst loss to the best"], rows),
+        ]
+    )
 
 
 def text_of_amounts(results: dict[str, dict[str, float]]) -> str:
@@ -218,19 +296,30 @@ def text_of_amounts(results: dict[str, dict[str, float]]) -> str:
     rows = []
     for name in SMALL:
         over = {amount: [one[f"{name}|{amount}"] for one in results.values()] for amount in AMOUNTS}
-        rows.append([name, *(f"{np.mean(values):+.1f} ({np.min(values):+.1f})" for values in over.values())])
+        rows.append(
+            [name, *(f"{np.mean(values):+.1f} ({np.min(values):+.1f})" for values in over.values())]
+        )
     return table(["method", *AMOUNTS], rows)
 
 
 def text(results: dict[str, dict[str, float]], suffix: str = "") -> str:
-    """Return the table of differences to the raw features: the paper's form, then shrunk, then the choice."""
+    """Return the table of differences to the raw features: the paper's form, then shrunk, then the
+    choice.
+    """
     forms = list(FORMS) if suffix else [*FORMS, "chosen"]
     over = {
-        name: [[one[f"{method}|{form}{suffix}"] - one["raw k-NN"] for form in forms] for method in SHRINKING]
+        name: [
+            [one[f"{method}|{form}{suffix}"] - one["raw k-NN"] for form in forms]
+            for method in SHRINKING
+        ]
         for name, one in results.items()
     }
     rows = [
-        [name, f"{results[name]['raw k-NN']:.1f}", *(" / ".join(f"{d:+.1f}" for d in both) for both in differences)]
+        [
+            name,
+            f"{results[name]['raw k-NN']:.1f}",
+            *(" / ".join(f"{d:+.1f}" for d in both) for both in differences),
+        ]
         for name, differences in over.items()
     ]
     every = np.array(list(over.values()))
@@ -241,16 +330,26 @@ def text(results: dict[str, dict[str, float]], suffix: str = "") -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--amounts", action="store_true", help="compare amounts, on folds of training rows alone")
-    parser.add_argument("--training-rows", action="store_true", help="compare numbers of training rows")
-    parser.add_argument("--images", type=int, metavar="N", help="compare amounts on so many images of MNIST")
+    parser.add_argument(
+        "--amounts", action="store_true", help="compare amounts, on folds of training rows alone"
+    )
+    parser.add_argument(
+        "--training-rows", action="store_true", help="compare numbers of training rows"
+    )
+    parser.add_argument(
+        "--images", type=int, metavar="N", help="compare amounts on so many images of MNIST"
+    )
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these")
     parser.add_argument("--splits", type=int, default=10, help="folds (default: 10)")
-    parser.add_argument("--store", type=Path, default=Path("shrinkage.json"), help="default: shrinkage.json")
+    parser.add_argument(
+        "--store", type=Path, default=Path("shrinkage.json"), help="default: shrinkage.json"
+    )
     options = parser.parse_args()
     if options.images:
         return print(on_images(options.images))
-    results: dict[str, Any] = json.loads(options.store.read_text()) if options.store.exists() else {}
+    results: dict[str, Any] = (
+        json.loads(options.store.read_text()) if options.store.exists() else {}
+    )
     if options.training_rows:
         for name in (name for group in defaults.GROUPS.values() for name in group):
             if name not in results and (options.sets is None or name in options.sets):
@@ -264,7 +363,8 @@ def main() -> None:
             results[one.name] = results.get(one.name) or by_amount(one)
             options.store.write_text(json.dumps(results, indent=1))
         print(
-            "Over the raw features in points, mean (and worst set), on folds of training rows, at the best dimension:\n"
+            "Over the raw features in points, mean (and worst set), on folds of training "
+            "rows, at the best dimension:\n"
         )
         print(text_of_amounts({one.name: results[one.name] for one in chosen}))
         return
@@ -272,7 +372,8 @@ def main() -> None:
         for _ in measure(one, results.setdefault(one.name, {}), options.splits):
             options.store.write_text(json.dumps(results, indent=1))
     print(
-        "Difference to 3-NN on the raw features in points: the paper's form / auto / the default / the better of the "
+        "Difference to 3-NN on the raw features in points: the paper's form / auto / the "
+        "default / the better of the "
         "paper's and the default by inner folds; dimension chosen.\n"
     )
     print(text({one.name: results[one.name] for one in chosen}))

@@ -1,8 +1,9 @@
 """Print the size of the code: `python benchmarks/size.py [FOLDER]`, by default of src/nearkin.
 
-Code lines hold code: no docstring, comment or blank line. A function is as long as its code lines. It is used once if
-its name is read in one place of all the code, its own body apart: the reader has to jump for a step that could stand
-there. Circles are groups of files that import each other, directly or not, in whatever place of the file.
+Code lines hold code: no docstring, comment or blank line. A function is as long as its code lines.
+It is used once if its name is read in one place of all the code, its own body apart: the reader has
+to jump for a step that could stand there. Circles are groups of files that import each other,
+directly or not, in whatever place of the file.
 """
 
 from __future__ import annotations
@@ -22,14 +23,26 @@ from scipy.sparse.csgraph import connected_components
 PACKAGE = Path(__file__).parents[1] / "src" / "nearkin"
 MAX_LINES = 300
 MAX_FUNCTION = 15
-LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def code_lines(text: str) -> set[int]:
     """Return the numbers of the lines that hold code."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    lines = {line for token in tokens if token.type not in LAYOUT for line in range(token.start[0], token.end[0] + 1)}
+    lines = {
+        line
+        for token in tokens
+        if token.type not in LAYOUT
+        for line in range(token.start[0], token.end[0] + 1)
+    }
     for node in ast.walk(ast.parse(text)):
         if (
             isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS))
@@ -48,7 +61,9 @@ def functions(text: str) -> Iterator[tuple[str, int]]:
 
 
 def reads(tree: ast.AST, own: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield every name that is read, as a name or an attribute, but for functions' within themselves."""
+    """Yield every name that is read, as a name or an attribute, but for functions' within
+    themselves.
+    """
     if isinstance(tree, FUNCTIONS):
         own = own | {tree.name}
     if isinstance(tree, ast.Name) and isinstance(tree.ctx, ast.Load) and tree.id not in own:
@@ -66,8 +81,13 @@ def used_once(texts: list[str]) -> list[str]:
 
 
 def imports(folder: Path) -> dict[str, set[str]]:
-    """Return for every module in a package's folder which of its modules it imports, in whatever form and place."""
-    names = {path: ".".join((folder.name, *path.relative_to(folder).with_suffix("").parts)) for path in files(folder)}
+    """Return for every module in a package's folder which of its modules it imports, in whatever
+    form and place.
+    """
+    names = {
+        path: ".".join((folder.name, *path.relative_to(folder).with_suffix("").parts))
+        for path in files(folder)
+    }
     modules = {name.removesuffix(".__init__"): path for path, name in names.items()}
     found: dict[str, set[str]] = {module: set() for module in modules}
     for module, path in modules.items():
@@ -91,9 +111,12 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     edges = [(names.index(a), names.index(b)) for a in names for b in graph[a]]
     rows, columns = np.array(edges, dtype=int).reshape(-1, 2).T
     _, labels = connected_components(
-        csr_array((np.ones(len(edges)), (rows, columns)), shape=(len(names),) * 2), connection="strong"
+        csr_array((np.ones(len(edges)), (rows, columns)), shape=(len(names),) * 2),
+        connection="strong",
     )
-    groups = [[names[i] for i in np.flatnonzero(labels == label)] for label in range(labels.max() + 1)]
+    groups = [
+        [names[i] for i in np.flatnonzero(labels == label)] for label in range(labels.max() + 1)
+    ]
     return [group for group in groups if len(group) > 1]
 
 
@@ -121,10 +144,18 @@ def main(folder: Path) -> None:
     longest = long_files(folder)
     groups = circles(imports(folder))
     print(f"{parts.total():7,}  code lines in {len(texts)} files")
-    print(f"{len(longest):7}  files over {MAX_LINES} lines{': ' * bool(longest)}{', '.join(longest)}")
-    print(f"{np.mean(sizes <= MAX_FUNCTION):7.1%}  of {len(sizes):,} functions within {MAX_FUNCTION} code lines")
+    print(
+        f"{len(longest):7}  files over {MAX_LINES} lines{': ' * bool(longest)}{', '.join(longest)}"
+    )
+    print(
+        f"{np.mean(sizes <= MAX_FUNCTION):7.1%}  of {len(sizes):,} functions within "
+        f"{MAX_FUNCTION} code lines"
+    )
     print(f"{len(once):7}  functions used in one place alone")
-    print(f"{len(groups):7}  import circles{': ' * bool(groups)}{'; '.join(', '.join(group) for group in groups)}")
+    print(
+        f"{len(groups):7}  import "
+        f"circles{': ' * bool(groups)}{'; '.join(', '.join(group) for group in groups)}"
+    )
 
 
 if __name__ == "__main__":

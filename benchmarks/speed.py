@@ -1,9 +1,10 @@
-"""Time and memory of DNE and NMMP against their floor: scikit-learn's exact search over the same pairs plus one X'X.
+"""Time and memory of DNE and NMMP against their floor: scikit-learn's exact search over the same
+pairs plus one X'X.
 
     python benchmarks/speed.py
 
-prints Markdown. Each ratio is taken within one run of both, in turn, and the median of the runs is printed; peak memory
-is that of a fresh process above its imports (Linux only).
+prints Markdown. Each ratio is taken within one run of both, in turn, and the median of the runs is
+printed; peak memory is that of a fresh process above its imports (Linux only).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def make_table(n, p=50, n_classes=10):
 
 
 def floor(X, y, k_same, k_other):
-    """Search each class in itself and in its complement, and form X'X: what no such method can do without."""
+    """Search each class in itself and in its complement, and form X'X: what no such method can do
+    without.
+    """
     for c in np.unique(y):
         same, others = X[y == c], X[y != c]
         NearestNeighbors(n_neighbors=k_same, algorithm="brute").fit(same).kneighbors()
@@ -57,12 +60,21 @@ def time_methods(n, runs):
     raw = KNeighborsClassifier(3).fit(rest, labels).score(held_out, answers)
     for name, (make, k_same, k_other) in METHODS.items():
         floor(X, y, k_same, k_other)  # warm-up
-        pairs = [(seconds(make().fit, X, y), seconds(floor, X, y, k_same, k_other)) for _ in range(runs)]
+        pairs = [
+            (seconds(make().fit, X, y), seconds(floor, X, y, k_same, k_other)) for _ in range(runs)
+        ]
         mine, bound = np.median(pairs, axis=0)
         ratio = np.median([a / b for a, b in pairs])
         model = make().fit(rest, labels)
-        score = KNeighborsClassifier(3).fit(model.transform(rest), labels).score(model.transform(held_out), answers)
-        print(f"| `{name}` | {mine:.2f} | {bound:.2f} | {ratio:.2f} | {score:.3f} ({raw:.3f}) |", flush=True)
+        score = (
+            KNeighborsClassifier(3)
+            .fit(model.transform(rest), labels)
+            .score(model.transform(held_out), answers)
+        )
+        print(
+            f"| `{name}` | {mine:.2f} | {bound:.2f} | {ratio:.2f} | {score:.3f} ({raw:.3f}) |",
+            flush=True,
+        )
 
 
 def time_extremes():
@@ -76,10 +88,20 @@ def time_extremes():
     tiny = 3 * rng.normal(size=(10_000, 20))[y] + rng.normal(size=(100_000, 20))
     print("\n| method | rows x features, classes | seconds |\n|---|---|---|")
     for method in (DNE(), NMMP(60), LPP(60)):
-        print(f"| `{method}` | 200 x 10,304, 40 | {seconds(method.fit, wide, people):.2f} |", flush=True)
+        print(
+            f"| `{method}` | 200 x 10,304, 40 | {seconds(method.fit, wide, people):.2f} |",
+            flush=True,
+        )
     for method in (DNE(), NMMP()):
-        print(f"| `{method}` | 100,000 x 20, 10,000 | {seconds(method.fit, tiny, y):.1f} |", flush=True)
-    print(f"| scikit-learn, one search of all rows | 100,000 x 20 | {seconds(search_all, tiny):.1f} |", flush=True)
+        print(
+            f"| `{method}` | 100,000 x 20, 10,000 | {seconds(method.fit, tiny, y):.1f} |",
+            flush=True,
+        )
+    print(
+        "| scikit-learn, one search of all rows | 100,000 x 20 | "
+        f"{seconds(search_all, tiny):.1f} |",
+        flush=True,
+    )
 
 
 def search_all(X):
@@ -87,7 +109,9 @@ def search_all(X):
 
 
 def peak_memory(name, n):
-    """Return the bytes that a fresh process takes at its peak beyond what it holds after its imports."""
+    """Return the bytes that a fresh process takes at its peak beyond what it holds after its
+    imports.
+    """
     command = [sys.executable, __file__, "--measure-memory", name, "--rows", str(n)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
@@ -110,7 +134,10 @@ def main():
         return measure_memory(options.measure_memory, options.rows)
     time_methods(options.rows, options.runs)
     time_extremes()
-    print(f"\n| method, n = {options.rows_memory:,}, p = 50 | peak memory above the imports, data included |")
+    print(
+        f"\n| method, n = {options.rows_memory:,}, p = 50 | peak memory above the imports, "
+        "data included |"
+    )
     print("|---|---|")
     for name in METHODS:
         print(f"| `{name}` | {peak_memory(name, options.rows_memory) / 1e6:.0f} MB |", flush=True)

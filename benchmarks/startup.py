@@ -1,7 +1,9 @@
-"""Print how long imports and the command take to start: `python benchmarks/startup.py [ROUNDS]`, by default 10.
+"""Print how long imports and the command take to start: `python benchmarks/startup.py [ROUNDS]`, by
+default 10.
 
-Every line is a process of its own, started in turn with the others, after a round that is not counted. The least
-processor time and the least time on the clock are printed; for imports less those of `python -c pass`.
+Every line is a process of its own, started in turn with the others, after a round that is not
+counted. The least processor time and the least time on the clock are printed; for imports less
+those of `python -c pass`.
 """
 
 import subprocess

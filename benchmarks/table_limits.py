@@ -2,9 +2,9 @@
 
     NEARKIN_DATA=folder python benchmarks/table_limits.py
 
-prints Markdown: R2 or accuracy in three folds, with the processor seconds of a fit, of `NCAClassifier` and
-`NCARegressor`, gradient boosting (HistGradientBoosting) and a linear model; and how well `NCAClassifier` and a random
-forest do on a table of which many rows come twice.
+prints Markdown: R2 or accuracy in three folds, with the processor seconds of a fit, of
+`NCAClassifier` and `NCARegressor`, gradient boosting (HistGradientBoosting) and a linear model; and
+how well `NCAClassifier` and a random forest do on a table of which many rows come twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_breast_cancer, load_diabetes, make_friedman1
 from sklearn.decomposition import TruncatedSVD
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -34,7 +38,9 @@ def methods(classify: bool) -> dict[str, Any]:
     linear = LogisticRegression(max_iter=1000) if classify else RidgeCV(np.logspace(-2, 4, 13))
     return {
         "NCA": NCAClassifier() if classify else NCARegressor(),
-        "boosting": (HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor)(random_state=0),
+        "boosting": (HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor)(
+            random_state=0
+        ),
         "linear": make_pipeline(StandardScaler(), linear),
     }
 
@@ -42,7 +48,9 @@ def methods(classify: bool) -> dict[str, Any]:
 def scored(model: Any, X: Any, y: np.ndarray, classify: bool) -> str:
     """Return the mean score of three folds, and the seconds of a fit."""
     scores, start = [], time.process_time()
-    for train, test in (StratifiedKFold if classify else KFold)(3, shuffle=True, random_state=0).split(X, y):
+    for train, test in (StratifiedKFold if classify else KFold)(
+        3, shuffle=True, random_state=0
+    ).split(X, y):
         scores.append(model.fit(X[train], y[train]).score(X[test], y[test]))
     return f"{np.mean(scores):.3f} ({(time.process_time() - start) / 3:.1f} s)"
 
@@ -53,15 +61,21 @@ def row(name: str, X: Any, y: np.ndarray, classify: bool) -> str:
 
 
 def news() -> tuple[np.ndarray, np.ndarray]:
-    """Return 2,000 documents of four groups by 100 directions of their words' TF-IDF, and the groups."""
+    """Return 2,000 documents of four groups by 100 directions of their words' TF-IDF, and the
+    groups.
+    """
     with np.load(Path(os.environ["NEARKIN_DATA"], "news_rec.npz")) as file:
-        words = csr_matrix((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
+        words = csr_matrix(
+            (file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"])
+        )
         drawn = np.random.default_rng(0).permutation(words.shape[0])[:2000]
         return TruncatedSVD(100, random_state=0).fit_transform(words[drawn]), file["y"][drawn]
 
 
 def repeated_rows() -> str:
-    """Return the accuracies in ten folds of tae, on rows with and without an identical training row."""
+    """Return the accuracies in ten folds of tae, on rows with and without an identical training
+    row.
+    """
     frame = pd.read_csv(Path(os.environ["NEARKIN_DATA"], "tables", "tae.csv"))
     X, y = frame.drop(columns="target"), frame["target"].to_numpy()
     kind, repeated = X.groupby(list(X)).ngroup().to_numpy(), np.zeros(len(X), dtype=bool)
@@ -87,7 +101,10 @@ def main() -> None:
     for name, (X, y, classify) in tables.items():
         for n_noise in NOISE:
             noise = np.random.default_rng(0).normal(size=(len(X), n_noise))
-            print(row(f"{name}, {n_noise} irrelevant columns", np.hstack([X, noise]), y, classify), flush=True)
+            print(
+                row(f"{name}, {n_noise} irrelevant columns", np.hstack([X, noise]), y, classify),
+                flush=True,
+            )
     if "NEARKIN_DATA" in os.environ:
         print(row("news, 100 directions of TF-IDF", *news(), True))
         print(f"\n{repeated_rows()}")

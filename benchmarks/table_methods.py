@@ -33,17 +33,24 @@ from nearkin import NCAClassifier, NCARegressor
 
 TUNED_ROWS = 2000  # of the training rows, at most: by them C and gamma of the SVM are chosen
 GRID = {"C": [0.1, 1, 10, 100], "gamma": [0.003, 0.01, 0.03, 0.1, 0.3]}
-SMALLEST = 1e-4  # probability of the true class in the log loss, so that a single row cannot decide a table
+# probability of the true class in the log loss, so that a single row cannot decide a table
+SMALLEST = 1e-4
 
-Build = Callable[..., Any]  # (classify, the names of the columns of text, parameters) -> an estimator
+Build = Callable[
+    ..., Any
+]  # (classify, the names of the columns of text, parameters) -> an estimator
 
 
 class AsCategories(TransformerMixin, BaseEstimator):
-    """Text as the category type of pandas; a word that the training rows do not have is a missing value."""
+    """Text as the category type of pandas; a word that the training rows do not have is a missing
+    value.
+    """
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
         words = X.select_dtypes(exclude="number")
-        self.types_ = {name: pd.CategoricalDtype(sorted(words[name].dropna().unique())) for name in words}
+        self.types_ = {
+            name: pd.CategoricalDtype(sorted(words[name].dropna().unique())) for name in words
+        }
         return self
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -78,16 +85,21 @@ def one_hot(words: Sequence[str], scale: bool) -> Any:
 
 
 def kernel_machine(classify: bool, **parameters: Any) -> Any:
-    if classify:  # libsvm's probabilities beat those of CalibratedClassifierCV; scikit-learn 1.11 will drop them
+    # libsvm's probabilities beat those of CalibratedClassifierCV; scikit-learn 1.11 will drop them
+    if classify:
         return SVC(probability=True, random_state=0, **parameters)
     return TransformedTargetRegressor(SVR(**parameters), transformer=StandardScaler())
 
 
 def encoded(classifier: Any, regressor: Any, scale: bool, **fixed: Any) -> Build:
-    """Return a builder of a method for numbers: text is one-hot encoded, and scaled numbers are standardized."""
+    """Return a builder of a method for numbers: text is one-hot encoded, and scaled numbers are
+    standardized.
+    """
 
     def build(classify: bool, words: Sequence[str], **parameters: Any) -> Any:
-        return make_pipeline(one_hot(words, scale), (classifier if classify else regressor)(**fixed, **parameters))
+        return make_pipeline(
+            one_hot(words, scale), (classifier if classify else regressor)(**fixed, **parameters)
+        )
 
     return build
 
@@ -96,7 +108,9 @@ def categorical(classifier: Any, regressor: Any, **fixed: Any) -> Build:
     """Return a builder of a method that reads the category type of pandas."""
 
     def build(classify: bool, words: Sequence[str], **parameters: Any) -> Any:
-        return make_pipeline(AsCategories(), (classifier if classify else regressor)(**fixed, **parameters))
+        return make_pipeline(
+            AsCategories(), (classifier if classify else regressor)(**fixed, **parameters)
+        )
 
     return build
 
@@ -115,8 +129,12 @@ OURS, FOREST, BOOSTING = "nearkin NCA", "random forest", "HistGradientBoosting"
 TREES = (FOREST, "extra trees", BOOSTING, "XGBoost", "LightGBM", "CatBoost")
 
 forest = encoded(RandomForestClassifier, RandomForestRegressor, scale=False, random_state=0)
-hist_boosting = categorical(HistGradientBoostingClassifier, HistGradientBoostingRegressor, random_state=0)
-xgboost = categorical(XGBClassifier, XGBRegressor, enable_categorical=True, n_jobs=1, random_state=0)
+hist_boosting = categorical(
+    HistGradientBoostingClassifier, HistGradientBoostingRegressor, random_state=0
+)
+xgboost = categorical(
+    XGBClassifier, XGBRegressor, enable_categorical=True, n_jobs=1, random_state=0
+)
 svm = encoded(partial(kernel_machine, True), partial(kernel_machine, False), scale=True)
 lightgbm = categorical(LGBMClassifier, LGBMRegressor, n_jobs=1, verbose=-1, random_state=0)
 
@@ -150,8 +168,9 @@ def one_of(*values: Any) -> Callable[[np.random.Generator], Any]:
     return lambda rng: values[rng.integers(len(values))]
 
 
-# After Grinsztajn, Oyallon and Varoquaux (2022), Gorishniy et al. (2021) and McElfresh et al. (2023). Learning rates
-# below .01, which need thousands of trees and early stopping, are left out: a budget of seconds cannot use them.
+# After Grinsztajn, Oyallon and Varoquaux (2022), Gorishniy et al. (2021) and McElfresh et al.
+# (2023). Learning rates below .01, which need thousands of trees and early stopping, are left out:
+# a budget of seconds cannot use them.
 RATE, TREE_COUNT, HALF = log_uniform(0.01, 0.3), whole(log_uniform(50, 1000)), uniform(0.5, 1)
 SPACES: dict[str, tuple[Build, dict[str, Callable[[np.random.Generator], Any]]]] = {
     OURS: (
@@ -238,7 +257,9 @@ def log_loss(P: np.ndarray, y: np.ndarray) -> float:
     return float(-np.log(np.maximum(P[np.arange(len(y)), y], SMALLEST)).mean())
 
 
-def fitted(build: Build, parameters: dict[str, Any], X: pd.DataFrame, y: np.ndarray, n_classes: int) -> Any:
+def fitted(
+    build: Build, parameters: dict[str, Any], X: pd.DataFrame, y: np.ndarray, n_classes: int
+) -> Any:
     """Return a predictor X -> probabilities (n, n_classes), or numbers where there are no classes."""
     model = build(bool(n_classes), list(X.select_dtypes(exclude="number")), **parameters)
     if not n_classes:
@@ -248,10 +269,14 @@ def fitted(build: Build, parameters: dict[str, Any], X: pd.DataFrame, y: np.ndar
     return lambda rows: probabilities(model, rows, known, n_classes)
 
 
-def tuned(name: str, X: pd.DataFrame, y: np.ndarray, n_classes: int, seconds: float) -> tuple[Any, dict[str, Any], int]:
-    """Return the best of the default and of parameters drawn until the processor seconds are over, and their number.
+def tuned(
+    name: str, X: pd.DataFrame, y: np.ndarray, n_classes: int, seconds: float
+) -> tuple[Any, dict[str, Any], int]:
+    """Return the best of the default and of parameters drawn until the processor seconds are over,
+    and their number.
 
-    Three folds of the training rows choose, by log loss or squared error; a draw that is not done in time is dropped.
+    Three folds of the training rows choose, by log loss or squared error; a draw that is not done
+    in time is dropped.
     """
     build, space = SPACES[name]
     rng, end = np.random.default_rng(0), process_time() + seconds
@@ -261,11 +286,20 @@ def tuned(name: str, X: pd.DataFrame, y: np.ndarray, n_classes: int, seconds: fl
         parameters = {key: draw(rng) for key, draw in space.items()}
         tried.append((held_out_loss(build, parameters, X, y, n_classes, end), parameters))
     best = min(tried, key=lambda pair: pair[0])[1]
-    return fitted(build, best, X, y, n_classes), best, int(sum(np.isfinite(loss) for loss, _ in tried))
+    return (
+        fitted(build, best, X, y, n_classes),
+        best,
+        int(sum(np.isfinite(loss) for loss, _ in tried)),
+    )
 
 
 def held_out_loss(
-    build: Build, parameters: dict[str, Any], X: pd.DataFrame, y: np.ndarray, n_classes: int, end: float
+    build: Build,
+    parameters: dict[str, Any],
+    X: pd.DataFrame,
+    y: np.ndarray,
+    n_classes: int,
+    end: float,
 ) -> float:
     losses = []
     folds = (StratifiedKFold if n_classes else KFold)(3, shuffle=True, random_state=1)
@@ -273,5 +307,7 @@ def held_out_loss(
         if process_time() > end:
             return np.inf
         predicted = fitted(build, parameters, X.iloc[train], y[train], n_classes)(X.iloc[test])
-        losses.append(log_loss(predicted, y[test]) if n_classes else np.mean((predicted - y[test]) ** 2))
+        losses.append(
+            log_loss(predicted, y[test]) if n_classes else np.mean((predicted - y[test]) ** 2)
+        )
     return float(np.mean(losses))

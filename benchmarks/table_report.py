@@ -1,4 +1,6 @@
-"""The document of tables.py: ranks, means, wins and losses, and a row a table, from the lines that it stored."""
+"""The document of tables.py: ranks, means, wins and losses, and a row a table, from the lines that
+it stored.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ Critical difference of Nemenyi's test at 5 % (Demsar, JMLR 7, 2006): {difference
 are further apart differ significantly. Of the others it remains open: {n} tables show large differences only."""
 
 
-def document(lines: Sequence[dict[str, Any]], halves: dict[str, Sequence[str]], folder: Path) -> str:
+def document(
+    lines: Sequence[dict[str, Any]], halves: dict[str, Sequence[str]], folder: Path
+) -> str:
     """Return the document, and write its pictures into the folder."""
     frame = pd.DataFrame(lines).drop_duplicates(["method", "table", "fold", "seconds"], keep="last")
     parts = [HEAD.format(ours=OURS)]
@@ -70,7 +74,10 @@ def document(lines: Sequence[dict[str, Any]], halves: dict[str, Sequence[str]], 
         parts += [HALVES[half].format(ours=OURS), *half_text(found, list(METHODS), folder / half)]
     for seconds in sorted(set(frame["seconds"]) - {0}):
         found = frame[frame["seconds"] == seconds]
-        parts += [TUNED.format(seconds=seconds), *half_text(found, list(SPACES), folder / f"tuned-{seconds:.0f}")]
+        parts += [
+            TUNED.format(seconds=seconds),
+            *half_text(found, list(SPACES), folder / f"tuned-{seconds:.0f}"),
+        ]
         parts += [tried_text(found)]
     return "\n\n".join([*parts, end_text(frame)])
 
@@ -91,7 +98,9 @@ def half_text(found: pd.DataFrame, methods: Sequence[str], pictures: Path) -> li
 
 
 def shared(found: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Return the fits of methods that have results on most tables, on the folds that all of them have."""
+    """Return the fits of methods that have results on most tables, on the folds that all of them
+    have.
+    """
     done = found[found["status"] == "ok"]
     n_tables = done.groupby("method")["table"].nunique()
     usual = [name for name in methods if n_tables.get(name, 0) > done["table"].nunique() / 2]
@@ -115,14 +124,26 @@ def section(title: str, shown: pd.DataFrame, main: Sequence[str], pictures: Path
     scores = {measure: by_table(shown, measure) for measure in main}
     n_tables, n_methods = scores[main[0]].shape
     difference = critical_difference(n_methods, n_tables)
-    parts = [f"{title}: {n_tables} tables", overall(shown, scores), NEMENYI.format(difference=difference, n=n_tables)]
+    parts = [
+        f"{title}: {n_tables} tables",
+        overall(shown, scores),
+        NEMENYI.format(difference=difference, n=n_tables),
+    ]
     for measure, values in scores.items():
         name = f"{pictures.name}-{MEASURES[measure].replace(' ', '-')}.png".lower()
-        draw(list(values), ranks(SIGNS[measure] * values.to_numpy()), difference, pictures.with_name(name))
+        draw(
+            list(values),
+            ranks(SIGNS[measure] * values.to_numpy()),
+            difference,
+            pictures.with_name(name),
+        )
         picture = f"../images/{pictures.parent.name}/{name}"
         parts += [f"![Mean ranks by {MEASURES[measure]}, with the critical difference]({picture})"]
     if OURS in scores[main[0]]:
-        parts += [f"Tables on which {OURS} wins, ties (less than {TIE} apart) and loses:", wins(scores)]
+        parts += [
+            f"Tables on which {OURS} wins, ties (less than {TIE} apart) and loses:",
+            wins(scores),
+        ]
         parts += [losses(shown, scores[main[0]], MEASURES[main[0]])]
     for measure, values in scores.items():
         label = MEASURES[measure]
@@ -138,7 +159,8 @@ def lacking(rest: pd.DataFrame, measure: str) -> list[str]:
     if rest.empty:
         return []
     return [
-        f"Left out above, as a method has no result (here {MEASURES[measure]}, by the folds that each method has):",
+        f"Left out above, as a method has no result (here {MEASURES[measure]}, by the folds "
+        "that each method has):",
         each(rest, by_table(rest, measure), measure),
     ]
 
@@ -146,20 +168,41 @@ def lacking(rest: pd.DataFrame, measure: str) -> list[str]:
 def overall(shown: pd.DataFrame, scores: dict[str, pd.DataFrame]) -> str:
     """Return a line a method, sorted by the mean rank of the first measure."""
     main = list(scores)
-    means = {measure: by_table(shown, measure).mean() for measure in (*main, *(["auc"] if "accuracy" in main else []))}
-    places = pd.DataFrame({key: ranks(SIGNS[key] * values.to_numpy()) for key, values in scores.items()})
+    means = {
+        measure: by_table(shown, measure).mean()
+        for measure in (*main, *(["auc"] if "accuracy" in main else []))
+    }
+    places = pd.DataFrame(
+        {key: ranks(SIGNS[key] * values.to_numpy()) for key, values in scores.items()}
+    )
     places.index = scores[main[0]].columns
     cost = shown.groupby(["table", "method"])[["fit", "predict", "memory"]].mean().groupby("method")
     middle, most = cost.median(), cost.max()
     rows = []
     for name in places.sort_values(main[0]).index:
         ranked = [f"{places.loc[name, key]:.2f}" for key in main]
-        costs = [f"{middle.fit[name]:.2f}", f"{most.fit[name]:.1f}", f"{1000 * middle.predict[name]:.0f}"]
+        costs = [
+            f"{middle.fit[name]:.2f}",
+            f"{most.fit[name]:.1f}",
+            f"{1000 * middle.predict[name]:.0f}",
+        ]
         rows.append(
-            [name, *ranked, *(cell(means[key][name], key) for key in means), *costs, f"{most.memory[name]:.0f}"]
+            [
+                name,
+                *ranked,
+                *(cell(means[key][name], key) for key in means),
+                *costs,
+                f"{most.memory[name]:.0f}",
+            ]
         )
-    header = ["method", *(f"rank, {MEASURES[key]}" for key in main), *(f"mean {MEASURES[key]}" for key in means)]
-    return table([*header, "median fit, s", "longest, s", "median prediction, ms", "most memory, MB"], rows)
+    header = [
+        "method",
+        *(f"rank, {MEASURES[key]}" for key in main),
+        *(f"mean {MEASURES[key]}" for key in means),
+    ]
+    return table(
+        [*header, "median fit, s", "longest, s", "median prediction, ms", "most memory, MB"], rows
+    )
 
 
 def cell(value: float, measure: str) -> str:
@@ -171,7 +214,9 @@ def wins(scores: dict[str, pd.DataFrame]) -> str:
     rows = []
     for name in [name for name in next(iter(scores.values())) if name != OURS]:
         over = [SIGNS[key] * (values[OURS] - values[name]) for key, values in scores.items()]
-        rows.append([name, *(f"{sum(d >= TIE)} / {sum(abs(d) < TIE)} / {sum(d <= -TIE)}" for d in over)])
+        rows.append(
+            [name, *(f"{sum(d >= TIE)} / {sum(abs(d) < TIE)} / {sum(d <= -TIE)}" for d in over)]
+        )
     return table(["against", *(MEASURES[key] for key in scores)], rows)
 
 
@@ -188,9 +233,14 @@ def losses(shown: pd.DataFrame, values: pd.DataFrame, measure: str) -> str:
             f"{name} ({100 * d:.1f}{fold_error(shown, name, best.loc[name].idxmax())})" for name, d in over.items()
             if d < -LARGE_LOSS
         ]  # fmt: skip
-        named = f"more than 3 points behind on {', '.join(large)}" if large else "never more than 3 points behind"
+        named = (
+            f"more than 3 points behind on {', '.join(large)}"
+            if large
+            else "never more than 3 points behind"
+        )
         parts.append(
-            f"- {OURS} against {title}, by {measure}: in the mean {100 * over.mean():+.1f} points, at worst "
+            f"- {OURS} against {title}, by {measure}: in the mean {100 * over.mean():+.1f} "
+            "points, at worst "
             f"{100 * over.iloc[0]:+.1f} ({over.index[0]}); {named}."
         )
     return "\n".join(parts)
@@ -198,7 +248,9 @@ def losses(shown: pd.DataFrame, values: pd.DataFrame, measure: str) -> str:
 
 def fold_error(shown: pd.DataFrame, name: str, rival: str) -> str:
     """Return the standard error of a difference in accuracy over the folds of a table, as text."""
-    folds = shown[shown["table"] == name].pivot_table(index="fold", columns="method", values="accuracy", dropna=False)
+    folds = shown[shown["table"] == name].pivot_table(
+        index="fold", columns="method", values="accuracy", dropna=False
+    )
     if folds.empty or folds[rival].isna().any() or len(folds) < 3:
         return ""
     return f", standard error {100 * (folds[OURS] - folds[rival]).sem():.1f}"
@@ -214,7 +266,9 @@ def each(shown: pd.DataFrame, values: pd.DataFrame, measure: str) -> str:
         n, p, classes = facts.loc[name]
         about = f"{name} ({n:,} x {p}{f', {classes}' if classes else ''}; {n_folds[name]})"
         cells = ["-" if np.isnan(value) else f"{value:.3f}" for value in values.loc[name]]
-        rows.append([about, *(f"**{text}**" if text == f"{best[name]:.3f}" else text for text in cells)])
+        rows.append(
+            [about, *(f"**{text}**" if text == f"{best[name]:.3f}" else text for text in cells)]
+        )
     return table(["table", *values], rows)
 
 
@@ -228,9 +282,12 @@ def missing_text(found: pd.DataFrame, methods: Sequence[str]) -> str:
         lacking = {key: len(folds - done.get(key, set())) for key, folds in known.items()}
         if sum(lacking.values()):
             lines.append(
-                f"- {name}: not run on {sum(lacking.values())} folds of {sum(map(bool, lacking.values()))} tables"
+                f"- {name}: not run on {sum(lacking.values())} folds of "
+                f"{sum(map(bool, lacking.values()))} tables"
             )
-        for (key, status), n in one[one["status"] != "ok"].groupby(["table", "status"]).size().items():
+        for (key, status), n in (
+            one[one["status"] != "ok"].groupby(["table", "status"]).size().items()
+        ):
             lines.append(f"- {name}: {key}, {n} folds: {status}")
     return "\n".join(["Not run, failed or too slow:", "", *(lines or ["- nothing"])])
 
@@ -240,18 +297,30 @@ def tried_text(found: pd.DataFrame) -> str:
     done = found[found["status"] == "ok"].groupby("method")[["tried", "fit"]].mean()
     rows = [[name, f"{tried:.1f}", f"{fit:.1f}"] for name, (tried, fit) in done.iterrows()]
     return "\n\n".join(
-        ["Settings tried in a fit, its default among them:", table(["method", "settings", "seconds"], rows)]
+        [
+            "Settings tried in a fit, its default among them:",
+            table(["method", "settings", "seconds"], rows),
+        ]
     )
 
 
 def end_text(frame: pd.DataFrame) -> str:
     """Return the commands, versions and dates."""
-    tuned = [f"    {RUN} --tuned --half held-out --seconds {s:.0f}\n" for s in sorted(set(frame["seconds"]) - {0})]
-    versions = sorted({", ".join(f"{name} {number}" for name, number in kept.items()) for kept in frame["versions"]})
+    tuned = [
+        f"    {RUN} --tuned --half held-out --seconds {s:.0f}\n"
+        for s in sorted(set(frame["seconds"]) - {0})
+    ]
+    versions = sorted(
+        {
+            ", ".join(f"{name} {number}" for name, number in kept.items())
+            for kept in frame["versions"]
+        }
+    )
     dates = sorted(set(frame["date"]))
     return (
         f"## Commands\n\n    pip install lightgbm xgboost catboost\n    {RUN}\n{''.join(tuned)}"
         f"    python benchmarks/tables.py --write docs/measured/tables.md\n\nRun on {dates[0]}"
-        f"{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 machine, with "
+        f"{f' to {dates[-1]}' if dates[1:] else ''}, on two shared cores of an x86-64 "
+        "machine, with "
         f"{'; or '.join(versions)}."
     )

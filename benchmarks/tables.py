@@ -1,13 +1,15 @@
-"""Predictors for tables: 48 tables, ten folds, with defaults and tuned; written to docs/measured/tables.md.
+"""Predictors for tables: 48 tables, ten folds, with defaults and tuned; written to
+docs/measured/tables.md.
 
     pip install lightgbm xgboost catboost
     NEARKIN_DATA=folder python benchmarks/tables.py
     NEARKIN_DATA=folder python benchmarks/tables.py --tuned --half held-out --seconds 30
     python benchmarks/tables.py --write docs/measured/tables.md
 
-Of tables with more than 2,000 rows all rows, but only the first two of the ten folds: CatBoost would need hours. Every
-fit has a process of its own and one thread. Its results are appended to a file, a JSON line a fit, and a run that was
-stopped goes on where it was; the document is written from this file, nothing by hand.
+Of tables with more than 2,000 rows all rows, but only the first two of the ten folds: CatBoost
+would need hours. Every fit has a process of its own and one thread. Its results are appended to a
+file, a JSON line a fit, and a run that was stopped goes on where it was; the document is written
+from this file, nothing by hand.
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ NUMBERS = (
     "plastic", "puma32h", "quake", "treasury", "wankara", "winequality_white", "wizmir", "yacht_hydrodynamics",
 )  # fmt: skip
 BUNDLED = ("breast_cancer", "digits", "iris", "wine", "diabetes")  # scikit-learn's
-# Settings of NCAClassifier and NCARegressor were chosen on the first half alone: every second name, whatever it holds.
+# Settings of NCAClassifier and NCARegressor were chosen on the first half alone: every second name,
+# whatever it holds.
 HALVES = {
     "held-out": (*CLASSES[1::2], "digits", "wine", *NUMBERS[1::2]),
     "development": (*CLASSES[::2], "breast_cancer", "iris", *NUMBERS[::2], "diabetes"),
@@ -67,7 +70,9 @@ class Table:
     n_classes: int
 
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        splitter = (StratifiedKFold if self.n_classes else KFold)(N_FOLDS, shuffle=True, random_state=0)
+        splitter = (StratifiedKFold if self.n_classes else KFold)(
+            N_FOLDS, shuffle=True, random_state=0
+        )
         with warnings.catch_warnings(action="ignore"):  # of classes with fewer rows than folds
             return list(splitter.split(self.X, self.y))
 
@@ -95,7 +100,10 @@ def mean_auc(P: np.ndarray, y: np.ndarray) -> float | None:
 
 def scores(predicted: np.ndarray, y: np.ndarray, n_classes: int) -> dict[str, Any]:
     if not n_classes:  # both are summed over the folds of a table: R2 of few rows says little
-        return {"errors": float(np.sum((predicted - y) ** 2)), "squares": float(np.sum((y - y.mean()) ** 2))}
+        return {
+            "errors": float(np.sum((predicted - y) ** 2)),
+            "squares": float(np.sum((y - y.mean()) ** 2)),
+        }
     accuracy = float(np.mean(predicted.argmax(axis=1) == y))
     return {"accuracy": accuracy, "log_loss": log_loss(predicted, y), "auc": mean_auc(predicted, y)}
 
@@ -106,8 +114,12 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) // 1024
 
 
-def measured(method: str, table: Table, train: np.ndarray, test: np.ndarray, seconds: float) -> dict[str, Any]:
-    """Return scores on held-out rows, processor seconds, and by how much the process grew at most in the fit."""
+def measured(
+    method: str, table: Table, train: np.ndarray, test: np.ndarray, seconds: float
+) -> dict[str, Any]:
+    """Return scores on held-out rows, processor seconds, and by how much the process grew at most
+    in the fit.
+    """
     X, y, found = table.X.iloc[train].reset_index(drop=True), table.y[train], {}
     before, start = memory("VmRSS"), time.process_time()
     if seconds:
@@ -118,18 +130,28 @@ def measured(method: str, table: Table, train: np.ndarray, test: np.ndarray, sec
     fit_seconds, grown = time.process_time() - start, memory("VmHWM") - before
     start = time.process_time()
     predicted = predict(table.X.iloc[test].reset_index(drop=True))
-    found |= {"fit": round(fit_seconds, 3), "predict": round(time.process_time() - start, 4), "memory": grown}
+    found |= {
+        "fit": round(fit_seconds, 3),
+        "predict": round(time.process_time() - start, 4),
+        "memory": grown,
+    }
     return found | scores(predicted, table.y[test], table.n_classes)
 
 
-def attempt(sender: Connection, limit: int, function: Callable[..., dict[str, Any]], *arguments: Any) -> None:
-    """Send what the function returns, or why it does not; beyond the limit the system ends the process."""
+def attempt(
+    sender: Connection, limit: int, function: Callable[..., dict[str, Any]], *arguments: Any
+) -> None:
+    """Send what the function returns, or why it does not; beyond the limit the system ends the
+    process.
+    """
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 10))
     try:
         with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
             sender.send({"status": "ok"} | function(*arguments))
     except Exception as error:
-        sender.send({"status": f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"})
+        sender.send(
+            {"status": f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"}
+        )
 
 
 def apart(limit: int, function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
@@ -144,11 +166,15 @@ def apart(limit: int, function: Callable[..., dict[str, Any]], *arguments: Any) 
     except EOFError:
         process.join()
         slow = process.exitcode == -signal.SIGXCPU
-        return {"status": f"too slow: {limit} s" if slow else f"failed: exit code {process.exitcode}"}
+        return {
+            "status": f"too slow: {limit} s" if slow else f"failed: exit code {process.exitcode}"
+        }
 
 
 def jobs(options: argparse.Namespace) -> Iterator[tuple[int, str, str]]:
-    """Yield fold, method and table: half after half, fold after fold, so that a run may be stopped after any fold."""
+    """Yield fold, method and table: half after half, fold after fold, so that a run may be stopped
+    after any fold.
+    """
     known = SPACES if options.tuned else METHODS
     methods = [name for name in options.methods or known if name in known]
     for half, names in HALVES.items():
@@ -163,7 +189,10 @@ def run(options: argparse.Namespace) -> None:
     lines = [json.loads(line) for line in options.results.read_text().splitlines()]
     done = {(line["method"], line["table"], line["fold"], line["seconds"]) for line in lines}
     seconds = options.seconds if options.tuned else 0
-    stamp = {"date": time.strftime("%Y-%m-%d"), "versions": {name: __import__(name).__version__ for name in PACKAGES}}
+    stamp = {
+        "date": time.strftime("%Y-%m-%d"),
+        "versions": {name: __import__(name).__version__ for name in PACKAGES},
+    }
     for fold, method, name in jobs(options):
         table = read(name)
         small = len(table.X) <= SMALL
@@ -171,26 +200,50 @@ def run(options: argparse.Namespace) -> None:
             continue
         facts = {"rows": len(table.X), "columns": table.X.shape[1], "classes": table.n_classes}
         found = apart(options.limit, measured, method, table, *table.folds()[fold], seconds)
-        line = {"method": method, "table": name, "fold": fold, "seconds": seconds} | facts | found | stamp
+        line = (
+            {"method": method, "table": name, "fold": fold, "seconds": seconds}
+            | facts
+            | found
+            | stamp
+        )
         with options.results.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        print(f"{time.strftime('%H:%M:%S')} {method}, fold {fold}, {name}: {found['status']}", flush=True)
+        print(
+            f"{time.strftime('%H:%M:%S')} {method}, fold {fold}, {name}: {found['status']}",
+            flush=True,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD", help=f"of {', '.join(METHODS)}")
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, metavar="METHOD", help=f"of {', '.join(METHODS)}"
+    )
     parser.add_argument("--tables", nargs="+", metavar="TABLE", help="only these")
     parser.add_argument("--half", choices=HALVES, help="of the tables")
-    parser.add_argument("--tuned", action="store_true", help="on small tables, two folds: the best of a random search")
-    parser.add_argument("--seconds", type=float, default=30, help="of the processor, for a search (default: 30)")
-    parser.add_argument("--limit", type=int, default=3600, help="processor seconds of a fit at most (default: 3600)")
-    parser.add_argument("--results", type=Path, default=Path("benchmarks", "results", "tables.jsonl"), help="a file")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the document; nothing is run")
+    parser.add_argument(
+        "--tuned",
+        action="store_true",
+        help="on small tables, two folds: the best of a random search",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=30, help="of the processor, for a search (default: 30)"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=3600, help="processor seconds of a fit at most (default: 3600)"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("benchmarks", "results", "tables.jsonl"), help="a file"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the document; nothing is run"
+    )
     options = parser.parse_args()
     if options.write:
         lines = [json.loads(line) for line in options.results.read_text().splitlines()]
-        options.write.write_text(document(lines, HALVES, options.write.parent.parent / "images" / "tables") + "\n")
+        options.write.write_text(
+            document(lines, HALVES, options.write.parent.parent / "images" / "tables") + "\n"
+        )
     else:
         run(options)
 

@@ -1,10 +1,11 @@
-"""Tangent distance on digits: errors of 1-NN, and time and recall of the graph found among Euclidean candidates.
+"""Tangent distance on digits: errors of 1-NN, and time and recall of the graph found among
+Euclidean candidates.
 
     NEARKIN_DATA=folder OPENBLAS_NUM_THREADS=1 python benchmarks/tangent.py
 
-NEARKIN_DATA names a folder with usps.npz and mnist.npz. Prints Markdown. USPS: its 7,291 training and 2,007 test rows;
-MNIST: rows 0 to 7,999 and 8,000 to 9,999; the graph: the first 10,000 rows of MNIST, 20 neighbours, recall against all
-pairs for 200 of them. All in float32.
+NEARKIN_DATA names a folder with usps.npz and mnist.npz. Prints Markdown. USPS: its 7,291 training
+and 2,007 test rows; MNIST: rows 0 to 7,999 and 8,000 to 9,999; the graph: the first 10,000 rows of
+MNIST, 20 neighbours, recall against all pairs for 200 of them. All in float32.
 """
 
 import os
@@ -35,8 +36,12 @@ def errors(name, shape, X, y, training):
     start = time.perf_counter()
     D = tangent_distances(X[test], X[train], shape)
     seconds = time.perf_counter() - start
-    tangent, euclidean = (100 * np.mean(y[train][M.argmin(axis=1)] != y[test]) for M in (D, cdist(X[test], X[train])))
-    print(f"| {name} | {tangent:.2f} | {euclidean:.2f} | {1e6 * seconds / D.size:.1f} |", flush=True)
+    tangent, euclidean = (
+        100 * np.mean(y[train][M.argmin(axis=1)] != y[test]) for M in (D, cdist(X[test], X[train]))
+    )
+    print(
+        f"| {name} | {tangent:.2f} | {euclidean:.2f} | {1e6 * seconds / D.size:.1f} |", flush=True
+    )
 
 
 def graph(X, y, n_candidates, rows, true):
@@ -44,7 +49,11 @@ def graph(X, y, n_candidates, rows, true):
     found = tangent_graph(X, (28, 28), 20, n_candidates=n_candidates).indices.reshape(-1, 20)
     seconds = time.perf_counter() - start
     recall = np.mean([np.isin(a, b).mean() for a, b in zip(true, found[rows], strict=True)])
-    print(f"| {n_candidates} | {seconds:.0f} | {recall:.3f} | {np.mean(y[found] == y[:, None]):.3f} |", flush=True)
+    print(
+        f"| {n_candidates} | {seconds:.0f} | {recall:.3f} | "
+        f"{np.mean(y[found] == y[:, None]):.3f} |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

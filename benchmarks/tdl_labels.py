@@ -5,16 +5,18 @@
     NEARKIN_DATA=folder python benchmarks/tdl_labels.py --cost --draws 3
     NEARKIN_DATA=folder python benchmarks/tdl_labels.py --mnist
 
-The first prints Markdown, two tables: of the sets on which the defaults of TDLClassifier were chosen, and of others,
-which are only reported. All sets are those of comparison.py; at most 300 rows of each. 3, 10 and 20 % of the rows have
-a label: one of each class in any case, the others anywhere. Accuracy on the rows without a label in percent, mean of
-four draws of the labels and of the three shares. The features are standardized, but those with a common unit.
+The first prints Markdown, two tables: of the sets on which the defaults of TDLClassifier were
+chosen, and of others, which are only reported. All sets are those of comparison.py; at most 300
+rows of each. 3, 10 and 20 % of the rows have a label: one of each class in any case, the others
+anywhere. Accuracy on the rows without a label in percent, mean of four draws of the labels and of
+the three shares. The features are standardized, but those with a common unit.
 
-"20 coordinates" is what the default was before: as many coordinates of the 10-NN graph, or twice as many as there are
-classes, which a cost of labels of the weight 1 shapes.
+"20 coordinates" is what the default was before: as many coordinates of the 10-NN graph, or twice as
+many as there are classes, which a cost of labels of the weight 1 shapes.
 
-The second says what a cost of labels gains in the coordinates of the default, on the sets on which that was chosen:
-mean accuracy over sets, shares and draws, by the weight of the penalty; infinity, no cost of labels, is the default.
+The second says what a cost of labels gains in the coordinates of the default, on the sets on which
+that was chosen: mean accuracy over sets, shares and draws, by the weight of the penalty; infinity,
+no cost of labels, is the default.
 
 The third labels all 70,000 images of MNIST, and prints the time and the memory that it takes.
 """
@@ -55,7 +57,9 @@ def labellers(n_classes: int) -> dict[str, Callable[[np.ndarray, np.ndarray], np
     return {
         OURS: lambda X, few: TDLClassifier().fit(X, few).transduction_,
         LABELLED: lambda X, few: TDLClassifier(shaped).fit(X, few).transduction_,
-        SPREADING: lambda X, few: LabelSpreading(kernel="knn", max_iter=1000).fit(X, few).transduction_,
+        SPREADING: lambda X, few: (
+            LabelSpreading(kernel="knn", max_iter=1000).fit(X, few).transduction_
+        ),
         RAW: lambda X, few: knn(X, few, 3),
     }
 
@@ -79,7 +83,9 @@ def measure(one: Set, n_rows: int, n_draws: int) -> tuple[str, np.ndarray]:
 
 
 def report(sets: Sequence[Set], n_rows: int, n_draws: int) -> str:
-    """Return a table of the sets and of their means, and the differences to the better of the two others."""
+    """Return a table of the sets and of their means, and the differences to the better of the two
+    others.
+    """
     found = {}
     for one in sets:
         try:
@@ -92,7 +98,12 @@ def report(sets: Sequence[Set], n_rows: int, n_draws: int) -> str:
     by_set = every.mean(axis=1)
     better = by_set[:, 2:].max(axis=1)
     rows = [
-        [name, *(f"{value:.1f}" for value in values), f"{values[0] - best:+.1f}", f"{values[1] - best:+.1f}"]
+        [
+            name,
+            *(f"{value:.1f}" for value in values),
+            f"{values[0] - best:+.1f}",
+            f"{values[1] - best:+.1f}",
+        ]
         for name, values, best in zip(found, by_set, better, strict=True)
     ]
     for i, share in enumerate(SHARES):
@@ -102,7 +113,11 @@ def report(sets: Sequence[Set], n_rows: int, n_draws: int) -> str:
         rows.append([f"mean, {share:.0%}", *(f"{value:.1f}" for value in means), *gains])
     differences = by_set[:, :2] - better[:, None]
     rows.append(
-        ["mean", *(f"{value:.1f}" for value in by_set.mean(axis=0)), *(f"{d:+.1f}" for d in differences.mean(axis=0))]
+        [
+            "mean",
+            *(f"{value:.1f}" for value in by_set.mean(axis=0)),
+            *(f"{d:+.1f}" for d in differences.mean(axis=0)),
+        ]
     )
     rows.append(["worst", "", "", "", "", *(f"{d:+.1f}" for d in differences.min(axis=0))])
     names = [OURS, LABELLED, SPREADING, RAW]
@@ -117,7 +132,9 @@ def cost_of_labels(n_rows: int, n_draws: int) -> str:
     for one in CHOSEN_ON:
         X, y = prepared(one, n_rows)
         m = min(max(100, 2 * len(np.unique(y))), len(y) - 2)
-        tdls = [TDL(m, reg=reg, n_neighbors=5, bandwidth=np.inf, laplacian="normalized") for reg in regs]
+        tdls = [
+            TDL(m, reg=reg, n_neighbors=5, bandwidth=np.inf, laplacian="normalized") for reg in regs
+        ]
         scores = []
         for share in SHARES:
             for few in draws(y, share, n_draws):
@@ -125,7 +142,8 @@ def cost_of_labels(n_rows: int, n_draws: int) -> str:
                 scores.append([100 * np.mean(labels[few < 0] == y[few < 0]) for labels in given])
         found.append(np.mean(scores, axis=0))
     return table(
-        ["reg", "mean"], [[reg, f"{mean:.1f}"] for reg, mean in zip(regs, np.mean(found, axis=0), strict=True)]
+        ["reg", "mean"],
+        [[reg, f"{mean:.1f}"] for reg, mean in zip(regs, np.mean(found, axis=0), strict=True)],
     )
 
 
@@ -162,7 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these")
-    parser.add_argument("--cost", action="store_true", help="compare weights of the cost of labels instead")
+    parser.add_argument(
+        "--cost", action="store_true", help="compare weights of the cost of labels instead"
+    )
     parser.add_argument("--mnist", action="store_true", help="label all 70,000 images instead")
     options = parser.parse_args(arguments)
     with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
@@ -170,7 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return print(mnist())
         if options.cost:
             return print(cost_of_labels(options.rows, options.draws))
-        for title, sets in (("Sets on which defaults were chosen", CHOSEN_ON), ("Other sets", REPORTED)):
+        for title, sets in (
+            ("Sets on which defaults were chosen", CHOSEN_ON),
+            ("Other sets", REPORTED),
+        ):
             chosen = [one for one in sets if options.sets is None or one.name in options.sets]
             if chosen:
                 print(f"\n{title}:\n\n{report(chosen, options.rows, options.draws)}", flush=True)

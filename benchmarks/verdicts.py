@@ -1,11 +1,13 @@
-"""How often is a difference called one where there is none, and where there is? Level and power of tests for `compare`.
+"""How often is a difference called one where there is none, and where there is? Level and power of
+tests for `compare`.
 
-Two learners, 5-NN on three features each, are compared on tables drawn anew, on the folds that `compare` takes for so
-many rows. Four tests: `folds`, the corrected resampled t-test; `rows`, the variance of the held-out rows with Nadeau
-and Bengio's factor, `paired_test_by_rows`; `plain`, the same without (Bayle et al., NeurIPS 2020); `larger`, what
-`compare` says: `paired_test`. Where there is a difference by construction, the test is for the mean difference over
-all tables: a level, too, but for the scenarios of POWER. Prints the percentage of tables at .05 and at .05/16, the
-first step of Holm's test with sixteen methods, and at .05 by `larger` the 95 % interval of that percentage.
+Two learners, 5-NN on three features each, are compared on tables drawn anew, on the folds that
+`compare` takes for so many rows. Four tests: `folds`, the corrected resampled t-test; `rows`, the
+variance of the held-out rows with Nadeau and Bengio's factor, `paired_test_by_rows`; `plain`, the
+same without (Bayle et al., NeurIPS 2020); `larger`, what `compare` says: `paired_test`. Where there
+is a difference by construction, the test is for the mean difference over all tables: a level, too,
+but for the scenarios of POWER. Prints the percentage of tables at .05 and at .05/16, the first step
+of Holm's test with sixteen methods, and at .05 by `larger` the 95 % interval of that percentage.
 
     python benchmarks/verdicts.py [--draws 300] [--rows 200,500 --folds 3] [NAME ...]
 """
@@ -20,7 +22,11 @@ from scipy.stats import binomtest
 
 from nearkin.evaluation import CLASSIFICATION, SCORES
 from nearkin.evaluation.protocol import Protocol
-from nearkin.evaluation.statistics import corrected_resampled_t_test, paired_test, paired_test_by_rows
+from nearkin.evaluation.statistics import (
+    corrected_resampled_t_test,
+    paired_test,
+    paired_test_by_rows,
+)
 
 ROWS = (200, 500, 2000, 5000, 20_000)
 TESTS = ("folds", "rows", "plain", "larger")
@@ -64,7 +70,9 @@ def choice():
 
 
 def luck(shift):
-    """One of two unequal halves, drawn for every fold, against one drawn for every row: equal in expectation."""
+    """One of two unequal halves, drawn for every fold, against one drawn for every row: equal in
+    expectation.
+    """
 
     def learners(rng, X, y, train, test):
         both = np.array([hits(X[:, :3], y, train, test), hits(X[:, 3:], y, train, test)])
@@ -74,7 +82,9 @@ def luck(shift):
 
 
 def lotteries(first=0):
-    """Each draws three of eight unequal features by lot in every fold; the method leaves out the `first` worst."""
+    """Each draws three of eight unequal features by lot in every fold; the method leaves out the
+    `first` worst.
+    """
 
     def learners(rng, X, y, train, test):
         mine = rng.choice(np.arange(first, 8), 3, replace=False)
@@ -101,7 +111,9 @@ POWER = ("better lottery", "better half", "slightly better half")
 
 
 def draw(rng, name, n, n_splits):
-    """Return the contributions of method and baseline, the rows held out, the size of a training set, and the units."""
+    """Return the contributions of method and baseline, the rows held out, the size of a training
+    set, and the units.
+    """
     shift, learners = SCENARIOS[name]
     n_units = n // 2 if name == "twins" else n
     y = rng.integers(0, 2, n_units)
@@ -122,7 +134,13 @@ def draw(rng, name, n, n_splits):
     )
     folds, _ = protocol.folds(n_splits, None if n_splits is None else 1)
     method, baseline = zip(*(learners(rng, X, y, *fold) for fold in folds), strict=True)
-    return method, baseline, [test for _, test in folds], float(np.mean([len(train) for train, _ in folds])), units
+    return (
+        method,
+        baseline,
+        [test for _, test in folds],
+        float(np.mean([len(train) for train, _ in folds])),
+        units,
+    )
 
 
 def mean_difference(method, baseline):
@@ -134,7 +152,9 @@ def p_values(method, baseline, rows, n_train, units, shift):
     method = [scores - shift for scores in method]
     differences = np.array([np.mean(a - b) for a, b in zip(method, baseline, strict=True)])
     return {
-        "folds": corrected_resampled_t_test(differences, n_train, len(rows[0])) if len(rows) > 1 else np.nan,
+        "folds": corrected_resampled_t_test(differences, n_train, len(rows[0]))
+        if len(rows) > 1
+        else np.nan,
         "rows": paired_test_by_rows(method, baseline, rows, n_train, units).p_value,
         "plain": paired_test_by_rows(method, baseline, rows, np.inf, units).p_value,
         "larger": paired_test(method, baseline, rows, n_train, units).p_value,
@@ -158,9 +178,14 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
-    parser.add_argument("--folds", type=int, help="drawn once (default: the folds that compare takes)")
+    parser.add_argument(
+        "--folds", type=int, help="drawn once (default: the folds that compare takes)"
+    )
     args = parser.parse_args()
-    print(f"| scenario | rows, folds | difference | {' | '.join(TESTS)} |\n|{'---|' * (3 + len(TESTS))}")
+    print(
+        f"| scenario | rows, folds | difference | {' | '.join(TESTS)} "
+        f"|\n|{'---|' * (3 + len(TESTS))}"
+    )
     for name in args.names or SCENARIOS:
         for n in map(int, args.rows.split(",")):
             rng = np.random.default_rng(0)
@@ -168,7 +193,10 @@ def main():
             difference = np.mean([mean_difference(*sample[:2]) for sample in drawn])
             found = [p_values(*sample, 0 if name in POWER else difference) for sample in drawn]
             cells = " | ".join(rates(found, test) for test in TESTS)
-            print(f"| {name} | {n}, {len(drawn[0][2])} | {100 * difference:+.1f} | {cells} |", flush=True)
+            print(
+                f"| {name} | {n}, {len(drawn[0][2])} | {100 * difference:+.1f} | {cells} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

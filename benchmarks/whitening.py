@@ -1,16 +1,20 @@
-"""What whitening by RCA gives to DNE and NCA: searches by cosine in embeddings and images, 3-NN on tables.
+"""What whitening by RCA gives to DNE and NCA: searches by cosine in embeddings and images, 3-NN on
+tables.
 
     NEARKIN_DATA=folder python benchmarks/whitening.py
     NEARKIN_DATA=folder python benchmarks/whitening.py tables
 
-print Markdown. The first takes the training rows of banking77_minilm.npz (sentence embeddings, of unit length) and of
-usps.npz (pixels), and draws those that are held out: each searches the other training rows. Precision@k is the share of
-its k nearest, by cosine, that are of its class, the mean over all. Seconds are processor time of a fit.
+print Markdown. The first takes the training rows of banking77_minilm.npz (sentence embeddings, of
+unit length) and of usps.npz (pixels), and draws those that are held out: each searches the other
+training rows. Precision@k is the share of its k nearest, by cosine, that are of its class, the mean
+over all. Seconds are processor time of a fit.
 
-The second takes the tables of defaults.py, standardized, and its splits: at most 500 training rows. All dimensions are
-kept; in percent, 3-NN after a method, and the differences when RCA comes before it.
+The second takes the tables of defaults.py, standardized, and its splits: at most 500 training rows.
+All dimensions are kept; in percent, 3-NN after a method, and the differences when RCA comes before
+it.
 
-NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files; what is not there is left out.
+NEARKIN_DATA names a folder of NPZ files with a folder `tables` of CSV files; what is not there is
+left out.
 """
 
 from __future__ import annotations
@@ -62,8 +66,12 @@ def training_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     return normalize(X) if name == "banking77_minilm" else X, data["y"][train]
 
 
-def measured(method: Any, X: np.ndarray, y: np.ndarray, n_held_out: int) -> tuple[float, float, float]:
-    """Return precision@1 and @10 of the rows that are held out, and the processor time of a fit to the others."""
+def measured(
+    method: Any, X: np.ndarray, y: np.ndarray, n_held_out: int
+) -> tuple[float, float, float]:
+    """Return precision@1 and @10 of the rows that are held out, and the processor time of a fit to
+    the others.
+    """
     rows = np.random.default_rng(0).permutation(len(y))
     held_out, others = rows[:n_held_out], rows[n_held_out:]
     start = time.process_time()
@@ -91,7 +99,9 @@ def searches(m: int, n_held_out: int) -> None:
 
 def tables(n_splits: int) -> None:
     alone = {"DNE(n_neighbors=10)": DNE(n_neighbors=10), "NCA()": NCA()}
-    columns = [name for method in alone for name in (method, *(f"{first} first" for first in WHITENINGS))]
+    columns = [
+        name for method in alone for name in (method, *(f"{first} first" for first in WHITENINGS))
+    ]
     row("table (training rows x features, classes)", *columns)
     row(*["---"] * (1 + len(columns)))
     found = []
@@ -105,11 +115,20 @@ def tables(n_splits: int) -> None:
         gains = np.reshape([scores[name] for name in whitened(alone)], (len(alone), -1)) - before
         found.append(gains.round(6))  # equal accuracies differ by rounding
         cells = [
-            f"{score:{form}}" for part in np.hstack([before, gains]) for score, form in zip(part, FORMS, strict=True)
+            f"{score:{form}}"
+            for part in np.hstack([before, gains])
+            for score, form in zip(part, FORMS, strict=True)
         ]
         row(f"{name} ({n_train} x {X.shape[1]}, {len(np.unique(y))})", *cells)
     for what, summary in (("mean", np.mean), ("best", np.max), ("worst", np.min)):
-        row(what, *(cell for part in summary(found, axis=0) for cell in ("", *(f"{gain:+.1f}" for gain in part))))
+        row(
+            what,
+            *(
+                cell
+                for part in summary(found, axis=0)
+                for cell in ("", *(f"{gain:+.1f}" for gain in part))
+            ),
+        )
     n_worse = np.sum(np.array(found) < 0, axis=0)
     row(f"worse, of {len(found)}", *(cell for part in n_worse for cell in ("", *map(str, part))))
 

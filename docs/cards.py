@@ -1,7 +1,8 @@
-"""The small pictures on the cards of the front page: `python docs/cards.py` writes them into `docs/images/cards`.
+"""The small pictures on the cards of the front page: `python docs/cards.py` writes them into
+`docs/images/cards`.
 
-Each is drawn twice, for the light and for the dark theme, in the size in which it is shown: few marks, and text that
-can be read. The pages that the cards lead to have the full pictures.
+Each is drawn twice, for the light and for the dark theme, in the size in which it is shown: few
+marks, and text that can be read. The pages that the cards lead to have the full pictures.
 """
 
 from collections.abc import Callable
@@ -48,11 +49,15 @@ def table() -> Drawing:
 
 
 def methods() -> Drawing:
-    """Return the picture of a small ranking: held-out accuracy with intervals about that of raw k-NN."""
+    """Return the picture of a small ranking: held-out accuracy with intervals about that of raw
+    k-NN.
+    """
     balance = load("balance_scale")
     shown = ["PCA", "LDA", "DNE", "NCA"]
     chosen = [method for method in default_methods("classification") if method.name in shown]
-    found = compare(balance.X, balance.y, methods=chosen, references=[], n_repeats=1, n_splits=5, refit=False)
+    found = compare(
+        balance.X, balance.y, methods=chosen, references=[], n_repeats=1, n_splits=5, refit=False
+    )
     results = {result.name: result for result in found.results}
     raw = 100 * found.raw.score.mean()
 
@@ -61,7 +66,14 @@ def methods() -> Drawing:
         for place, name in enumerate(shown):
             low, high = raw + 100 * np.array(results[name].interval)
             color = BLUE[theme] if results[name].status == "better" else FAINT[theme]
-            ax.plot([low, high], [place, place], color=color, linewidth=6, alpha=0.45, solid_capstyle="round")
+            ax.plot(
+                [low, high],
+                [place, place],
+                color=color,
+                linewidth=6,
+                alpha=0.45,
+                solid_capstyle="round",
+            )
             ax.plot(100 * results[name].score.mean(), place, "o", color=color, markersize=7)
         ax.set_yticks(range(len(shown)), shown)
         ax.set_ylim(-0.6, len(shown) - 0.4)
@@ -73,7 +85,9 @@ def methods() -> Drawing:
 def vectors() -> Drawing:
     """Return the picture of precision against bytes."""
     X, y = load_digits(return_X_y=True)
-    stored, queries, y_stored, y_queries = train_test_split(X, y, test_size=400, stratify=y, random_state=0)
+    stored, queries, y_stored, y_queries = train_test_split(
+        X, y, test_size=400, stratify=y, random_state=0
+    )
 
     def precision(stored: np.ndarray, queries: np.ndarray) -> float:
         index = NearestNeighbors(n_neighbors=10, metric="cosine").fit(stored)
@@ -83,7 +97,9 @@ def vectors() -> Drawing:
     sizes = (4, 8, 16, 32)
     by_pca = [precision(*map(PCA(m).fit(stored).transform, (stored, queries))) for m in sizes]
     adapters = [EmbeddingAdapter(m).fit(stored, y_stored) for m in sizes]
-    adapted = [precision(adapter.transform(stored), adapter.transform(queries)) for adapter in adapters]
+    adapted = [
+        precision(adapter.transform(stored), adapter.transform(queries)) for adapter in adapters
+    ]
     raw = precision(stored, queries)
 
     def draw(ax: Axes, theme: str) -> None:
@@ -91,8 +107,20 @@ def vectors() -> Drawing:
         ax.axhline(raw, color=FAINT[theme], linestyle="--", linewidth=1.2)
         ax.plot(n_bytes, adapted, "o-", color=BLUE[theme], linewidth=2)
         ax.plot(n_bytes, by_pca, "s-", color=ORANGE[theme], linewidth=2)
-        ax.annotate("adapter", (n_bytes[1], adapted[1]), (-8, 7), textcoords="offset points", color=BLUE[theme])
-        ax.annotate("PCA", (n_bytes[1], by_pca[1]), (8, -10), textcoords="offset points", color=ORANGE[theme])
+        ax.annotate(
+            "adapter",
+            (n_bytes[1], adapted[1]),
+            (-8, 7),
+            textcoords="offset points",
+            color=BLUE[theme],
+        )
+        ax.annotate(
+            "PCA",
+            (n_bytes[1], by_pca[1]),
+            (8, -10),
+            textcoords="offset points",
+            color=ORANGE[theme],
+        )
         ax.set_xscale("log", base=2)
         ax.set_xticks(n_bytes, [str(size) for size in n_bytes])
         ax.set_xlabel("bytes a vector (dashed: raw, 256)")
@@ -111,7 +139,9 @@ def labels() -> Drawing:
         scores = np.zeros((5, 2))
         for draw_number in range(5):
             rng = np.random.default_rng(draw_number)
-            known = np.concatenate([rng.choice(np.flatnonzero(y == c), n_known, replace=False) for c in range(10)])
+            known = np.concatenate(
+                [rng.choice(np.flatnonzero(y == c), n_known, replace=False) for c in range(10)]
+            )
             partial = np.full(len(y), -1)
             partial[known] = y[known]
             hidden = partial == -1
@@ -122,9 +152,17 @@ def labels() -> Drawing:
             found[name].append(float(score))
 
     def draw(ax: Axes, theme: str) -> None:
-        for (name, accuracy), color, marker in zip(found.items(), (BLUE, ORANGE), "os", strict=True):
+        for (name, accuracy), color, marker in zip(
+            found.items(), (BLUE, ORANGE), "os", strict=True
+        ):
             ax.plot(counts, accuracy, marker + "-", color=color[theme], linewidth=2)
-            ax.annotate(name, (counts[2], accuracy[2]), (-6, -17), textcoords="offset points", color=color[theme])
+            ax.annotate(
+                name,
+                (counts[2], accuracy[2]),
+                (-6, -17),
+                textcoords="offset points",
+                color=color[theme],
+            )
         ax.set_xticks(counts)
         ax.set_xlabel("labels of each class")
         ax.set_ylabel("right, %")
@@ -135,13 +173,17 @@ def labels() -> Drawing:
 def picture() -> Drawing:
     """Return the map of held-out images of five digits."""
     X, y = load_digits(n_class=5, return_X_y=True)
-    train, held_out, y_train, y_held_out = train_test_split(X / 16, y, test_size=150, stratify=y, random_state=0)
+    train, held_out, y_train, y_held_out = train_test_split(
+        X / 16, y, test_size=150, stratify=y, random_state=0
+    )
     nca = NCA(2).fit(train, y_train)
     Z = nca.transform(held_out)
     right = KNeighborsClassifier(3).fit(nca.transform(train), y_train).score(Z, y_held_out)
 
     def draw(ax: Axes, theme: str) -> None:
-        for digit, (color, marker) in enumerate(zip((BLUE, ORANGE, FAINT, BLUE, ORANGE), "os^DX", strict=True)):
+        for digit, (color, marker) in enumerate(
+            zip((BLUE, ORANGE, FAINT, BLUE, ORANGE), "os^DX", strict=True)
+        ):
             of_digit = Z[y_held_out == digit]
             ax.plot(*of_digit.T, marker, color=color[theme], markersize=4.5, alpha=0.85)
         ax.set_xticks([])
@@ -160,11 +202,15 @@ def pipeline() -> Drawing:
     for dataset in map(load, sets.values()):
         for name, before in steps.items():
             model = make_pipeline(StandardScaler(), *before, KNeighborsClassifier(3))
-            errors[name].append(100 * (1 - cross_val_score(model, dataset.X, dataset.y, cv=folds).mean()))
+            errors[name].append(
+                100 * (1 - cross_val_score(model, dataset.X, dataset.y, cv=folds).mean())
+            )
 
     def draw(ax: Axes, theme: str) -> None:
         places = np.arange(len(sets))
-        for shift, (name, color) in zip((-0.2, 0.2), (("3-NN", FAINT), ("NCA, 3-NN", BLUE)), strict=True):
+        for shift, (name, color) in zip(
+            (-0.2, 0.2), (("3-NN", FAINT), ("NCA, 3-NN", BLUE)), strict=True
+        ):
             ax.bar(places + shift, errors[name], width=0.38, color=color[theme], label=name)
         ax.set_xticks(places, sets)
         ax.set_ylabel("wrong, %")
@@ -180,12 +226,22 @@ def main() -> None:
     for drawing in (table, methods, vectors, labels, picture, pipeline):
         draw = drawing()
         for theme, ink in INK.items():
-            colors = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor")
+            colors = (
+                "text.color",
+                "axes.labelcolor",
+                "xtick.color",
+                "ytick.color",
+                "axes.edgecolor",
+            )
             with mpl.rc_context({"font.size": 9.5, **dict.fromkeys(colors, ink)}):
                 fig, ax = plt.subplots(figsize=SIZE, layout="constrained")
                 draw(ax, theme)
                 ax.spines[["top", "right"]].set_visible(False)
-                fig.savefig(FOLDER / f"{drawing.__name__}_{theme}.svg", transparent=True, metadata={"Date": None})
+                fig.savefig(
+                    FOLDER / f"{drawing.__name__}_{theme}.svg",
+                    transparent=True,
+                    metadata={"Date": None},
+                )
                 plt.close(fig)
 
 

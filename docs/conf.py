@@ -1,7 +1,8 @@
 """How the documentation is built: `sphinx-build -q -W docs docs/_build/html`.
 
-The pages need no network, neither to be built nor to be read: formulas become MathML, which browsers draw by
-themselves, in a font that lies in `_static/fonts`, and the theme brings its fonts and its search along.
+The pages need no network, neither to be built nor to be read: formulas become MathML, which
+browsers draw by themselves, in a font that lies in `_static/fonts`, and the theme brings its fonts
+and its search along.
 """
 
 import os
@@ -47,7 +48,10 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "subsection_order": ExplicitOrder(
-        [f"../examples/{name}" for name in ("tables", "vectors", "few_labels", "pictures", "methods", "production")]
+        [
+            f"../examples/{name}"
+            for name in ("tables", "vectors", "few_labels", "pictures", "methods", "production")
+        ]
     ),
     "doc_module": ("nearkin",),
     "backreferences_dir": "gallery/backreferences",
@@ -73,7 +77,9 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     # Docstrings, output of the command and tables of measurements take the width of the page.
-    "secondary_sidebar_items": {page: ["page-toc"] for page in ("guide/*", "theory/*", "troubleshooting")},
+    "secondary_sidebar_items": {
+        page: ["page-toc"] for page in ("guide/*", "theory/*", "troubleshooting")
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,
@@ -85,7 +91,9 @@ html_context = {"default_mode": "auto"}
 
 
 def mathml(formula: str, *, as_block: bool = False) -> str:
-    """Return a formula as MathML, the bars of a norm as high as a letter: browsers would stretch one of the two."""
+    """Return a formula as MathML, the bars of a norm as high as a letter: browsers would stretch
+    one of the two.
+    """
     text = tex2mathml(formula.strip(), as_block=as_block)
     text = text.replace('<mo class="mathopen">‖</mo>', '<mo form="prefix" stretchy="false">‖</mo>')
     return text.replace("<mo>‖</mo>", '<mo form="postfix" stretchy="false">‖</mo>')
@@ -103,8 +111,12 @@ def display_math(self: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def mark_formulas(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Show the indented formulas of a docstring letter by letter: a `::` before each makes a literal block of it."""
+def mark_formulas(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Show the indented formulas of a docstring letter by letter: a `::` before each makes a
+    literal block of it.
+    """
     marked: list[str] = []
     indent = 0  # of the paragraph before
     for line in lines:
@@ -117,7 +129,9 @@ def mark_formulas(app: Sphinx, what: str, name: str, obj: object, options: objec
     lines[:] = marked
 
 
-def is_inherited(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
+def is_inherited(
+    app: Sphinx, what: str, name: str, member: object, skip: bool, options: object
+) -> bool | None:
     """Leave out the methods of scikit-learn's base classes, which its own documentation describes."""
     module = getattr(member, "__module__", None) or ""
     return True if not module.startswith("nearkin") and callable(member) else None

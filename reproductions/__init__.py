@@ -1,4 +1,6 @@
-"""The experiments of the five papers, repeated: our numbers beside the printed ones (`python -m reproductions`)."""
+"""The experiments of the five papers, repeated: our numbers beside the printed ones (`python -m
+reproductions`).
+"""
 
 from .data import Data, MissingDataError
 from .experiment import Experiment, Run

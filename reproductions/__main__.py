@@ -1,7 +1,8 @@
-"""Repeat the experiments of the papers, or list them: `python -m reproductions`, at the root of the repository.
+"""Repeat the experiments of the papers, or list them: `python -m reproductions`, at the root of the
+repository.
 
-Prints our numbers beside the printed ones, with what the paper leaves open. What needs data that are not at hand is
-skipped, with a line that says where to get them.
+Prints our numbers beside the printed ones, with what the paper leaves open. What needs data that
+are not at hand is skipped, with a line that says where to get them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     if not options.experiments:
         width = max(map(len, EXPERIMENTS))
-        print("\n".join(f"{name:{width}}  {experiment.title}" for name, experiment in EXPERIMENTS.items()))
+        print(
+            "\n".join(
+                f"{name:{width}}  {experiment.title}" for name, experiment in EXPERIMENTS.items()
+            )
+        )
         return 0
     document = options.document
     link = os.path.relpath(options.figures, document.parent if document else ".")
@@ -58,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         section, skipped = _section(EXPERIMENTS[name], run)
         if document:  # after each: what is interrupted loses one
-            document.write_text(renewed(document, {name: section}, keep_older=skipped), encoding="utf-8")
+            document.write_text(
+                renewed(document, {name: section}, keep_older=skipped), encoding="utf-8"
+            )
     return 0
 
 
@@ -71,14 +78,40 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     names = [*EXPERIMENTS, EVERYTHING]
-    add("experiments", nargs="*", metavar="EXPERIMENT", type=_one_of(names), help="names, or all; none: list them")
+    add(
+        "experiments",
+        nargs="*",
+        metavar="EXPERIMENT",
+        type=_one_of(names),
+        help="names, or all; none: list them",
+    )
     add("--data", metavar="DIR", type=_folder, default=os.environ.get("NEARKIN_DATA") or None,
         help="a folder of NPZ files (default: NEARKIN_DATA)")  # fmt: skip
     add("--download", action="store_true", help="fetch from OpenML what is not in the folder")
-    add("--splits", metavar="N", type=_splits, help="random splits (default: as many as the paper has)")
-    add("--quick", action="store_true", help="few splits, and of large sets a part: all in 15 minutes")
-    add("--figures", metavar="DIR", type=_new_folder, default=".", help="where pictures go (default: here)")
-    add("--document", metavar="FILE", type=_markdown, help="renew the sections of these experiments in a Markdown file")
+    add(
+        "--splits",
+        metavar="N",
+        type=_splits,
+        help="random splits (default: as many as the paper has)",
+    )
+    add(
+        "--quick",
+        action="store_true",
+        help="few splits, and of large sets a part: all in 15 minutes",
+    )
+    add(
+        "--figures",
+        metavar="DIR",
+        type=_new_folder,
+        default=".",
+        help="where pictures go (default: here)",
+    )
+    add(
+        "--document",
+        metavar="FILE",
+        type=_markdown,
+        help="renew the sections of these experiments in a Markdown file",
+    )
     add("-q", "--quiet", action="store_true", help="no progress")
     return parser.parse_args(arguments)
 
@@ -86,7 +119,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _one_of(names: Sequence[str]) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in names:
-            raise argparse.ArgumentTypeError(f"{text}: no such experiment; without a name they are listed")
+            raise argparse.ArgumentTypeError(
+                f"{text}: no such experiment; without a name they are listed"
+            )
         return text
 
     return read
@@ -100,7 +135,9 @@ def _splits(text: str) -> int:
 
 def _folder(text: str) -> Path:
     if not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is no folder: name one that holds NPZ files (or set NEARKIN_DATA)")
+        raise argparse.ArgumentTypeError(
+            f"{text} is no folder: name one that holds NPZ files (or set NEARKIN_DATA)"
+        )
     return Path(text)
 
 
@@ -108,19 +145,25 @@ def _new_folder(text: str) -> Path:
     try:
         Path(text).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: no folder can be made there ({error.strerror})") from error
+        raise argparse.ArgumentTypeError(
+            f"{text}: no folder can be made there ({error.strerror})"
+        ) from error
     return Path(text)
 
 
 def _markdown(text: str) -> Path:
     path = Path(text)
     if path.suffix != ".md" or not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: name a file that ends in .md, in a folder that exists")
+        raise argparse.ArgumentTypeError(
+            f"{text}: name a file that ends in .md, in a folder that exists"
+        )
     return path
 
 
 def _section(experiment: Experiment, run: Run) -> tuple[str, bool]:
-    """Run an experiment, print its section as it grows, and return it, and whether all of it was skipped."""
+    """Run an experiment, print its section as it grows, and return it, and whether all of it was
+    skipped.
+    """
     command = f"python -m reproductions {experiment.name}"
     command += f" --splits {run.n_splits}" * bool(run.n_splits) + " --quick" * run.quick
     start = time.perf_counter()
@@ -137,7 +180,10 @@ def _section(experiment: Experiment, run: Run) -> tuple[str, bool]:
         except MissingDataError as missing:
             pieces.append(f"{SKIPPED}: {missing}.")
             _show(pieces[-1])
-    end = f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn {sklearn.__version__}."
+    end = (
+        f"{time.perf_counter() - start:.0f} s, nearkin {__version__}, scikit-learn "
+        f"{sklearn.__version__}."
+    )
     _show(end)
     return "\n\n".join([top, *pieces, end]), all(piece.startswith(SKIPPED) for piece in pieces)
 

@@ -31,13 +31,16 @@ def _complete(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _usps(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """OpenML numbers the digits from 1, and its grey goes from 0 to 1 where other copies have -1 to 1."""
+    """OpenML numbers the digits from 1, and its grey goes from 0 to 1 where other copies have -1 to
+    1.
+    """
     return 2 * np.asarray(X, dtype=np.float64) - 1, np.asarray(y).astype(int) - 1
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a set is, and its number at OpenML with a function that gives its rows the form of the file's.
+    """What a set is, and its number at OpenML with a function that gives its rows the form of the
+    file's.
 
     Attributes
     ----------
@@ -67,10 +70,15 @@ SOURCES = {
     "orl_112x92": Source("AT&T (ORL) faces of 112 x 92 pixels", (400, 10_304)),
     "coil20_16_subsampled": Source("COIL-20, every 8th pixel of its 128 x 128", (1_440, 256)),
     "news_rec": Source(
-        "the rec groups of 20 newsgroups as sparse TF-IDF (data_unnorm, indices, indptr, shape)", (3_969, 8_015)
+        "the rec groups of 20 newsgroups as sparse TF-IDF (data_unnorm, indices, indptr, shape)",
+        (3_969, 8_015),
     ),
-    "tdt2": Source("TDT2 as sparse counts (data, indices, indptr, shape), classes by size", (9_394, 36_771)),
-    "ohsumed_letor3": Source("LETOR 3.0's OHSUMED (X_qnorm: scaled by query; part: 1 to 5)", (16_140, 45)),
+    "tdt2": Source(
+        "TDT2 as sparse counts (data, indices, indptr, shape), classes by size", (9_394, 36_771)
+    ),
+    "ohsumed_letor3": Source(
+        "LETOR 3.0's OHSUMED (X_qnorm: scaled by query; part: 1 to 5)", (16_140, 45)
+    ),
 }
 
 
@@ -118,7 +126,9 @@ class Data:
             return _downloaded(name, source)
         place = "the folder of --data or NEARKIN_DATA" if self.folder is None else str(self.folder)
         openml = "" if source.openml is None else f", or add --download (OpenML {source.openml})"
-        raise MissingDataError(f"{name}: put {name}.npz into {place}: {source.what}, {_shape(source.shape)}{openml}")
+        raise MissingDataError(
+            f"{name}: put {name}.npz into {place}: {source.what}, {_shape(source.shape)}{openml}"
+        )
 
 
 def _downloaded(name: str, source: Source) -> Archive:
@@ -128,7 +138,9 @@ def _downloaded(name: str, source: Source) -> Archive:
         raise MissingDataError(f"{name}: OpenML {source.openml} cannot be had ({error})") from error
     X, y = source.adapt(bunch.data, bunch.target)
     if X.shape != source.shape:
-        raise MissingDataError(f"{name}: OpenML {source.openml} holds {_shape(X.shape)}, not {_shape(source.shape)}")
+        raise MissingDataError(
+            f"{name}: OpenML {source.openml} holds {_shape(X.shape)}, not {_shape(source.shape)}"
+        )
     return {"X": X, "y": y}
 
 

@@ -45,16 +45,30 @@ def figures_2_5(run: Run) -> Iterator[str]:
     dp = DiscriminativeProjections(50).fit(X, few, affinity=W)
     lda = LinearDiscriminantAnalysis().fit(X[labelled], y[labelled]).transform(X)
     Z, lpp = dp.transform(X), LPP(50, variance=1).fit_transform(X)
-    yield run.picture("dp-figure2", solid_and_flat({"DP": Z, "LDA": lda, "LPP": lpp}, y), "Figure 2: all rows")
+    yield run.picture(
+        "dp-figure2", solid_and_flat({"DP": Z, "LDA": lda, "LPP": lpp}, y), "Figure 2: all rows"
+    )
     yield "Figure 3, share of rows with at least one of the same class among their K nearest:"
-    maps = {"DP, 50-D": Z, "DP, 9-D": Z[:, :9], "LDA, 9-D": lda, "LPP, 50-D": lpp, "LPP, 9-D": lpp[:, :9], "raw": X}
+    maps = {
+        "DP, 50-D": Z,
+        "DP, 9-D": Z[:, :9],
+        "LDA, 9-D": lda,
+        "LPP, 50-D": lpp,
+        "LPP, 9-D": lpp[:, :9],
+        "raw": X,
+    }
     same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in maps.items()}
     yield from _curves(run, same, "dp-figure3", SAME)
-    yield "The paper's order: DP in 50 and in 9 dimensions and LDA are equal, and much better than LPP in both."
+    yield (
+        "The paper's order: DP in 50 and in 9 dimensions and LDA are equal, and much better "
+        "than LPP in both."
+    )
     yield from _figure_4(run, X, y, few)
     close = DiscriminativeProjections(2, mu=1e-10).fit(X, few, affinity=W)
     places = {"l / s": dp.label_prototypes_[:, :2], "1e-10": close.label_prototypes_[:, :2]}
-    yield run.picture("dp-figure5", _names(places, np.unique(y)), "Figure 5: projected labels, by mu")
+    yield run.picture(
+        "dp-figure5", _names(places, np.unique(y)), "Figure 5: projected labels, by mu"
+    )
     near = "; ".join(f"mu = {name}: {closest_labels(G)}" for name, G in places.items())
     yield (
         f"The closest labels, in units of the mean distance: {near}. "
@@ -68,14 +82,19 @@ def _figure_4(run: Run, X: np.ndarray, y: np.ndarray, few: np.ndarray) -> Iterat
     X, y, few = X[four], y[four], few[four]
     numbers = np.where(few < 0, np.nan, few)
     maps = {
-        "DP, continuous targets": DiscriminativeProjections(2, target="continuous").fit_transform(X, numbers),
+        "DP, continuous targets": DiscriminativeProjections(2, target="continuous").fit_transform(
+            X, numbers
+        ),
         "DP": DiscriminativeProjections(2).fit_transform(X, few),
-        "LDA": LinearDiscriminantAnalysis(n_components=2).fit(X[few > 0], few[few > 0]).transform(X),
+        "LDA": LinearDiscriminantAnalysis(n_components=2)
+        .fit(X[few > 0], few[few > 0])
+        .transform(X),
         "LPP": LPP(2, variance=1).fit_transform(X),
     }
     yield run.picture("dp-figure4", panels(maps, y), "Figure 4: digits 1 to 4")
     yield (
-        "Distances from the mean of digit 1 to those of 2, 3 and 4, relative to the first (in the paper they increase):"
+        "Distances from the mean of digit 1 to those of 2, 3 and 4, relative to the first "
+        "(in the paper they increase):"
     )
     yield table(["map", "2", "3", "4"], [[name, *_apart(Z, y)] for name, Z in maps.items()])
 
@@ -106,17 +125,32 @@ def figures_6_7(run: Run) -> Iterator[str]:
     turned = qr(X.toarray().T, mode="r", overwrite_a=True, check_finite=False)[0][: len(y)].T
     lpp = LPP(100, variance=1).fit_transform(turned)
     lda = LinearDiscriminantAnalysis().fit(turned[labelled], y[labelled]).transform(turned)
-    maps = {"DP, 100-D": Z, "DP, 3-D": Z[:, :3], "LDA, 3-D": lda, "LPP, 100-D": lpp, "LPP, 3-D": lpp[:, :3]}
+    maps = {
+        "DP, 100-D": Z,
+        "DP, 3-D": Z[:, :3],
+        "LDA, 3-D": lda,
+        "LPP, 100-D": lpp,
+        "LPP, 3-D": lpp[:, :3],
+    }
     yield f"{X.shape[0]:,} x {X.shape[1]:,}, DP fitted in {seconds:.0f} s."
     yield "Figure 6, share of rows whose original nearest neighbour is among their K nearest:"
     kept = {name: _kept(turned, Z, labelled) for name, Z in maps.items()}
-    yield from _curves(run, kept, "dp-figure6", "rows whose original nearest neighbour is among their K nearest, %")
-    yield "The paper's order: DP and LPP in 100 dimensions are equal, and much better than all methods in 3."
+    yield from _curves(
+        run, kept, "dp-figure6", "rows whose original nearest neighbour is among their K nearest, %"
+    )
+    yield (
+        "The paper's order: DP and LPP in 100 dimensions are equal, and much better than all "
+        "methods in 3."
+    )
     yield "Figure 7, share of rows with at least one of the same class among their K nearest:"
-    same = {name: same_class_among(Z, y, labelled=labelled) for name, Z in (maps | {"raw": turned}).items()}
+    same = {
+        name: same_class_among(Z, y, labelled=labelled)
+        for name, Z in (maps | {"raw": turned}).items()
+    }
     yield from _curves(run, same, "dp-figure7", SAME)
     yield (
-        "The paper's order: DP in 100 dimensions is slightly better than DP in 3 and LDA, which are much "
+        "The paper's order: DP in 100 dimensions is slightly better than DP in 3 and LDA, "
+        "which are much "
         "better than LPP."
     )
 
@@ -126,7 +160,9 @@ def _tdt2(run: Run) -> tuple[csr_array, np.ndarray]:
     y = y.astype(int)
     rows = np.flatnonzero(y <= 4)
     if run.quick:
-        rows = of_each_class(y[rows], 300, np.random.default_rng(0))  # rows of these classes come first
+        rows = of_each_class(
+            y[rows], 300, np.random.default_rng(0)
+        )  # rows of these classes come first
     return csr_array(TfidfTransformer().fit_transform(counts[rows])), y[rows]
 
 
@@ -136,9 +172,14 @@ def _kept(X: np.ndarray, Z: np.ndarray, labelled: np.ndarray) -> Shares:
 
 
 def _curves(run: Run, curves: dict[str, Shares], name: str, what: str) -> Iterator[str]:
-    """Yield what a figure draws: as a table, as a picture, and as an order to be compared with the paper's."""
+    """Yield what a figure draws: as a table, as a picture, and as an order to be compared with the
+    paper's.
+    """
     rows = [
-        [name, *(f"{100 * shares.used[k - 1]:.1f} / {100 * shares.unused[k - 1]:.1f}" for k in SHOWN)]
+        [
+            name,
+            *(f"{100 * shares.used[k - 1]:.1f} / {100 * shares.unused[k - 1]:.1f}" for k in SHOWN),
+        ]
         for name, shares in curves.items()
     ]
     yield table(["K", *map(str, SHOWN)], rows)
@@ -153,10 +194,20 @@ def _curves(run: Run, curves: dict[str, Shares], name: str, what: str) -> Iterat
 def _drawn(curves: dict[str, Shares], what: str) -> Any:
     figure = blank(10, 4)
     axes = figure.subplots(1, 2, sharey=True)
-    for ax, kind, title in zip(axes, ("used", "unused"), ("labels used", "labels not used"), strict=True):
+    for ax, kind, title in zip(
+        axes, ("used", "unused"), ("labels used", "labels not used"), strict=True
+    ):
         for (name, shares), color, marker in zip(curves.items(), COLORS, MARKERS, strict=False):
             share = 100 * getattr(shares, kind)
-            ax.plot(np.arange(1, len(share) + 1), share, color=color, marker=marker, ms=4, lw=1, label=name)
+            ax.plot(
+                np.arange(1, len(share) + 1),
+                share,
+                color=color,
+                marker=marker,
+                ms=4,
+                lw=1,
+                label=name,
+            )
         ax.set(title=title, xlabel="K")
     axes[0].set_ylabel(what)
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
@@ -177,7 +228,8 @@ def _names(places: Maps, names: np.ndarray) -> Any:
 
 GRAPH = "The graph (10 neighbours, heat weights) and LPP use all rows; mu = l / s."
 APART = (
-    "The paper evaluates on all rows, including those whose labels were used to fit; here the two groups are "
+    "The paper evaluates on all rows, including those whose labels were used to fit; here "
+    "the two groups are "
     "separate, used / not used. Neighbours are searched among all rows."
 )
 EXPERIMENTS = (
@@ -188,8 +240,10 @@ EXPERIMENTS = (
             GRAPH,
             "The labels of a random half of each class are used.",
             APART,
-            "Skipped: figure 1, which illustrates the idea and shows no data. Manifold regularization, which the paper "
-            "names among the methods of section 4 but of which it shows no result, has a row in Table 1 below.",
+            "Skipped: figure 1, which illustrates the idea and shows no data. Manifold "
+            "regularization, which the paper "
+            "names among the methods of section 4 but of which it shows no result, has a "
+            "row in Table 1 below.",
         ),
         figures_2_5,
     ),
@@ -198,8 +252,10 @@ EXPERIMENTS = (
         "Discriminative Projections, figures 6 and 7: TDT2 (curves without numbers in the paper)",
         (
             GRAPH,
-            "The labels of a random third of each class are used; --quick uses 300 rows of each class.",
-            "Rows are TF-IDF at unit length (the paper does not give its weights); for LDA and LPP they are rotated "
+            "The labels of a random third of each class are used; --quick uses 300 rows of "
+            "each class.",
+            "Rows are TF-IDF at unit length (the paper does not give its weights); for LDA "
+            "and LPP they are rotated "
             "into as many coordinates as there are rows, which preserves all distances.",
             APART,
         ),

@@ -30,14 +30,18 @@ def toys(seed: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the four cases of figure 1, of which the paper gives a picture and no numbers."""
     rng = np.random.default_rng(seed)
 
-    def blobs(centres: Any, codes: Any, spread: Any, size: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    def blobs(
+        centres: Any, codes: Any, spread: Any, size: int = 60
+    ) -> tuple[np.ndarray, np.ndarray]:
         X = [np.asarray(centre) + spread * rng.standard_normal((size, 2)) for centre in centres]
         return np.vstack(X), np.repeat(codes, size)
 
     stripes = [(0.0, 2.5 * row) for row in range(3)]
     return {
         "a) three clusters": blobs([(0, 0), (6, 1), (2, 6)], [0, 1, 2], 0.6),
-        "b) two classes of several clusters": blobs([(0, 0), (4, 1), (8, 0), (12, 1)], [0, 1, 0, 1], 0.5),
+        "b) two classes of several clusters": blobs(
+            [(0, 0), (4, 1), (8, 0), (12, 1)], [0, 1, 0, 1], 0.5
+        ),
         "c) three long classes": blobs(stripes, [0, 1, 2], np.array([8.0, 0.4])),
         "d) five classes in one place": blobs([(0, 0)] * 5, range(5), 2.0),
     }
@@ -48,7 +52,9 @@ def figure_1(run: Run) -> Iterator[str]:
     figure = blank(15, 3.8)
     axes = figure.subplots(1, 4)
     rows = []
-    for ax, (name, (X, y)), printed in zip(axes, toys().items(), ("- -", "- - (one small)", "- +", "+ +"), strict=True):
+    for ax, (name, (X, y)), printed in zip(
+        axes, toys().items(), ("- -", "- - (one small)", "- +", "+ +"), strict=True
+    ):
         values = DNE(2, n_neighbors=K).fit(X, y).eigenvalues_
         scatter(ax, X, y)
         ax.set_title(f"{name}\neigenvalues {values[0]:.0f}, {values[1]:.0f}", fontsize=10)
@@ -71,7 +77,11 @@ class Study:
         X, y = run.data.rows(self.file)
         for _, rng in run.repeat(f"{self.name}, {shown(size)}", n_splits):
             split = Split.of(X, y, of_each_class(y, size, rng))
-            yield split.mapped(StandardScaler().fit(split.train).transform) if self.standardize else split
+            yield (
+                split.mapped(StandardScaler().fit(split.train).transform)
+                if self.standardize
+                else split
+            )
 
 
 def shown(size: float) -> str:
@@ -89,7 +99,9 @@ UMIST = (Study("UMIST", "umist_28x23", FACES),)
 
 
 def methods(split: Split) -> dict[str, Any]:
-    """Return what the paper compares; where there are few rows, after as many principal components as S_w allows."""
+    """Return what the paper compares; where there are few rows, after as many principal components
+    as S_w allows.
+    """
     n, p = split.train.shape
     n_classes = len(np.unique(split.y_train))
     d = min(p, n - n_classes)
@@ -135,12 +147,17 @@ def _compared(run: Run, studies: tuple[Study, ...], n_splits: int) -> Iterator[s
             header = ["data", "training", *names, "DNE - raw, paired"]
             rows.append([study.name, shown(size), *cells, paired(test["DNE"], test["raw"])])
     if rows:
-        yield f"1-NN on the test rows, {n_splits} splits; in brackets, leave-one-out accuracy on the training rows."
+        yield (
+            f"1-NN on the test rows, {n_splits} splits; in brackets, leave-one-out accuracy on "
+            "the training rows."
+        )
         yield table(header, rows)
 
 
 def _scores(split: Split) -> dict[str, tuple[float, float]]:
-    """Return the accuracies on test and training rows; a map is learned once, only the vote leaves one out."""
+    """Return the accuracies on test and training rows; a map is learned once, only the vote leaves
+    one out.
+    """
     scores = {}
     for name, model in methods(split).items():
         mapped = split.mapped(model.fit(split.train, split.y_train).transform)
@@ -164,7 +181,9 @@ def _curves(run: Run, studies: tuple[Study, ...], name: str) -> Iterator[str]:
     panels = []
     for study in studies:
         try:
-            panels += [(study, size, split) for size in study.sizes for split in study.splits(run, size, 1)]
+            panels += [
+                (study, size, split) for size in study.sizes for split in study.splits(run, size, 1)
+            ]
         except MissingDataError as missing:
             yield f"Skipped: {missing}."
     if not panels:
@@ -187,39 +206,68 @@ def _curves(run: Run, studies: tuple[Study, ...], name: str) -> Iterator[str]:
         lower.set_xlabel("dimension")
         at = int(np.searchsorted(dimensions, negative))
         best = int(np.argmax(test))
-        rows.append([title, negative, f"{test[at]:.1f}", f"{test[best]:.1f} ({dimensions[best]})", f"{test[-1]:.1f}"])
+        rows.append(
+            [
+                title,
+                negative,
+                f"{test[at]:.1f}",
+                f"{test[best]:.1f} ({dimensions[best]})",
+                f"{test[-1]:.1f}",
+            ]
+        )
     axes[0, 0].set_ylabel("1-NN, %")
     axes[1, 0].set_ylabel("eigenvalue (dotted: cumulative)")
     axes[0, 0].legend(frameon=False, fontsize=8)
-    yield table(["data", "negative eigenvalues", "1-NN there", "best (its dimension)", "all dimensions"], rows)
-    yield run.picture(name, figure, "1-NN by dimension, and eigenvalues of DNE; grey: the last negative one")
+    yield table(
+        ["data", "negative eigenvalues", "1-NN there", "best (its dimension)", "all dimensions"],
+        rows,
+    )
+    yield run.picture(
+        name, figure, "1-NN by dimension, and eigenvalues of DNE; grey: the last negative one"
+    )
 
 
 def _curve(split: Split) -> tuple[DNE, int, np.ndarray, list[float], list[float]]:
-    """Return DNE with all directions that the training rows span, the number of negative ones, and accuracies."""
-    dne = DNE(min(split.train.shape[1], len(split.train) - 1), n_neighbors=K).fit(split.train, split.y_train)
+    """Return DNE with all directions that the training rows span, the number of negative ones, and
+    accuracies.
+    """
+    dne = DNE(min(split.train.shape[1], len(split.train) - 1), n_neighbors=K).fit(
+        split.train, split.y_train
+    )
     whole = split.mapped(dne.transform)
     negative = DNE(n_neighbors=K).fit(split.train, split.y_train).n_components_
-    few = np.unique(np.append(np.geomspace(1, dne.n_components_, 40).astype(int), [negative, dne.n_components_]))
+    few = np.unique(
+        np.append(np.geomspace(1, dne.n_components_, 40).astype(int), [negative, dne.n_components_])
+    )
     firsts = [whole.mapped(itemgetter((slice(None), slice(m)))) for m in few]
-    return dne, negative, few, [first.accuracy(1) for first in firsts], [first.leave_one_out(1) for first in firsts]
+    return (
+        dne,
+        negative,
+        few,
+        [first.accuracy(1) for first in firsts],
+        [first.leave_one_out(1) for first in firsts],
+    )
 
 
 OPEN_K = (
-    f"The paper names k = {K} under figures 1 and 3 only, and leaves open whether it is that of the graph or of the "
+    f"The paper names k = {K} under figures 1 and 3 only, and leaves open whether it is "
+    "that of the graph or of the "
     f"vote; here both are {K} everywhere."
 )
 CURVES = "One random split each; the paper does not give the training rows."
 CHOICES = (
     OPEN_K,
-    f"The dimensions of PCA, LPP, LDE and NCA are not given: PCA keeps {THETA:.0%} of the variance, LPP and LDE ten "
+    f"The dimensions of PCA, LPP, LDE and NCA are not given: PCA keeps {THETA:.0%} of the "
+    "variance, LPP and LDE ten "
     "directions per class, NCA all (on faces, PCA and NCA keep one fewer than there are classes).",
-    "LPP and LDE follow a PCA to (training rows - classes) dimensions, if this is less than the number of features. "
+    "LPP and LDE follow a PCA to (training rows - classes) dimensions, if this is less "
+    "than the number of features. "
     "LDA's directions have unit length.",
     '"k by folds" is `n_neighbors="auto"`; the paper leaves the choice of k to future work.',
 )
 OTHER_PIXELS = (
-    "Skipped: the paper's images of 56 x 46 pixels, of which we found no public copy; these of 28 x 23 stand in."
+    "Skipped: the paper's images of 56 x 46 pixels, of which we found no public copy; "
+    "these of 28 x 23 stand in."
 )
 EXPERIMENTS = (
     Experiment(
@@ -229,7 +277,10 @@ EXPERIMENTS = (
         figure_1,
     ),
     Experiment(
-        "dne-figure2", "DNE, figure 2: 1-NN on UCI's sets (bars without numbers in the paper)", CHOICES, figure_2
+        "dne-figure2",
+        "DNE, figure 2: 1-NN on UCI's sets (bars without numbers in the paper)",
+        CHOICES,
+        figure_2,
     ),
     Experiment(
         "dne-figure3",
@@ -238,7 +289,10 @@ EXPERIMENTS = (
         figure_3,
     ),
     Experiment(
-        "dne-figure4", "DNE, figure 4: accuracy and spectrum by dimension, UCI's sets", (OPEN_K, CURVES), figure_4
+        "dne-figure4",
+        "DNE, figure 4: accuracy and spectrum by dimension, UCI's sets",
+        (OPEN_K, CURVES),
+        figure_4,
     ),
     Experiment(
         "dne-figures5-6",

@@ -1,4 +1,6 @@
-"""The record of all experiments: a Markdown file, of which a run renews the sections of what it ran."""
+"""The record of all experiments: a Markdown file, of which a run renews the sections of what it
+ran.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,20 @@ over random splits, of paired differences as well. Times were measured on two co
 
 
 def heading(experiment: Experiment, command: str) -> str:
-    """Return how the section of an experiment begins: how it was run, and what the paper leaves open."""
+    """Return how the section of an experiment begins: how it was run, and what the paper leaves
+    open.
+    """
     settings = "\n".join(f"- {setting}" for setting in experiment.settings)
-    return f"## {experiment.title}\n\n    {command}\n\nProtocol, where the paper does not specify it:\n\n{settings}"
+    return (
+        f"## {experiment.title}\n\n    {command}\n\nProtocol, where the paper does not specify "
+        f"it:\n\n{settings}"
+    )
 
 
 def renewed(path: Path, sections: Mapping[str, str], *, keep_older: bool = False) -> str:
-    """Return the document with these sections in the place of older ones, or of none, in the order of the papers."""
+    """Return the document with these sections in the place of older ones, or of none, in the order
+    of the papers.
+    """
     older = _sections(path.read_text(encoding="utf-8")) if path.exists() else {}
     known = {**sections, **older} if keep_older else {**older, **sections}
     parts = [f"<!-- {name} -->\n\n{known[name]}" for name in EXPERIMENTS if name in known]

@@ -1,4 +1,6 @@
-"""Discriminative Projections (Wang and Mahadevan), section 4.3: Table 1, and graded labels as an order."""
+"""Discriminative Projections (Wang and Mahadevan), section 4.3: Table 1, and graded labels as an
+order.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from .discriminative_projections import GRAPH
 from .experiment import Experiment, Run, mean_std, table
 from .splits import codes_of
 
-# The paper's Table 1, for OHSUMED and mushroom; its header has a stray column, read so that section 4.3 is true.
+# The paper's Table 1, for OHSUMED and mushroom; its header has a stray column, read so that section
+# 4.3 is true.
 TABLE_1: dict[str, tuple[float, float] | None] = {
     "DP, 1-D": (60.24, 52.83),
     "DP, 30-D": (68.83, 76.34),
@@ -45,7 +48,9 @@ TABLE_1: dict[str, tuple[float, float] | None] = {
 def _ohsumed(data: Data) -> tuple[np.ndarray, np.ndarray]:
     archive = data.archive("ohsumed_letor3")
     third_fold = np.isin(archive["part"], (1, 4, 5))
-    return archive["X_qnorm"][third_fold].astype(np.float64), (archive["y"][third_fold] > 0).astype(int)
+    return archive["X_qnorm"][third_fold].astype(np.float64), (archive["y"][third_fold] > 0).astype(
+        int
+    )
 
 
 def _mushroom(data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +58,10 @@ def _mushroom(data: Data) -> tuple[np.ndarray, np.ndarray]:
     return X, codes_of(y)
 
 
-SETS: dict[str, Callable[[Data], tuple[np.ndarray, np.ndarray]]] = {"OHSUMED": _ohsumed, "mushroom": _mushroom}
+SETS: dict[str, Callable[[Data], tuple[np.ndarray, np.ndarray]]] = {
+    "OHSUMED": _ohsumed,
+    "mushroom": _mushroom,
+}
 
 
 def table_1(run: Run) -> Iterator[str]:
@@ -70,10 +78,14 @@ def table_1(run: Run) -> Iterator[str]:
         there.append(data)
         remarks.append(_beyond_reach(data, scores, column))
         for name, printed in TABLE_1.items():
-            cells[name].append(mean_std(scores[name]) + (f" ({printed[column]})" if printed else ""))
+            cells[name].append(
+                mean_std(scores[name]) + (f" ({printed[column]})" if printed else "")
+            )
     if not there:
         return
-    yield f"Accuracy on the unlabelled rows, %, {n_splits} draws of 500 labelled rows: ours (paper)."
+    yield (
+        f"Accuracy on the unlabelled rows, %, {n_splits} draws of 500 labelled rows: ours (paper)."
+    )
     yield table(["features", *there], [[name, *values] for name, values in cells.items()])
     yield "\n".join(remarks)
 
@@ -86,13 +98,17 @@ def _beyond_reach(data: str, scores: dict[str, list[float]], column: int) -> str
     ours = [np.mean(scores[name]) for name in printed]
     return (
         f"- {data}: the largest class alone has {guessed:.1f} %, more than {below} of the paper's "
-        f"{len(printed)} figures; least squares on the original features, which has no free choices, {plain:.1f} %, "
-        f"where the paper has {printed['original']}. Its figures cannot be reproduced; ours are between "
+        f"{len(printed)} figures; least squares on the original features, which has no free "
+        f"choices, {plain:.1f} %, "
+        f"where the paper has {printed['original']}. Its figures cannot be reproduced; ours "
+        "are between "
         f"{min(ours):.1f} and {max(ours):.1f}."
     )
 
 
-def accuracies(run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int) -> dict[str, list[float]]:
+def accuracies(
+    run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int
+) -> dict[str, list[float]]:
     """Return the accuracies of every row of Table 1."""
     neighbors = nearest(X, 10)
     W = union(heat_kernel(neighbors))
@@ -117,8 +133,8 @@ def accuracies(run: Run, data: str, X: np.ndarray, y: np.ndarray, n_splits: int)
     return scores
 
 
-# Graded labels: numbers as in section 3, one direction and ten; the same of two targets, y > 0 and y > 1, so that the
-# steps between the grades are learned; classes without an order.
+# Graded labels: numbers as in section 3, one direction and ten; the same of two targets, y > 0 and
+# y > 1, so that the steps between the grades are learned; classes without an order.
 GRADED = (
     "DP, numbers, 1-D", "DP, numbers, 10-D", "DP, numbers, 30-D", "DP, steps, 2-D", "DP, steps, 10-D",
     "DP, classes, 2-D", "LapRLS", "least squares",
@@ -138,31 +154,46 @@ def graded_labels(run: Run) -> Iterator[str]:
         rows = rng.permutation(len(y))
         for name, relevance in relevances(X, y, rows[:500], W).items():
             scores[name].append(ranked(relevance[rows[500:]], y[rows[500:]], query[rows[500:]]))
-    yield f"Ranking of the pairs without a label, query by query, %, {n_splits} draws of 500 labelled pairs:"
+    yield (
+        f"Ranking of the pairs without a label, query by query, %, {n_splits} draws of 500 "
+        "labelled pairs:"
+    )
     header = ["relevance by", "NDCG at 10", "pairs in the right order"]
-    yield table(header, [[name, *map(mean_std, np.transpose(values))] for name, values in scores.items()])
+    yield table(
+        header, [[name, *map(mean_std, np.transpose(values))] for name, values in scores.items()]
+    )
     mean = {name: np.mean(values, axis=0)[1] for name, values in scores.items()}
     best = max((name for name in mean if name.startswith("DP")), key=lambda name: mean[name])
     yield (
-        "The paper proposes numbers for such labels (section 3.1), without an experiment. In one direction they give "
-        f"{mean['DP, numbers, 1-D']:.1f} % of the pairs in the right order, where guessing gives 50: the smoothest "
-        "direction has a smaller cost than the one of the labels, and g is close to 0, as section 3.4 fears. Of these "
-        f"forms {best} is the best ({mean[best]:.1f}), LapRLS has {mean['LapRLS']:.1f}, least squares "
+        "The paper proposes numbers for such labels (section 3.1), without an experiment. "
+        "In one direction they give "
+        f"{mean['DP, numbers, 1-D']:.1f} % of the pairs in the right order, where guessing "
+        "gives 50: the smoothest "
+        "direction has a smaller cost than the one of the labels, and g is close to 0, as "
+        "section 3.4 fears. Of these "
+        f"forms {best} is the best ({mean[best]:.1f}), LapRLS has {mean['LapRLS']:.1f}, "
+        "least squares "
         f"{mean['least squares']:.1f}."
     )
 
 
-def relevances(X: np.ndarray, y: np.ndarray, train: np.ndarray, W: csr_array) -> dict[str, np.ndarray]:
+def relevances(
+    X: np.ndarray, y: np.ndarray, train: np.ndarray, W: csr_array
+) -> dict[str, np.ndarray]:
     """Return how relevant every row is by each method that sees the grades of some."""
     numbers, few = np.full(len(y), np.nan), np.full(len(y), -1)
     numbers[train] = few[train] = y[train]
     steps = np.where(np.isnan(numbers)[:, None], np.nan, numbers[:, None] > (0, 1))
 
     def by_dp(m: int, target: np.ndarray) -> np.ndarray:
-        model = DiscriminativeProjectionsRegressor(DiscriminativeProjections(m, target="continuous"))
+        model = DiscriminativeProjectionsRegressor(
+            DiscriminativeProjections(m, target="continuous")
+        )
         return model.fit(X, target, affinity=W).predict(X).reshape(len(y), -1).sum(axis=1)
 
-    classes = DiscriminativeProjectionsClassifier(DiscriminativeProjections(2)).fit(X, few, affinity=W)
+    classes = DiscriminativeProjectionsClassifier(DiscriminativeProjections(2)).fit(
+        X, few, affinity=W
+    )
     nearer = classes.decision_function(X)
     lap_rls = LapRLSRegressor(kernel=None).fit(X, numbers, affinity=W)
     found = (
@@ -173,7 +204,9 @@ def relevances(X: np.ndarray, y: np.ndarray, train: np.ndarray, W: csr_array) ->
 
 
 def ranked(relevance: np.ndarray, y: np.ndarray, query: np.ndarray) -> tuple[float, float]:
-    """Return NDCG at 10 with gains 2^y - 1, and the share of pairs of unequal grades in the right order, in %."""
+    """Return NDCG at 10 with gains 2^y - 1, and the share of pairs of unequal grades in the right
+    order, in %.
+    """
     found = []
     for q in np.unique(query):
         r, grade = relevance[query == q], y[query == q]
@@ -190,20 +223,27 @@ EXPERIMENTS = (
         "Discriminative Projections, Table 1: least squares on 500 labelled rows",
         (
             GRAPH,
-            "OHSUMED is the training part of LETOR's third fold, with the features of each query scaled to [0, 1]; "
-            "partially and definitely relevant pairs form one class. Mushroom lacks the feature stalk-root.",
-            "The header of the table has one column too many: we read it so that it agrees with the text.",
-            "SDA and LapRLS (linear, gamma_I = 2 n^2 / s) are not in the paper's table: the relatives that it names, "
-            "semi-supervised discriminant analysis and manifold regularization, with their defaults on the same graph.",
+            "OHSUMED is the training part of LETOR's third fold, with the features of each "
+            "query scaled to [0, 1]; "
+            "partially and definitely relevant pairs form one class. Mushroom lacks the "
+            "feature stalk-root.",
+            "The header of the table has one column too many: we read it so that it agrees "
+            "with the text.",
+            "SDA and LapRLS (linear, gamma_I = 2 n^2 / s) are not in the paper's table: "
+            "the relatives that it names, "
+            "semi-supervised discriminant analysis and manifold regularization, with their "
+            "defaults on the same graph.",
         ),
         table_1,
     ),
     Experiment(
         "dp-graded",
-        "Discriminative Projections, section 3.1: graded labels as an order (no experiment in the paper)",
+        "Discriminative Projections, section 3.1: graded labels as an order (no experiment "
+        "in the paper)",
         (
             GRAPH.replace(" and LPP", "").replace("use", "uses"),
-            "OHSUMED as in Table 1, with its three grades; numbers are 0, 1, 2; the labels of 500 pairs are used.",
+            "OHSUMED as in Table 1, with its three grades; numbers are 0, 1, 2; the labels "
+            "of 500 pairs are used.",
         ),
         graded_labels,
     ),

@@ -1,7 +1,8 @@
 """An experiment of a paper: what it is called, how it runs, and how its numbers are printed.
 
-An experiment yields pieces of Markdown as they are ready: tables, sentences, pictures. It computes what the paper
-shows and prints what the paper prints beside it. What the paper leaves open is said in `Experiment.settings`.
+An experiment yields pieces of Markdown as they are ready: tables, sentences, pictures. It computes
+what the paper shows and prints what the paper prints beside it. What the paper leaves open is said
+in `Experiment.settings`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Experiment:
     run : function
         Yields pieces of Markdown.
     threads : int or None
-        Threads of BLAS; 1 where matrices are small: threads would wait for one another most of the time.
+        Threads of BLAS; 1 where matrices are small: threads would wait for one another most of the
+        time.
     """
 
     name: str
@@ -70,7 +72,9 @@ class Run:
         return self.n_splits or (quick if self.quick else paper)
 
     def repeat(self, what: str, n: int) -> Iterator[tuple[int, np.random.Generator]]:
-        """Yield the number of each of n splits and its own generator: the first ones do not depend on n."""
+        """Yield the number of each of n splits and its own generator: the first ones do not depend
+        on n.
+        """
         for number in range(n):
             yield number, np.random.default_rng([0, number])
             self.progress(what, number + 1, n)

@@ -1,4 +1,6 @@
-"""Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004): figures 1 and 2."""
+"""Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004):
+figures 1 and 2.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from .splits import Split, UnitLDA, of_each_class
 
 ROWS = "rows"
 Draw = Callable[[np.ndarray, np.ndarray, np.random.Generator], Split]
-Results = Sequence[dict[str, dict[str, float]]]  # of every split, by map: quantity and percentage; ROWS: how many
+Results = Sequence[
+    dict[str, dict[str, float]]
+]  # of every split, by map: quantity and percentage; ROWS: how many
 
 
 def seventy_thirty(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Split:
@@ -84,9 +88,15 @@ def plane(n_classes: int) -> dict[str, Any]:
 
 
 def accuracies(split: Split, model: Any, *, stochastic: bool = False) -> dict[str, float]:
-    """Return the accuracies on left-out training rows and, by several votes, on test rows after a map."""
+    """Return the accuracies on left-out training rows and, by several votes, on test rows after a
+    map.
+    """
     mapped = split.mapped(model.fit(split.train, split.y_train).transform)
-    votes = {"training": mapped.leave_one_out(1), "1-NN": mapped.accuracy(1), "3-NN": mapped.accuracy(3)}
+    votes = {
+        "training": mapped.leave_one_out(1),
+        "1-NN": mapped.accuracy(1),
+        "3-NN": mapped.accuracy(3),
+    }
     if stochastic:
         rule = SoftNeighborsClassifier().fit(mapped.train, mapped.y_train)
         votes["stochastic"] = 100 * rule.score(mapped.test, mapped.y_test)
@@ -95,12 +105,17 @@ def accuracies(split: Split, model: Any, *, stochastic: bool = False) -> dict[st
 
 def _of_all_maps(split: Split) -> dict[str, dict[str, float]]:
     maps = square() | plane(len(np.unique(split.y_train)))
-    scores = {name: accuracies(split, model, stochastic=name in ("NCA f", "NCA g")) for name, model in maps.items()}
+    scores = {
+        name: accuracies(split, model, stochastic=name in ("NCA f", "NCA g"))
+        for name, model in maps.items()
+    }
     return {ROWS: {"training": len(split.train), "test": len(split.test)}, **scores}
 
 
 def figure_1(run: Run) -> Iterator[str]:
-    """1-NN after square maps and after maps to the plane, and what the paper leaves for others to find out."""
+    """1-NN after square maps and after maps to the plane, and what the paper leaves for others to
+    find out.
+    """
     n_splits = run.splits(40)
     results: dict[str, Results] = {}
     for name in SETS:
@@ -110,14 +125,19 @@ def figure_1(run: Run) -> Iterator[str]:
             yield f"Skipped: {missing}."
     yield f"1-NN on the training rows (leave-one-out) / on the test rows, {n_splits} splits."
     for title, maps in (("Square maps", list(square())), ("Two dimensions", list(plane(3)))):
-        rows = [[name, *(_train_test(result, one) for one in maps)] for name, result in results.items()]
+        rows = [
+            [name, *(_train_test(result, one) for one in maps)] for name, result in results.items()
+        ]
         yield f"{title}:"
         yield table(["data", *maps], rows)
     yield _claim(results, "NCA f", ("Euclidean", "whitening", "RCA"))
     yield _claim(results, "NCA", ("PCA", "LDA", "LDA + RCA"))
     yield "Differences on test rows, paired:"
     yield table(
-        ["data", *(f"{a}, {u} - {b}, {v}" if u != v else f"{a} - {b}, {u}" for a, u, b, v in QUESTIONS)],
+        [
+            "data",
+            *(f"{a}, {u} - {b}, {v}" if u != v else f"{a} - {b}, {u}" for a, u, b, v in QUESTIONS),
+        ],
         [
             [name, *(paired(_of(result, a, u), _of(result, b, v), 2) for a, u, b, v in QUESTIONS)]
             for name, result in results.items()
@@ -154,17 +174,23 @@ def _claim(results: dict[str, Results], ours: str, others: Sequence[str]) -> str
         n_train, n_test = (_of(result, ROWS, part)[0] for part in ("training", "test"))
         cells.append(f"{name} ({paired(*pair)} to {best}")
         gains.append(np.subtract(*pair).mean())
-        p_values.append(corrected_resampled_t_test(np.subtract(*pair), n_train, n_test, 100 / n_test))
+        p_values.append(
+            corrected_resampled_t_test(np.subtract(*pair), n_train, n_test, 100 / n_test)
+        )
     found: dict[str, list[str]] = {"ahead": [], "not told apart": [], "behind": []}
     for cell, gain, p in zip(cells, gains, holm(p_values), strict=True):
         verdict = "not told apart" if p >= 0.05 else "ahead" if gain > 0 else "behind"
         found[verdict].append(f"{cell}, p {p:.2g})")
     summary = "; ".join(f"{what}: {', '.join(where)}" for what, where in found.items() if where)
-    return f"{ours} on test rows, compared with the best of {', '.join(others)} ({VERDICTS}); {summary}."
+    return (
+        f"{ours} on test rows, compared with the best of {', '.join(others)} ({VERDICTS}); "
+        f"{summary}."
+    )
 
 
 VERDICTS = (
-    "ahead or behind if p < 0.05 by the corrected resampled t-test of Nadeau and Bengio, with Holm's correction for "
+    "ahead or behind if p < 0.05 by the corrected resampled t-test of Nadeau and Bengio, "
+    "with Holm's correction for "
     "the sets"
 )
 
@@ -173,7 +199,9 @@ def rings(rng: np.random.Generator, n: int = 500) -> Split:
     """Draw five concentric circles of radii 1 to 5 with noise across them, turned at random."""
     y = np.arange(n) % 5
     angle = rng.uniform(0, 2 * np.pi, n)
-    X = np.column_stack([(y + 1) * np.cos(angle), (y + 1) * np.sin(angle), 3 * rng.standard_normal(n)])
+    X = np.column_stack(
+        [(y + 1) * np.cos(angle), (y + 1) * np.sin(angle), 3 * rng.standard_normal(n)]
+    )
     X = X @ np.linalg.qr(rng.standard_normal((3, 3)))[0]
     return seventy_thirty(X, y, rng)
 
@@ -203,12 +231,17 @@ def figure_2(run: Run) -> Iterator[str]:
             yield f"Skipped: {missing}."
             continue
         firsts[name] = several[0]
-        scores = [{way: accuracies(split, model)["1-NN"] for way, model in _ways().items()} for split in several]
+        scores = [
+            {way: accuracies(split, model)["1-NN"] for way, model in _ways().items()}
+            for split in several
+        ]
         rows.append([name, *(mean_std([score[way] for score in scores]) for way in _ways())])
     yield FACES
     yield f"1-NN on test rows in two dimensions, {n_splits} splits:"
     yield table(["data", *_ways()], rows)
-    yield run.picture("nca-figure2", _drawn(firsts), "Test rows of the first split, by PCA, LDA and NCA")
+    yield run.picture(
+        "nca-figure2", _drawn(firsts), "Test rows of the first split, by PCA, LDA and NCA"
+    )
 
 
 def _ways() -> dict[str, Any]:
@@ -227,18 +260,28 @@ def _drawn(several: dict[str, Split]) -> Any:
     return figure
 
 
-FACES = "Skipped: the faces of the third row (18 people, 1,800 images of 20 x 28 pixels), which are not public."
-SHARED = "NCA has the defaults of this library; for all methods, the features are standardized on the training rows."
+FACES = (
+    "Skipped: the faces of the third row (18 people, 1,800 images of 20 x 28 pixels), which "
+    "are not public."
+)
+SHARED = (
+    "NCA has the defaults of this library; for all methods, the features are standardized on "
+    "the training rows."
+)
 EXPERIMENTS = (
     Experiment(
         "nca-figure1",
-        "NCA, figure 1: 1-NN after square maps and in two dimensions (bars without numbers in the paper)",
+        "NCA, figure 1: 1-NN after square maps and in two dimensions (bars without numbers "
+        "in the paper)",
         (
             SHARED,
-            "The classes of housing are the terciles of the price on the training rows; usps is averaged over 2 x 2 "
-            "pixels to 8 x 8, with 200 training and 500 test rows per class; the other sets use 70 % of each class "
+            "The classes of housing are the terciles of the price on the training rows; "
+            "usps is averaged over 2 x 2 "
+            "pixels to 8 x 8, with 200 training and 500 test rows per class; the other "
+            "sets use 70 % of each class "
             "for training.",
-            "LDA's directions have unit length (after whitening, RCA would change nothing); for two classes there is "
+            "LDA's directions have unit length (after whitening, RCA would change "
+            "nothing); for two classes there is "
             "one direction.",
         ),
         figure_1,
@@ -248,8 +291,10 @@ EXPERIMENTS = (
         "NCA, figure 2: two-dimensional projections",
         (
             SHARED,
-            "The rings have radii 1 to 5 and 100 rows each, with noise of standard deviation 3 perpendicular to their "
-            "plane, so that PCA selects the noise, as in the paper; they are not standardized. Digits are 8 x 8, as "
+            "The rings have radii 1 to 5 and 100 rows each, with noise of standard "
+            "deviation 3 perpendicular to their "
+            "plane, so that PCA selects the noise, as in the paper; they are not "
+            "standardized. Digits are 8 x 8, as "
             "in figure 1.",
         ),
         figure_2,

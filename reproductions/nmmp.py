@@ -1,4 +1,6 @@
-"""Neighborhood MinMax Projections (Nie, Xiang and Zhang, IJCAI 2007): Table 4, figure 2, and a claim of section 6."""
+"""Neighborhood MinMax Projections (Nie, Xiang and Zhang, IJCAI 2007): Table 4, figure 2, and a
+claim of section 6.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ TITLES = ("baseline", "LDA", "LMNN", "NMMP")
 
 
 def _fitted(problem: Problem, split: Split) -> tuple[list[float], list[float]]:
-    """Return accuracies of METHODS and of NMMP's ratio trace, and the seconds that LMNN, NMMP and LDA train."""
+    """Return accuracies of METHODS and of NMMP's ratio trace, and the seconds that LMNN, NMMP and
+    LDA train.
+    """
     models: dict[str, Any] = {
         "lda": UnitLDA(),
         "lmnn": LMNN(),
@@ -89,7 +93,9 @@ def _fitted(problem: Problem, split: Split) -> tuple[list[float], list[float]]:
         model.fit(split.train, split.y_train)
         seconds[name] = time.perf_counter() - start
         accuracy[name] = split.score(model.transform, 3)
-    return [accuracy[name] for name in (*METHODS, "ratio")], [seconds[name] for name in ("lmnn", "nmmp", "lda")]
+    return [accuracy[name] for name in (*METHODS, "ratio")], [
+        seconds[name] for name in ("lmnn", "nmmp", "lda")
+    ]
 
 
 def table_4(run: Run) -> Iterator[str]:
@@ -104,7 +110,8 @@ def table_4(run: Run) -> Iterator[str]:
             yield f"Skipped: {missing}."
             continue
         splits = (
-            Split.of(X, y, of_each_class(y, problem.per_class, rng)) for _, rng in run.repeat(problem.name, n_splits)
+            Split.of(X, y, of_each_class(y, problem.per_class, rng))
+            for _, rng in run.repeat(problem.name, n_splits)
         )
         results = [_fitted(problem, without_null_space(split)) for split in splits]
         scores, seconds = (np.array(part) for part in zip(*results, strict=True))
@@ -118,7 +125,9 @@ def table_4(run: Run) -> Iterator[str]:
                 z[method][problem.name] = known.z(values)
     yield f"3-NN, {n_splits} splits: ours (paper; z)."
     yield table(["data", *TITLES, "NMMP as a ratio trace"], rows)
-    yield "\n".join(f"- {verdict(title, z[name])}" for name, title in zip(METHODS, TITLES, strict=True))
+    yield "\n".join(
+        f"- {verdict(title, z[name])}" for name, title in zip(METHODS, TITLES, strict=True)
+    )
     yield "Training time per run, LMNN : NMMP : LDA, relative to NMMP:"
     yield table(["data", "ours", "NMMP's seconds", "paper", "NMMP's seconds"], clocks)
 
@@ -139,21 +148,30 @@ def sensitivity(run: Run) -> Iterator[str]:
             continue
         size = problem.per_class
         drawn = run.repeat(problem.name, n_splits)
-        splits = [without_null_space(Split.of(X, y, of_each_class(y, size, rng))) for _, rng in drawn]
+        splits = [
+            without_null_space(Split.of(X, y, of_each_class(y, size, rng))) for _, rng in drawn
+        ]
         rows, accuracies = [], []
         for k_w in (k_w for k_w in K_WITHIN if k_w is None or k_w < size):
             scores = [_mean_score(problem, splits, k_w, k_b) for k_b in K_BETWEEN]
             accuracies += [accuracy for accuracy, _ in scores]
             cells = [f"{accuracy:.1f}" + f" ({m})" * (m < problem.m) for accuracy, m in scores]
             rows.append([k_w or f"default ({min(size // 2 + 2, size - 1)})", *cells])
-        yield f"{problem.name}: {min(accuracies):.1f} to {max(accuracies):.1f} % over k_w (rows) and k_b (columns)."
+        yield (
+            f"{problem.name}: {min(accuracies):.1f} to {max(accuracies):.1f} % over k_w (rows) "
+            "and k_b (columns)."
+        )
         yield table(["k_w \\ k_b", *map(str, K_BETWEEN)], rows)
 
 
-def _mean_score(problem: Problem, splits: list[Split], k_w: int | None, k_b: int) -> tuple[float, int]:
+def _mean_score(
+    problem: Problem, splits: list[Split], k_w: int | None, k_b: int
+) -> tuple[float, int]:
     """Return the mean accuracy, and the fewest directions that a split left."""
     model = NMMP(problem.m, n_neighbors_within=k_w, n_neighbors_between=k_b, shrinkage=None)
-    results = [(s.score(model.fit(s.train, s.y_train).transform, 3), model.n_components_) for s in splits]
+    results = [
+        (s.score(model.fit(s.train, s.y_train).transform, 3), model.n_components_) for s in splits
+    ]
     accuracies, dimensions = zip(*results, strict=True)
     return float(np.mean(accuracies)), min(dimensions)
 
@@ -163,13 +181,20 @@ def figure_2(run: Run) -> Iterator[str]:
     X, y = make_concentric_classes(900, random_state=0)
     new, new_y = make_concentric_classes(random_state=1)
     split = Split(X, y, new, new_y)
-    models = {"PCA": PCA(2), "LDA": LinearDiscriminantAnalysis(n_components=2), "NMMP": NMMP(2, shrinkage=None)}
+    models = {
+        "PCA": PCA(2),
+        "LDA": LinearDiscriminantAnalysis(n_components=2),
+        "NMMP": NMMP(2, shrinkage=None),
+    }
     maps: dict[str, Map] = {"the first two features": lambda Z: Z[:, :2]}
     maps |= {name: model.fit(X, y).transform for name, model in models.items()}
     titles = {
-        f"{name}\n3-NN on new rows {split.score(to_plane, 3):.0f} %": to_plane(X) for name, to_plane in maps.items()
+        f"{name}\n3-NN on new rows {split.score(to_plane, 3):.0f} %": to_plane(X)
+        for name, to_plane in maps.items()
     }
-    yield run.picture("nmmp-figure2", panels(titles, y), "Only the first two features and NMMP show three circles")
+    yield run.picture(
+        "nmmp-figure2", panels(titles, y), "Only the first two features and NMMP show three circles"
+    )
 
 
 EXPERIMENTS = (
@@ -177,11 +202,15 @@ EXPERIMENTS = (
         "nmmp-table4",
         "NMMP, Table 4: 3-NN after NMMP, LDA and LMNN",
         (
-            "For every method, the null space of the training covariance is removed first, as in the paper.",
-            "LDA's directions have unit length; News is TF-IDF without normalization to unit length; Objects are "
+            "For every method, the null space of the training covariance is removed first, "
+            "as in the paper.",
+            "LDA's directions have unit length; News is TF-IDF without normalization to "
+            "unit length; Objects are "
             "subsampled to every 8th pixel: only these choices reproduce the paper's baselines.",
-            "Our version of USPS has other pixels than the paper's, so its results are not comparable.",
-            "LMNN has the defaults of this library (3 target neighbours, one pass); the paper does not give its "
+            "Our version of USPS has other pixels than the paper's, so its results are not "
+            "comparable.",
+            "LMNN has the defaults of this library (3 target neighbours, one pass); the "
+            "paper does not give its "
             "parameters.",
         ),
         table_4,
@@ -190,7 +219,8 @@ EXPERIMENTS = (
         "nmmp-sensitivity",
         'NMMP, section 6: "the parameters in our method are not sensitive"',
         (
-            "3-NN. In brackets: the smallest number of directions in a split, if the graphs gave fewer than "
+            "3-NN. In brackets: the smallest number of directions in a split, if the "
+            "graphs gave fewer than "
             "Table 4 uses.",
         ),
         sensitivity,
@@ -199,7 +229,8 @@ EXPERIMENTS = (
         "nmmp-figure2",
         "NMMP, figure 2: circles under noise",
         (
-            "The paper does not give the geometry; here radii 1, 3 and 5, noise of standard deviation 3, 300 "
+            "The paper does not give the geometry; here radii 1, 3 and 5, noise of "
+            "standard deviation 3, 300 "
             "rows per class.",
         ),
         figure_2,

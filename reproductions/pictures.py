@@ -17,8 +17,12 @@ def blank(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def panels(planes: Mapping[str, np.ndarray], y: np.ndarray, *, labelled: np.ndarray | None = None) -> Any:
-    """Return a figure of rows in several planes side by side, by class; `labelled` rows are circled."""
+def panels(
+    planes: Mapping[str, np.ndarray], y: np.ndarray, *, labelled: np.ndarray | None = None
+) -> Any:
+    """Return a figure of rows in several planes side by side, by class; `labelled` rows are
+    circled.
+    """
     n_rows = 1 if len(planes) <= 4 else 2
     n_columns = -(-len(planes) // n_rows)
     figure = blank(3.6 * n_columns, 3.9 * n_rows)
@@ -26,12 +30,20 @@ def panels(planes: Mapping[str, np.ndarray], y: np.ndarray, *, labelled: np.ndar
     for ax, (title, Z) in zip(axes.flat, planes.items(), strict=False):
         scatter(ax, Z, y)
         if labelled is not None:
-            ax.scatter(*Z[labelled, :2].T, s=60, facecolors="none", edgecolors="black", label="labelled")
+            ax.scatter(
+                *Z[labelled, :2].T, s=60, facecolors="none", edgecolors="black", label="labelled"
+            )
         ax.set_title(title, fontsize=10)
     for ax in list(axes.flat)[len(planes) :]:
         ax.set_axis_off()
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    legend(figure, handles=handles, labels=labels, loc="outside lower center", ncols=min(10, len(labels)))
+    legend(
+        figure,
+        handles=handles,
+        labels=labels,
+        loc="outside lower center",
+        ncols=min(10, len(labels)),
+    )
     return figure
 
 
@@ -46,7 +58,11 @@ def scatter(ax: Any, Z: np.ndarray, y: np.ndarray) -> None:
     from matplotlib import colormaps
 
     labels = np.unique(y)
-    colors = COLORS if len(labels) <= len(COLORS) else [colormaps["tab10"](number) for number in range(10)]
+    colors = (
+        COLORS
+        if len(labels) <= len(COLORS)
+        else [colormaps["tab10"](number) for number in range(10)]
+    )
     size = float(np.clip(5000 / len(y), 3, 16))
     markers = MARKERS if size > 6 else ("o",)  # the thin ones vanish
     for number, label in enumerate(labels):

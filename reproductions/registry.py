@@ -15,4 +15,6 @@ PAPERS: tuple[ModuleType, ...] = (
     tdl,
     tdl_mnist,
 )
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for paper in PAPERS for one in paper.EXPERIMENTS}
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one for paper in PAPERS for one in paper.EXPERIMENTS
+}

@@ -44,7 +44,9 @@ class Split:
         return 100 * knn.score(self.test, self.y_test)
 
     def leave_one_out(self, n_neighbors: int) -> float:
-        """Return the percentage of training rows that the others vote right; the map is not learned anew."""
+        """Return the percentage of training rows that the others vote right; the map is not learned
+        anew.
+        """
         knn = KNeighborsClassifier(n_neighbors, algorithm="brute").fit(self.train, self.y_train)
         return 100 * knn.score(None, self.y_train)
 
@@ -59,7 +61,9 @@ def of_each_class(y: np.ndarray, size: float, rng: np.random.Generator) -> np.nd
 
 
 def some_labels(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Return codes y with -1 for all but a random share of the rows, among which every class has one at least."""
+    """Return codes y with -1 for all but a random share of the rows, among which every class has
+    one at least.
+    """
     while True:
         rows = rng.permutation(len(y))[: round(share * len(y))]
         if len(np.unique(y[rows])) == len(np.unique(y)):
@@ -85,11 +89,13 @@ def without_null_space(split: Split) -> Split:
 
 
 class UnitLDA(LinearDiscriminantAnalysis):
-    """LDA with directions of unit length, among so few principal components that S_w is not singular.
+    """LDA with directions of unit length, among so few principal components that S_w is not
+    singular.
 
-    scikit-learn's own are whitened within the classes: on faces that loses 40 points (NMMP's Table 4), and it leaves
-    nothing to do for RCA after it (NCA's figure 2). Rows must be in principal components, largest variance first, where
-    there are more of them than training rows minus classes.
+    scikit-learn's own are whitened within the classes: on faces that loses 40 points (NMMP's Table
+    4), and it leaves nothing to do for RCA after it (NCA's figure 2). Rows must be in principal
+    components, largest variance first, where there are more of them than training rows minus
+    classes.
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> UnitLDA:

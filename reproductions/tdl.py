@@ -33,7 +33,9 @@ def accuracy(Z: np.ndarray, y: np.ndarray, few: np.ndarray, n_neighbors: int) ->
 def moons(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return two moons pushed into one another, their classes, and ten labels of each."""
     a, b = rng.uniform(0, np.pi, (2, 100))
-    X = np.vstack([np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])])
+    X = np.vstack(
+        [np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])]
+    )
     X = 2 * (X + 0.05 * rng.standard_normal(X.shape))
     y = np.repeat([0, 1], 100)
     rows = of_each_class(y, 10, rng)
@@ -54,14 +56,23 @@ def figure_1(run: Run) -> Iterator[str]:
     """Two moons."""
     n_splits = run.splits(20)
     drawn = [moons(rng) for _, rng in run.repeat("moons", n_splits)]
-    scores = [{name: accuracy(Z, y, few, 1) for name, Z in _of_moons(X, few, 1).items()} for X, y, few in drawn]
+    scores = [
+        {name: accuracy(Z, y, few, 1) for name, Z in _of_moons(X, few, 1).items()}
+        for X, y, few in drawn
+    ]
     yield f"1-NN on the first coordinate, {n_splits} draws:"
-    yield table(list(scores[0]), [[mean_std([score[name] for score in scores]) for name in scores[0]]])
+    yield table(
+        list(scores[0]), [[mean_std([score[name] for score in scores]) for name in scores[0]]]
+    )
     X, y, few = drawn[0]
     planes = {"two moons": X}
     for name, Z in _of_moons(X, few, 2).items():
         planes[f"{name}\n1-NN on the first coordinate {accuracy(Z[:, :1], y, few, 1):.1f} %"] = Z
-    yield run.picture("tdl-figure1", panels(planes, y, labelled=few >= 0), "The first draw, with ten labels per class")
+    yield run.picture(
+        "tdl-figure1",
+        panels(planes, y, labelled=few >= 0),
+        "The first draw, with ten labels per class",
+    )
 
 
 @dataclass(frozen=True)
@@ -75,13 +86,33 @@ class Problem:
 
 
 def _column(name: str, file: str, m: int, *printed: tuple[float, float]) -> Problem:
-    return Problem(name, file, m, {row: Printed(*pair) for row, pair in zip(PRINTED_ROWS, printed, strict=True)})
+    return Problem(
+        name,
+        file,
+        m,
+        {row: Printed(*pair) for row, pair in zip(PRINTED_ROWS, printed, strict=True)},
+    )
 
 
-PRINTED_ROWS = ("TDL", "Laplacian Eigenmaps", "GWPC", "KTDA", "KFDA", "SVM", "nearest kernel mean", "1-NN")
+PRINTED_ROWS = (
+    "TDL",
+    "Laplacian Eigenmaps",
+    "GWPC",
+    "KTDA",
+    "KFDA",
+    "SVM",
+    "nearest kernel mean",
+    "1-NN",
+)
 QUOTED = ("GWPC", "KTDA", "KFDA")
 NORMALIZED = ", normalized Laplacian"
-ROWS = ("TDL", f"TDL{NORMALIZED}", "Laplacian Eigenmaps", f"Laplacian Eigenmaps{NORMALIZED}", *PRINTED_ROWS[2:])
+ROWS = (
+    "TDL",
+    f"TDL{NORMALIZED}",
+    "Laplacian Eigenmaps",
+    f"Laplacian Eigenmaps{NORMALIZED}",
+    *PRINTED_ROWS[2:],
+)
 WHAT = {row: row.removesuffix(NORMALIZED) for row in ROWS}
 TABLE_1 = (
     _column(
@@ -118,7 +149,9 @@ def nearest_kernel_mean(X: np.ndarray, y: np.ndarray, few: np.ndarray) -> float:
     return _chosen(means, {"kernelpca__gamma": GAMMAS}, X, y, few)
 
 
-def _chosen(model: Any, grid: dict[str, Any], X: np.ndarray, y: np.ndarray, few: np.ndarray) -> float:
+def _chosen(
+    model: Any, grid: dict[str, Any], X: np.ndarray, y: np.ndarray, few: np.ndarray
+) -> float:
     """Return the accuracy on the other rows with what five folds of the labelled rows choose."""
     known = few >= 0
     return 100 * GridSearchCV(model, grid, cv=5).fit(X[known], y[known]).score(X[~known], y[~known])
@@ -144,7 +177,10 @@ def table_1(run: Run) -> Iterator[str]:
     yield table(
         ["method", *columns],
         [
-            *([row, *(_cell(problem, columns[problem.name], row) for problem in there)] for row in ROWS),
+            *(
+                [row, *(_cell(problem, columns[problem.name], row) for problem in there)]
+                for row in ROWS
+            ),
             ["TDL - Laplacian Eigenmaps, paired", *(_gain(scores) for scores in columns.values())],
         ],
     )
@@ -154,7 +190,8 @@ def table_1(run: Run) -> Iterator[str]:
         if row not in QUOTED
     )
     yield (
-        f"The smallest degree of a row in the graph: {', '.join(smallest)}. Without normalization, each row of almost "
+        f"The smallest degree of a row in the graph: {', '.join(smallest)}. Without "
+        "normalization, each row of almost "
         "zero degree takes up one coordinate of Laplacian Eigenmaps."
     )
 
@@ -179,7 +216,9 @@ def _scores(
     for _, rng in run.repeat(problem.name, n_splits):
         few = some_labels(y, 0.1, rng)
         for laplacian, suffix in zip(LAPLACIANS, ("", NORMALIZED), strict=True):
-            tdl = TDL(problem.m, reg=1024.0, reg_unit=1.0, laplacian=laplacian).fit(X, few, affinity=W)
+            tdl = TDL(problem.m, reg=1024.0, reg_unit=1.0, laplacian=laplacian).fit(
+                X, few, affinity=W
+            )
             scores[f"TDL{suffix}"].append(accuracy(tdl.embedding_, y, few, 1))
             scores[f"Laplacian Eigenmaps{suffix}"].append(accuracy(eigenmaps[laplacian], y, few, 1))
         scores["SVM"].append(support_vectors(X, y, few))
@@ -192,18 +231,26 @@ EXPERIMENTS = (
     Experiment(
         "tdl-figure1",
         "TDL, figure 1: two moons (a picture without numbers in the paper)",
-        ("The paper does not give the geometry; here 100 rows per moon with ten labels each; k = 3 in the cost.",),
+        (
+            "The paper does not give the geometry; here 100 rows per moon with ten labels "
+            "each; k = 3 in the cost.",
+        ),
         figure_1,
     ),
     Experiment(
         "tdl-table1",
         "TDL, Table 1: UCI's sets with a tenth of the labels",
         (
-            "A split labels a random 10 % of the rows, redrawn until each class has one; k = 20 in the cost; scaling "
-            "to [0, 1] uses all rows, as the method does. Breast cancer: the rows without missing values.",
-            "According to the text, the penalty is that of figure 1, the normalized Laplacian of the full Gaussian "
-            "graph; the paper's figures are closer to those of the unnormalized one. Both are given.",
-            "SVM and nearest kernel mean have a Gaussian kernel; gamma (and C) are chosen by 5-fold cross-validation "
+            "A split labels a random 10 % of the rows, redrawn until each class has one; k "
+            "= 20 in the cost; scaling "
+            "to [0, 1] uses all rows, as the method does. Breast cancer: the rows without "
+            "missing values.",
+            "According to the text, the penalty is that of figure 1, the normalized "
+            "Laplacian of the full Gaussian "
+            "graph; the paper's figures are closer to those of the unnormalized one. Both "
+            "are given.",
+            "SVM and nearest kernel mean have a Gaussian kernel; gamma (and C) are chosen "
+            "by 5-fold cross-validation "
             "on the labelled rows. GWPC, KTDA and KFDA are quoted from the paper.",
         ),
         table_1,

@@ -1,4 +1,6 @@
-"""Transductive Distance Learning (Li, Yang and Wang, ICML 2007) on MNIST: Table 2, tangent distance, and new rows."""
+"""Transductive Distance Learning (Li, Yang and Wang, ICML 2007) on MNIST: Table 2, tangent
+distance, and new rows.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,13 @@ PRINTED = {
     "Euclidean": (Printed(96.13, 0.07), Printed(95.91, 0.07)),
     "tangent": (Printed(97.49, 0.04), Printed(97.41, 0.03)),
 }
-COLUMNS = ["TDL", "Laplacian Eigenmaps", "TDL - Laplacian Eigenmaps, paired", "seconds, each", "largest residual"]
+COLUMNS = [
+    "TDL",
+    "Laplacian Eigenmaps",
+    "TDL - Laplacian Eigenmaps, paired",
+    "seconds, each",
+    "largest residual",
+]
 
 
 def _mnist(run: Run) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +51,9 @@ def _mnist(run: Run) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Pair:
-    """TDL and Laplacian Eigenmaps on the same graph: accuracies by split, seconds of a fit, the largest residual."""
+    """TDL and Laplacian Eigenmaps on the same graph: accuracies by split, seconds of a fit, the
+    largest residual.
+    """
 
     ours: list[float]
     theirs: list[float]
@@ -53,7 +63,11 @@ class Pair:
     def cells(self, printed: tuple[Printed, Printed] | None) -> list[str]:
         """Return a row of a table, beside what the paper prints if these are its rows."""
         both = self.ours, self.theirs
-        means = map(Printed.beside, printed, both) if printed else (mean_std(values, 2) for values in both)
+        means = (
+            map(Printed.beside, printed, both)
+            if printed
+            else (mean_std(values, 2) for values in both)
+        )
         clock = ", ".join(f"{seconds:.0f}" for seconds in self.seconds)
         return [*means, paired(*both, 2), clock, f"{self.residual:.0e}"]
 
@@ -95,7 +109,8 @@ def table_2(run: Run) -> Iterator[str]:
     seconds, G = _timed(lambda: nearest(X, 20))
     yield from _beside_the_paper(run, X, y, G, "Euclidean")
     yield (
-        f"The search for 20 neighbours took {seconds:.0f} s. The paper reports about 8 minutes per run, without the "
+        f"The search for 20 neighbours took {seconds:.0f} s. The paper reports about 8 "
+        "minutes per run, without the "
         "graph, on a Pentium IV of 2.8 GHz."
     )
     yield from _past_the_paper(run, X, y, G)
@@ -109,7 +124,9 @@ def table_2_tangent(run: Run) -> Iterator[str]:
     yield f"The graph took {seconds:.0f} s."
 
 
-def _beside_the_paper(run: Run, X: np.ndarray, y: np.ndarray, G: csr_array, distance: str) -> Iterator[str]:
+def _beside_the_paper(
+    run: Run, X: np.ndarray, y: np.ndarray, G: csr_array, distance: str
+) -> Iterator[str]:
     printed = None if run.quick else PRINTED[distance]
     yield f"{_protocol(run, X)}: ours (paper; z)." if printed else f"{_protocol(run, X)}."
     rows, z = [], {}
@@ -127,7 +144,8 @@ def _beside_the_paper(run: Run, X: np.ndarray, y: np.ndarray, G: csr_array, dist
 def _past_the_paper(run: Run, X: np.ndarray, y: np.ndarray, G: csr_array) -> Iterator[str]:
     """Choose the graph and its Laplacian, for every split by its own labels."""
     yield (
-        "Beyond the paper: cross-validation on the labelled rows (3 folds, after Laplacian Eigenmaps) chooses the "
+        "Beyond the paper: cross-validation on the labelled rows (3 folds, after Laplacian "
+        "Eigenmaps) chooses the "
         "graph (5, 10 or 20 neighbours; union, mean, or union with heat weights) and the Laplacian."
     )
     candidates = {}
@@ -142,12 +160,26 @@ def _past_the_paper(run: Run, X: np.ndarray, y: np.ndarray, G: csr_array) -> Ite
         best = max(candidates, key=lambda one: _hidden_accuracy(candidates[one][1], few))
         W, Z = candidates[best]
         tdl = _tdl(X, W, best[2], few)
-        results.append([accuracy(tdl.embedding_, y, few, 10), accuracy(Z, y, few, 10), _label_spreading(W, y, few)])
+        results.append(
+            [
+                accuracy(tdl.embedding_, y, few, 10),
+                accuracy(Z, y, few, 10),
+                _label_spreading(W, y, few),
+            ]
+        )
         taken.append("{}-NN, {}, {}".format(*best))
     ours, theirs, spread = np.transpose(results)
     chosen = "; ".join(f"{name} ({taken.count(name)})" for name in sorted(set(taken)))
-    cells = [mean_std(ours, 2), mean_std(theirs, 2), paired(ours, theirs, 2), mean_std(spread, 2), chosen]
-    yield table([*COLUMNS[:3], "scikit-learn's LabelSpreading, same graphs", "chosen (splits)"], [cells])
+    cells = [
+        mean_std(ours, 2),
+        mean_std(theirs, 2),
+        paired(ours, theirs, 2),
+        mean_std(spread, 2),
+        chosen,
+    ]
+    yield table(
+        [*COLUMNS[:3], "scikit-learn's LabelSpreading, same graphs", "chosen (splits)"], [cells]
+    )
 
 
 def _first(G: csr_array, k: int) -> csr_array:
@@ -159,7 +191,9 @@ def _first(G: csr_array, k: int) -> csr_array:
 
 def _hidden_accuracy(Z: np.ndarray, few: np.ndarray) -> float:
     known = few >= 0
-    return cross_val_score(KNeighborsClassifier(10, algorithm="brute"), Z[known], few[known], cv=3).mean()
+    return cross_val_score(
+        KNeighborsClassifier(10, algorithm="brute"), Z[known], few[known], cv=3
+    ).mean()
 
 
 def _label_spreading(W: csr_array, y: np.ndarray, few: np.ndarray) -> float:
@@ -196,21 +230,36 @@ def unseen(run: Run) -> Iterator[str]:
         seconds, Z = _timed(lambda: tdl.transform(X[n:]))  # noqa: B023
         outside = Split(tdl.embedding_[known], y[known], Z, y[n:]).accuracy(10)
         rows.append([laplacian, f"{inside:.2f}", f"{outside:.2f}", f"{seconds:.0f}"])
-    yield f"{len(X) - n:,} rows, % classified correctly by the 10-NN votes of {len(known):,} labelled rows of {n:,}:"
+    yield (
+        f"{len(X) - n:,} rows, % classified correctly by the 10-NN votes of {len(known):,} "
+        f"labelled rows of {n:,}:"
+    )
     yield table(["Laplacian", "part of the fit", "new", "seconds for the new rows"], rows)
 
 
 MNIST = "The labelled 5 % are drawn from all rows; --quick uses the first 10,000."
 LISTS = (
-    'The 20-NN graph has weight 1 if either row is a neighbour of the other ("union"), or the mean of the two '
+    'The 20-NN graph has weight 1 if either row is a neighbour of the other ("union"), or '
+    "the mean of the two "
     'directions ("mean").'
 )
 EXPERIMENTS = (
-    Experiment("tdl-table2", "TDL, Table 2: MNIST by Euclidean distance", (MNIST, LISTS), table_2, threads=None),
+    Experiment(
+        "tdl-table2",
+        "TDL, Table 2: MNIST by Euclidean distance",
+        (MNIST, LISTS),
+        table_2,
+        threads=None,
+    ),
     Experiment(
         "tdl-tangent-70000",
         "TDL, Table 2: MNIST by tangent distance",
-        (MNIST, LISTS, "The neighbours are sought among the 400 nearest by Euclidean distance of the smoothed images."),
+        (
+            MNIST,
+            LISTS,
+            "The neighbours are sought among the 400 nearest by Euclidean distance of the "
+            "smoothed images.",
+        ),
         table_2_tangent,
         threads=None,
     ),
@@ -218,10 +267,13 @@ EXPERIMENTS = (
         "tdl-tangent",
         "TDL, section 5.3: the effect of the prior metric",
         (
-            "The first 10,000 rows of MNIST, 5 % of them labelled; the paper has all 70,000 (with tangent distance, "
-            f"TDL {PRINTED['tangent'][0]}, Laplacian Eigenmaps {PRINTED['tangent'][1]}), so the results are not "
+            "The first 10,000 rows of MNIST, 5 % of them labelled; the paper has all "
+            "70,000 (with tangent distance, "
+            f"TDL {PRINTED['tangent'][0]}, Laplacian Eigenmaps {PRINTED['tangent'][1]}), so "
+            "the results are not "
             "comparable.",
-            "Weight 1 if either row is among the 20 nearest of the other; the tangent distance is our implementation.",
+            "Weight 1 if either row is among the 20 nearest of the other; the tangent "
+            "distance is our implementation.",
         ),
         tangent,
         threads=None,
@@ -230,8 +282,10 @@ EXPERIMENTS = (
         "tdl-unseen",
         "TDL: new rows",
         (
-            "Not in the paper, which does not treat new rows: the test rows of MNIST, with the labels of 5 % of its "
-            "training rows, heat weights. --quick uses the first 10,000 rows, the last seventh as new ones.",
+            "Not in the paper, which does not treat new rows: the test rows of MNIST, with "
+            "the labels of 5 % of its "
+            "training rows, heat weights. --quick uses the first 10,000 rows, the last "
+            "seventh as new ones.",
         ),
         unseen,
         threads=None,

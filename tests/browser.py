@@ -32,12 +32,16 @@ def find_chromium():
 
 
 class Browser:
-    """A page of a fresh browser; `console` and `requests` hold its messages and its requests to the network."""
+    """A page of a fresh browser; `console` and `requests` hold its messages and its requests to the
+    network.
+    """
 
     def __init__(self):
         self._home = tempfile.TemporaryDirectory(prefix="chromium-")
         pipes = [*os.pipe(), *os.pipe()]
-        from_us, to_browser, from_browser, to_us = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in pipes)
+        from_us, to_browser, from_browser, to_us = (
+            fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in pipes
+        )
         for end in pipes:
             os.close(end)
 
@@ -48,20 +52,29 @@ class Browser:
         command = [find_chromium(), f"--user-data-dir={self._home.name}", *FLAGS]
         null = subprocess.DEVNULL
         self._process = subprocess.Popen(
-            command, preexec_fn=adopt, pass_fds=(3, 4), stdout=null, stderr=null, start_new_session=True
+            command,
+            preexec_fn=adopt,
+            pass_fds=(3, 4),
+            stdout=null,
+            stderr=null,
+            start_new_session=True,
         )
         os.close(from_us)
         os.close(to_us)
         self._commands = os.fdopen(to_browser, "wb", buffering=0)
         self._messages = queue.Queue()
-        threading.Thread(target=self._listen, args=(os.fdopen(from_browser, "rb"),), daemon=True).start()
+        threading.Thread(
+            target=self._listen, args=(os.fdopen(from_browser, "rb"),), daemon=True
+        ).start()
         self._number, self._session = 0, None
         self.console, self.requests = [], []
 
     def __enter__(self):
         try:
             target = self._call("Target.createTarget", url="about:blank")["targetId"]
-            self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)[
+                "sessionId"
+            ]
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self._call(f"{domain}.enable")
         except BaseException:
@@ -80,18 +93,28 @@ class Browser:
 
     def open(self, path, *, width, height=900, dark=False):
         """Load a file, with the real width of a screen and the colours its user prefers."""
-        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self._call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
         self._page = Path(path).absolute().as_uri()
         self.console.clear()
         self.requests.clear()
         self._call("Page.navigate", url=self._page)
-        self.wait_for(f"location.href === {json.dumps(self._page)} && document.readyState === 'complete'")
+        self.wait_for(
+            f"location.href === {json.dumps(self._page)} && document.readyState === 'complete'"
+        )
 
     def evaluate(self, script):
         """Return the value of a JavaScript expression."""
-        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        answer = self._call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -105,14 +128,18 @@ class Browser:
 
     def screenshot(self, path, *, full=False):
         """Write a PNG of what is seen, or of the full page."""
-        picture = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=full, **self._clip(full))
+        picture = self._call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=full, **self._clip(full)
+        )
         Path(path).write_bytes(base64.b64decode(picture["data"]))
 
     def _clip(self, full):
         if not full:
             return {}
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+        return {
+            "clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        }
 
     def _call(self, method, **parameters):
         """Send a command, note what happens meanwhile, and return the answer."""
@@ -156,13 +183,17 @@ def main():
     parser.add_argument("--width", type=int, default=1440)
     parser.add_argument("--height", type=int, default=900)
     parser.add_argument("--dark", action="store_true")
-    parser.add_argument("--full", action="store_true", help="the full page, not only what is seen first")
+    parser.add_argument(
+        "--full", action="store_true", help="the full page, not only what is seen first"
+    )
     parser.add_argument("--scroll", help="CSS selector of what to scroll to")
     options = parser.parse_args()
     with Browser() as browser:
         browser.open(options.page, width=options.width, height=options.height, dark=options.dark)
         if options.scroll:
-            browser.evaluate(f"document.querySelector({json.dumps(options.scroll)}).scrollIntoView()")
+            browser.evaluate(
+                f"document.querySelector({json.dumps(options.scroll)}).scrollIntoView()"
+            )
         time.sleep(1)
         browser.screenshot(options.picture, full=options.full)
         print(*browser.console, *browser.requests, sep="\n")

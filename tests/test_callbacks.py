@@ -1,4 +1,6 @@
-"""Descents report their iterations to scikit-learn's callbacks, and are the same with and without them."""
+"""Descents report their iterations to scikit-learn's callbacks, and are the same with and without
+them.
+"""
 
 import pickle
 import re
@@ -16,15 +18,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE, LDE, LMNN, NCA, EmbeddingAdapter, NCAClassifier, NCARegressor, PairNCA
-from nearkin.estimators import _table_predictor
-from nearkin.estimators._member_path import Member
+from nearkin.tables import predictors
+from nearkin.tables.members import Member
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 with_sklearn_callbacks = pytest.mark.skipif(
     find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on"
 )
 SGD = NCA(2, solver="sgd", max_iter=4, random_state=0)
-DESCENTS = {LMNN(2, max_iter=4): "n_passes", NCA(2, max_iter=4): "n_init", PairNCA(2, max_iter=4): "n_init"}
+DESCENTS = {
+    LMNN(2, max_iter=4): "n_passes",
+    NCA(2, max_iter=4): "n_init",
+    PairNCA(2, max_iter=4): "n_init",
+}
 every_descent = pytest.mark.parametrize("estimator", [*DESCENTS, SGD], ids=repr)
 
 
@@ -89,7 +95,13 @@ class TestEveryFit:
         recorder = Recorder()
         model = clone(estimator).set_callbacks(recorder).fit(*data())
         iterations = [("begin", "iteration"), ("end", "iteration")] * model.n_iter_
-        assert recorder.events == [("setup", "fit"), ("begin", "fit"), *iterations, ("end", "fit"), ("teardown", "fit")]
+        assert recorder.events == [
+            ("setup", "fit"),
+            ("begin", "fit"),
+            *iterations,
+            ("end", "fit"),
+            ("teardown", "fit"),
+        ]
         root, *children = recorder.calls[0][1]
         assert root.max_subtasks == 4
         assert all(child.parent is root for child in children)
@@ -110,7 +122,9 @@ class TestEveryFit:
         X, y = data()
         recorder = Recorder()
         model = clone(estimator).set_callbacks(recorder).fit(X, y)
-        *before, last, end = [values["fitted"] for event, _, values in recorder.calls if event == "end"]
+        *before, last, end = [
+            values["fitted"] for event, _, values in recorder.calls if event == "end"
+        ]
         assert len(before) + 1 == model.n_iter_
         np.testing.assert_array_equal(last.transform(X), model.transform(X))
         np.testing.assert_array_equal(end.transform(X), model.transform(X))
@@ -149,26 +163,45 @@ class TestEveryFit:
 
     def test_is_a_task_of_the_pipeline(self, estimator):
         recorder = PropagatedRecorder()
-        pipeline = make_pipeline(StandardScaler(), clone(estimator)).set_callbacks(recorder).fit(*data())
-        assert_same_fit(pipeline[-1], clone(estimator).fit(StandardScaler().fit_transform(data()[0]), data()[1]))
+        pipeline = (
+            make_pipeline(StandardScaler(), clone(estimator)).set_callbacks(recorder).fit(*data())
+        )
+        assert_same_fit(
+            pipeline[-1], clone(estimator).fit(StandardScaler().fit_transform(data()[0]), data()[1])
+        )
         root = recorder.calls[0][1]
         assert root.estimator_name == "Pipeline"
         ours = [context for context in root if context.estimator_name == type(estimator).__name__]
-        assert [context.task_name for context in ours] == ["fit"] + ["iteration"] * pipeline[-1].n_iter_
+        assert [context.task_name for context in ours] == ["fit"] + ["iteration"] * pipeline[
+            -1
+        ].n_iter_
         assert ours[0].parent is root
 
 
 @with_sklearn_callbacks
-@pytest.mark.parametrize("estimator", [NCAClassifier(2, n_members=2), NCARegressor(2, n_members=2)], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [NCAClassifier(2, n_members=2), NCARegressor(2, n_members=2)], ids=repr
+)
 class TestPredictorsForTables:
     def test_report_every_penalty(self, estimator):
         X, y = data()
         recorder = Recorder()
         model = clone(estimator).set_callbacks(recorder).fit(X, y)
         iterations = [("begin", "iteration"), ("end", "iteration")] * len(model.alpha_scores_)
-        assert recorder.events == [("setup", "fit"), ("begin", "fit"), *iterations, ("end", "fit"), ("teardown", "fit")]
-        first, *_, last, end = [values["fitted"] for event, _, values in recorder.calls if event == "end"]
-        assert [len(found.alpha_scores_) for found in (first, last)] == [1, len(model.alpha_scores_)]
+        assert recorder.events == [
+            ("setup", "fit"),
+            ("begin", "fit"),
+            *iterations,
+            ("end", "fit"),
+            ("teardown", "fit"),
+        ]
+        first, *_, last, end = [
+            values["fitted"] for event, _, values in recorder.calls if event == "end"
+        ]
+        assert [len(found.alpha_scores_) for found in (first, last)] == [
+            1,
+            len(model.alpha_scores_),
+        ]
         for found in (last, end, clone(estimator).fit(X, y)):
             np.testing.assert_array_equal(found.predict(X), model.predict(X))
 
@@ -182,7 +215,10 @@ class TestPredictorsForTables:
 
         def interrupted(member, alpha):
             calls.append(alpha)
-            if len(calls) in (1, 5):  # at once, and, of two members, in the second penalty of the next fit
+            if len(calls) in (
+                1,
+                5,
+            ):  # at once, and, of two members, in the second penalty of the next fit
                 raise KeyboardInterrupt
             return descend(member, alpha)
 
@@ -195,12 +231,14 @@ class TestPredictorsForTables:
         assert list(model.alpha_scores_) == [model.alpha_]
         assert model.predict(X).shape == (60,)
 
-    def test_an_interrupt_of_the_stochastic_descent_keeps_the_map_before(self, estimator, monkeypatch):
+    def test_an_interrupt_of_the_stochastic_descent_keeps_the_map_before(
+        self, estimator, monkeypatch
+    ):
         def interrupted(*arguments):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(_table_predictor, "MAX_ROWS", 30)
-        monkeypatch.setattr(_table_predictor, "refined", interrupted)
+        monkeypatch.setattr(predictors, "MAX_ROWS", 30)
+        monkeypatch.setattr(predictors, "refined", interrupted)
         X, y = data()
         model = clone(estimator)
         with pytest.raises(KeyboardInterrupt):
@@ -215,7 +253,11 @@ class TestSpectralMethods:
         recorder = PropagatedRecorder()
         model = make_pipeline(StandardScaler(), DNE(2)).set_callbacks(recorder).fit(X, y)
         assert_same_fit(model[-1], DNE(2).fit(StandardScaler().fit_transform(X), y))
-        ours = [(event, context.task_name) for event, context, _ in recorder.calls if context.estimator_name == "DNE"]
+        ours = [
+            (event, context.task_name)
+            for event, context, _ in recorder.calls
+            if context.estimator_name == "DNE"
+        ]
         assert ours == [("begin", "fit"), ("end", "fit")]
 
     def test_report_the_folds_that_choose_the_neighbors(self):
@@ -224,7 +266,13 @@ class TestSpectralMethods:
         silent = LDE(2, n_neighbors_within="auto").fit(*data())
         np.testing.assert_array_equal(model.components_, silent.components_)
         iterations = [("begin", "iteration"), ("end", "iteration")] * 5
-        assert recorder.events == [("setup", "fit"), ("begin", "fit"), *iterations, ("end", "fit"), ("teardown", "fit")]
+        assert recorder.events == [
+            ("setup", "fit"),
+            ("begin", "fit"),
+            *iterations,
+            ("end", "fit"),
+            ("teardown", "fit"),
+        ]
         maps = [values["fitted"].transform(data()[0]) for values in recorder.values("end")]
         assert {Z.shape for Z in maps} == {(60, 2)}
 
@@ -234,8 +282,12 @@ def test_the_choice_of_the_penalty_is_reported():
     recorder = Recorder()
     model = NCA(2, alpha="cv", max_iter=2).set_callbacks(recorder).fit(*data())
     assert_same_fit(model, NCA(2, alpha="cv", max_iter=2).fit(*data()))
-    assert recorder.events.count(("end", "iteration")) == 3 * len(model.alpha_scores_) + model.n_iter_
-    assert all(values["fitted"].transform(data()[0]).shape == (60, 2) for values in recorder.values("end"))
+    assert (
+        recorder.events.count(("end", "iteration")) == 3 * len(model.alpha_scores_) + model.n_iter_
+    )
+    assert all(
+        values["fitted"].transform(data()[0]).shape == (60, 2) for values in recorder.values("end")
+    )
 
 
 @with_sklearn_callbacks
@@ -253,7 +305,9 @@ def test_every_fit_of_an_adapter_reports_its_passes(method, arguments):
     model = EmbeddingAdapter(2, max_iter=3).set_callbacks(recorder)
     getattr(model, method)(data()[0], *arguments)
     assert recorder.events.count(("end", "iteration")) == model.n_iter_ == 3
-    np.testing.assert_array_equal(recorder.values("end")[-1]["fitted"].components_, model.components_)
+    np.testing.assert_array_equal(
+        recorder.values("end")[-1]["fitted"].components_, model.components_
+    )
 
 
 @with_sklearn_callbacks
@@ -287,13 +341,19 @@ class TestCallbacksOfScikitLearn:
         from sklearn.callback import ProgressBar
 
         monkeypatch.setenv("COLUMNS", "120")
-        model = make_pipeline(StandardScaler(), NCA(2, max_iter=4)).set_callbacks(ProgressBar()).fit(*wine)
+        model = (
+            make_pipeline(StandardScaler(), NCA(2, max_iter=4))
+            .set_callbacks(ProgressBar())
+            .fit(*wine)
+        )
         assert re.search(r"NCA - fit\b.*100%", capsys.readouterr().out)
         pickle.loads(pickle.dumps(clone(model))).fit(*wine)
         assert re.search(r"NCA - fit\b.*100%", capsys.readouterr().out)
 
     @pytest.mark.slow
-    @pytest.mark.filterwarnings("ignore:The estimator KNeighborsClassifier does not support callbacks")
+    @pytest.mark.filterwarnings(
+        "ignore:The estimator KNeighborsClassifier does not support callbacks"
+    )
     def test_progress_bar_of_a_search_in_several_processes(self, wine, capsys, monkeypatch):
         pytest.importorskip("rich")
         from sklearn.callback import ProgressBar
@@ -340,9 +400,14 @@ sys.stdout.buffer.write(pickle.dumps((maps, hasattr(nearkin.NCA(), "set_callback
 """
     estimators = [*DESCENTS, SGD]
     done = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps((*data(), estimators)), capture_output=True, check=True
+        [sys.executable, "-c", code],
+        input=pickle.dumps((*data(), estimators)),
+        capture_output=True,
+        check=True,
     )
     maps, found = pickle.loads(done.stdout)
-    assert found == (find_spec("sklearn.callback") is not None if has_callbacks is None else has_callbacks)
+    assert found == (
+        find_spec("sklearn.callback") is not None if has_callbacks is None else has_callbacks
+    )
     for estimator, components in zip(estimators, maps, strict=True):
         np.testing.assert_array_equal(components, clone(estimator).fit(*data()).components_)

@@ -1,4 +1,6 @@
-"""Every public estimator passes scikit-learn's checks; every linear one also those of `nearkin.testing`."""
+"""Every public estimator passes scikit-learn's checks; every linear one also those of
+`nearkin.testing`.
+"""
 
 import inspect
 import re
@@ -38,7 +40,9 @@ from nearkin.testing import assert_same_subspace, check_embedding, embedding_che
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore:No direction separates:UserWarning"),  # scikit-learn's labels are noise
+    pytest.mark.filterwarnings(
+        "ignore:No direction separates:UserWarning"
+    ),  # scikit-learn's labels are noise
     pytest.mark.filterwarnings("ignore:n_components=:UserWarning"),
 ]
 ESTIMATORS = [
@@ -56,17 +60,27 @@ FEW = {
     NCARegressor: {"n_members": 2, "alpha": 0.01},
     nearkin.TDL: {"reg": 1.0},
     nearkin.TDLClassifier: {"tdl": nearkin.TDL(5, reg=1.0)},
-}  # of descents invariances hold at every step; the classifier takes a kernel; "auto" takes many fits
+    # of descents invariances hold at every step; the classifier takes a kernel; "auto" takes many fits
+}
 NEEDS_TORCH = {nearkin.NeuralNCA}  # its own tests run these checks
-CHEAP = [estimator(**FEW.get(estimator, {})) for estimator in ESTIMATORS if estimator not in NEEDS_TORCH]
-PARTLY_LABELLED = (nearkin.DiscriminativeProjectionsClassifier, nearkin.LapRLSClassifier, nearkin.TDLClassifier)
+CHEAP = [
+    estimator(**FEW.get(estimator, {})) for estimator in ESTIMATORS if estimator not in NEEDS_TORCH
+]
+PARTLY_LABELLED = (
+    nearkin.DiscriminativeProjectionsClassifier,
+    nearkin.LapRLSClassifier,
+    nearkin.TDLClassifier,
+)
 MINUS_1 = {"check_classifiers_classes": "trains on labels -1 and 1, and -1 is no label here"}
 COPIES = dict.fromkeys(
     (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")),
-    "copies of a row are in different inner folds, and vote for each other: a row of weight 2 does neither "
+    "copies of a row are in different inner folds, and vote for each other: a row of "
+    "weight 2 does neither "
     "(scikit-learn makes this exception for its forests, too)",
 )
-EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys((NCAClassifier, NCARegressor), COPIES)
+EXPECTED_FAILURES = dict.fromkeys(PARTLY_LABELLED, MINUS_1) | dict.fromkeys(
+    (NCAClassifier, NCARegressor), COPIES
+)
 FAMILIES = (
     *(LDE, NCA, nearkin.TableEncoder),
     *(nearkin.LapRLSClassifier, nearkin.SoftNeighborsClassifier, nearkin.SoftNeighborsRegressor),
@@ -78,15 +92,28 @@ LONG = re.compile(
 
 
 def contract():
-    """Yield each estimator with each of scikit-learn's checks; the long ones are slow but for one of a family."""
-    for estimator in [*CHEAP, DiscriminativeProjections(target="continuous"), NCA(solver="sgd", max_iter=2)]:
+    """Yield each estimator with each of scikit-learn's checks; the long ones are slow but for one
+    of a family.
+    """
+    for estimator in [
+        *CHEAP,
+        DiscriminativeProjections(target="continuous"),
+        NCA(solver="sgd", max_iter=2),
+    ]:
         failed = EXPECTED_FAILURES.get(type(estimator), {})
-        for case in estimator_checks_generator(estimator, expected_failed_checks=failed, mark="xfail"):
+        for case in estimator_checks_generator(
+            estimator, expected_failed_checks=failed, mark="xfail"
+        ):
             _, check = getattr(case, "values", case)  # a parameter set or a pair
             name = f"{check.func.__name__}{check.keywords or ''}"
             quick = type(estimator) in FAMILIES and estimator.get_params().get("solver") != "sgd"
             marks = [] if quick or not LONG.search(name) else [pytest.mark.slow]
-            yield pytest.param(estimator, check, id=f"{estimator}-{name}", marks=[*getattr(case, "marks", ()), *marks])
+            yield pytest.param(
+                estimator,
+                check,
+                id=f"{estimator}-{name}",
+                marks=[*getattr(case, "marks", ()), *marks],
+            )
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(contract()))
@@ -100,7 +127,8 @@ LINEAR = [
     *(
         estimator
         for estimator in CHEAP
-        if isinstance(estimator, LinearEmbedding) and not isinstance(estimator, (MLKR, NCA, PairNCA))
+        if isinstance(estimator, LinearEmbedding)
+        and not isinstance(estimator, (MLKR, NCA, PairNCA))
     ),
     MLKR(3, max_iter=3),
     NCA(3, max_iter=3),
@@ -112,7 +140,10 @@ LINEAR = [
 SKIPPED = {
     (DiscriminativeProjections, "missing_labels"): "rows without a label are welcome",
     (SDA, "missing_labels"): "rows without a label are welcome",
-    **dict.fromkeys([(MLKR, name) for name in ("class_names", "missing_labels", "bad_labels")], "learns from numbers"),
+    **dict.fromkeys(
+        [(MLKR, name) for name in ("class_names", "missing_labels", "bad_labels")],
+        "learns from numbers",
+    ),
     (PairNCA, "row_order"): "consecutive rows are pairs",
 }
 
@@ -131,7 +162,9 @@ def test_linear_embedding(estimator, check):
 
 
 def test_every_public_name_is_documented():
-    assert {estimator.__name__ for estimator in ESTIMATORS} | {"ApproximateSearch"} == set(nearkin.__all__)
+    assert {estimator.__name__ for estimator in ESTIMATORS} | {"ApproximateSearch"} == set(
+        nearkin.__all__
+    )
     for estimator in ESTIMATORS:
         documentation = inspect.getdoc(estimator)
         for section in ("Parameters", "Attributes", "Notes", "References", "Examples", "Cost:"):
@@ -146,7 +179,9 @@ class Fisher(SpectralEmbedding):
 
     def _solve(self, rows):
         S_w = rows.within_scatter()
-        return unit_within_scatter(generalized_eigh(rows.total_scatter() - S_w, S_w, self.n_components))
+        return unit_within_scatter(
+            generalized_eigh(rows.total_scatter() - S_w, S_w, self.n_components)
+        )
 
 
 def test_a_new_method_needs_nothing_but_its_formula():
@@ -159,7 +194,9 @@ def test_a_new_method_needs_nothing_but_its_formula():
 def test_a_new_method_is_compared():
     X, y = load_iris(return_X_y=True)
     fisher = [Method("Fisher", Fisher())]
-    ranking = compare(X[::3], y[::3], methods=fisher, references=(), n_splits=2, n_repeats=1, n_neighbors=3)
+    ranking = compare(
+        X[::3], y[::3], methods=fisher, references=(), n_splits=2, n_repeats=1, n_neighbors=3
+    )
     assert {result.name for result in ranking.results} == {"Fisher", "raw k-NN", "automatic choice"}
 
 
@@ -179,7 +216,9 @@ def test_a_broken_promise_is_found(name):
     check = dict(embedding_checks(FirstFeatures()))[name]
     with pytest.raises(AssertionError):
         check(FirstFeatures())
-    check_embedding(FirstFeatures(), skip=("float32", "rotation", "redundant_features", "bad_input"))
+    check_embedding(
+        FirstFeatures(), skip=("float32", "rotation", "redundant_features", "bad_input")
+    )
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
@@ -202,14 +241,20 @@ def test_equal_distances_stay_equal_when_rotated(estimator):
     np.testing.assert_allclose(Q @ rotated @ Q.T, M, atol=1e-8 * np.abs(M).max())
 
 
-LABELLED = [model for model in LINEAR if get_tags(model).target_tags.required and not isinstance(model, MLKR)]
+LABELLED = [
+    model
+    for model in LINEAR
+    if get_tags(model).target_tags.required and not isinstance(model, MLKR)
+]
 
 
 @pytest.mark.parametrize("estimator", LABELLED, ids=repr)
 def test_two_rows(estimator):
     model = clone(estimator).set_params(n_components=1)
     if isinstance(model, (LMNN, NCA, RCA)):  # they learn from pairs of one class
-        with pytest.raises(ValueError, match=r"every class has a single row|No two rows of one label differ"):
+        with pytest.raises(
+            ValueError, match=r"every class has a single row|No two rows of one label differ"
+        ):
             model.fit(np.eye(2), ["a", "b"])
     else:
         model.fit(np.array([[0.0, 0.0, 1.0], [3.0, 4.0, 1.0]]), ["a", "b"])
@@ -218,7 +263,9 @@ def test_two_rows(estimator):
 
 
 @pytest.mark.parametrize("estimator", CHEAP, ids=repr)
-@pytest.mark.parametrize(("library", "remedy"), [("dask", r"call \.compute\(\)"), ("torch", r"X\.numpy\(force=True\)")])
+@pytest.mark.parametrize(
+    ("library", "remedy"), [("dask", r"call \.compute\(\)"), ("torch", r"X\.numpy\(force=True\)")]
+)
 def test_arrays_of_other_libraries_are_refused_by_name(estimator, library, remedy):
     foreign = type("Array", (), {"__module__": f"{library}.array"})()
     with pytest.raises(TypeError, match=f"{library} Array.*{remedy}"):
@@ -250,7 +297,10 @@ def test_bad_labels_are_named(y, message):
     ids=["fit", "fit_transform", "pipeline"],
 )
 def test_warnings_point_at_the_line_of_the_user(fit):
-    X = make_blobs(200, centers=1, random_state=0)[0] @ [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]  # of rank 2
+    X = make_blobs(200, centers=1, random_state=0)[0] @ [
+        [1.0, 0.0, 1.0],
+        [0.0, 1.0, 1.0],
+    ]  # of rank 2
     y = np.arange(200) % 5  # labels without any structure
     with pytest.warns(UserWarning, match="directions exist|No direction separates") as caught:
         fit(X, y)

@@ -1,4 +1,6 @@
-"""The losses on cosines against their definition by loops, their gradients by differences, and their limits."""
+"""The losses on cosines against their definition by loops, their gradients by differences, and
+their limits.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,9 @@ def problem(kind, seed=0, dtype=np.float64):
     offered = (rng.random(W.shape) < 0.6) | (W > 0) if kind == "offered" else None
     W[4] = 0
     D = None if kind == "mutual" else (unit_rows(D) if kind == "fixed" else D).astype(dtype)
-    return rng.normal(size=(m, P)), Comparison(Q.astype(dtype), D, W.astype(dtype), offered, kind == "fixed")
+    return rng.normal(size=(m, P)), Comparison(
+        Q.astype(dtype), D, W.astype(dtype), offered, kind == "fixed"
+    )
 
 
 def by_loops(A, comparison, temperature, loss):
@@ -40,7 +44,10 @@ def by_loops(A, comparison, temperature, loss):
         own = [j for j in range(len(D)) if comparison.candidates is not None or i != j]
         if comparison.offered is not None:
             own = [j for j in own if comparison.offered[i, j]]
-        e = {j: np.exp(cos(A @ Q[i], D[j] if comparison.fixed else A @ D[j]) / temperature) for j in own}
+        e = {
+            j: np.exp(cos(A @ Q[i], D[j] if comparison.fixed else A @ D[j]) / temperature)
+            for j in own
+        }
         p = {j: e[j] / sum(e.values()) for j in own}
         if sum(W[i]) == 0:
             continue
@@ -82,10 +89,15 @@ class TestAgainstTheDefinition:
 
     def test_rotations_of_the_features_and_of_what_is_mapped(self, kind, loss):
         A, comparison = problem(kind)
-        R, S = (np.linalg.qr(np.random.default_rng(i).normal(size=(m, m)))[0] for i, m in ((1, P), (2, len(A))))
+        R, S = (
+            np.linalg.qr(np.random.default_rng(i).normal(size=(m, m)))[0]
+            for i, m in ((1, P), (2, len(A)))
+        )
         D = comparison.candidates
         D = None if D is None else D @ S.T if kind == "fixed" else D @ R.T
-        turned = Comparison(comparison.queries @ R.T, D, comparison.relevance, comparison.offered, comparison.fixed)
+        turned = Comparison(
+            comparison.queries @ R.T, D, comparison.relevance, comparison.offered, comparison.fixed
+        )
         value, gradient = softmax_loss(A, comparison, 0.3, loss)
         again, gradient_again = softmax_loss(S @ A @ R.T, turned, 0.3, loss)
         assert again == pytest.approx(value, rel=1e-12)
@@ -96,7 +108,9 @@ class TestAgainstTheDefinition:
         factor = np.random.default_rng(1).uniform(0.5, 3, (B, 1))
         _, D, W, offered, fixed = vars(comparison).values()
         value, gradient = softmax_loss(A, comparison, 0.3, loss)
-        other, same = softmax_loss(A, Comparison(comparison.queries, D, W * factor, offered, fixed), 0.3, loss)
+        other, same = softmax_loss(
+            A, Comparison(comparison.queries, D, W * factor, offered, fixed), 0.3, loss
+        )
         has = W.any(axis=1)
         shift = -np.log(factor[has]).mean() if loss == "nca" else 0
         assert other == pytest.approx(value + shift, rel=1e-12)
@@ -111,7 +125,9 @@ class TestAgainstTheDefinition:
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_no_query_is_lost_at_a_small_temperature(self, kind, loss, dtype):
-        """T times the loss tends to what the best, or the mean, relevant candidate lacks of the best of all."""
+        """T times the loss tends to what the best, or the mean, relevant candidate lacks of the
+        best of all.
+        """
         A, comparison = problem(kind, dtype=dtype)
         Q, D, W, offered, fixed = vars(comparison).values()
         Z = unit_rows(Q @ A.T)
@@ -147,7 +163,9 @@ class TestLimits:
         A, comparison = problem(kind)
         W = comparison.relevance
         W[:] = np.where(W.max(axis=1, keepdims=True) == W, W > 0, 0)
-        (value, gradient), (other, same) = (softmax_loss(A, comparison, 0.2, loss) for loss in LOSSES)
+        (value, gradient), (other, same) = (
+            softmax_loss(A, comparison, 0.2, loss) for loss in LOSSES
+        )
         assert other == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(same, gradient, atol=1e-12)
 
@@ -156,7 +174,9 @@ class TestLimits:
         A, comparison = problem(kind)
         W = comparison.relevance
         W /= np.where(W.any(axis=1), W.sum(axis=1), 1)[:, None]
-        nca, contrastive = (softmax_loss(A, comparison, 0.2, loss)[0] for loss in ("nca", "contrastive"))
+        nca, contrastive = (
+            softmax_loss(A, comparison, 0.2, loss)[0] for loss in ("nca", "contrastive")
+        )
         assert nca < contrastive
 
     @every_loss
@@ -184,7 +204,9 @@ class TestLimits:
         A, comparison = problem("mapped")
         Q, D, W, _, _ = vars(comparison).values()
         has = W.any(axis=1)
-        found, few = (softmax_loss(A, Comparison(Q[i], D, W[i]), 0.2, loss) for i in (slice(None), has))
+        found, few = (
+            softmax_loss(A, Comparison(Q[i], D, W[i]), 0.2, loss) for i in (slice(None), has)
+        )
         assert not has.all()
         assert found[0] == pytest.approx(few[0], rel=1e-12)
         np.testing.assert_allclose(found[1], few[1], atol=1e-12)
@@ -201,7 +223,9 @@ class TestLimits:
         assert nested_loss(A, comparison, 0.3, loss, sizes)[0] == pytest.approx(expected, rel=1e-12)
         check_gradient(lambda A: nested_loss(A, comparison, 0.3, loss, sizes), A)
         for one, plain in zip(
-            nested_loss(A, comparison, 0.3, loss, [M]), softmax_loss(A, comparison, 0.3, loss), strict=True
+            nested_loss(A, comparison, 0.3, loss, [M]),
+            softmax_loss(A, comparison, 0.3, loss),
+            strict=True,
         ):
             np.testing.assert_array_equal(one, plain)
 
@@ -226,9 +250,15 @@ class TestUnitRows:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_an_affine_map_by_blocks(self, dtype, monkeypatch):
         rng = np.random.default_rng(0)
-        X, A, b = rng.normal(size=(10, 4)).astype(dtype), rng.normal(size=(3, 4)), rng.normal(size=3)
+        X, A, b = (
+            rng.normal(size=(10, 4)).astype(dtype),
+            rng.normal(size=(3, 4)),
+            rng.normal(size=3),
+        )
         whole = affine_unit_rows(X, A, b)
-        monkeypatch.setattr(_blocks, "row_blocks", lambda n, p: [slice(0, 3), slice(3, 4), slice(4, n)])
+        monkeypatch.setattr(
+            _blocks, "row_blocks", lambda n, p: [slice(0, 3), slice(3, 4), slice(4, n)]
+        )
         assert whole.dtype == dtype
         np.testing.assert_allclose(affine_unit_rows(X, A, b), whole, rtol=1e-6)
         expected = unit_rows((X / np.linalg.norm(X, axis=1, keepdims=True)) @ A.T + b)

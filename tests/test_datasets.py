@@ -36,7 +36,9 @@ def test_class_names_stand_at_their_rows():
 
 
 def test_unknown_set():
-    with pytest.raises(ValueError, match="one of iris, wine, breast_cancer, digits, balance_scale, got 'irsi'"):
+    with pytest.raises(
+        ValueError, match="one of iris, wine, breast_cancer, digits, balance_scale, got 'irsi'"
+    ):
         load("irsi")
 
 
@@ -46,7 +48,11 @@ def test_balance_scale_follows_its_rule():
     assert len(np.unique(dataset.X, axis=0)) == 625
     for (left, left_arm, right, right_arm), side in zip(dataset.X, dataset.y, strict=True):
         assert side == (
-            "L" if left * left_arm > right * right_arm else "R" if left * left_arm < right * right_arm else "B"
+            "L"
+            if left * left_arm > right * right_arm
+            else "R"
+            if left * left_arm < right * right_arm
+            else "B"
         )
 
 
@@ -69,8 +75,14 @@ def energy_in_the_circles(components):
 @pytest.mark.parametrize("seed", range(5))
 def test_only_the_neighbourhoods_show_the_circles(seed):
     X, y = make_concentric_classes(random_state=seed)
-    assert energy_in_the_circles(NMMP(2, n_neighbors_within=10, shrinkage=None).fit(X, y).components_) > 0.9
-    assert energy_in_the_circles(LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_.T) < 0.6
+    assert (
+        energy_in_the_circles(NMMP(2, n_neighbors_within=10, shrinkage=None).fit(X, y).components_)
+        > 0.9
+    )
+    assert (
+        energy_in_the_circles(LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_.T)
+        < 0.6
+    )
     assert energy_in_the_circles(PCA(2).fit(X).components_) < 0.2
 
 
@@ -80,4 +92,6 @@ def test_concentric_classes_have_the_shape_asked_for():
     assert np.bincount(y).tolist() == [11, 10, 10]
     np.testing.assert_allclose(np.hypot(X[:, 0], X[:, 1]), 1 + 2 * y, atol=1)
     assert X[:, 2:].std() == pytest.approx(0.5, rel=0.2)
-    np.testing.assert_array_equal(X, make_concentric_classes(31, n_noise=3, noise_scale=0.5, random_state=0)[0])
+    np.testing.assert_array_equal(
+        X, make_concentric_classes(31, n_noise=3, noise_scale=0.5, random_state=0)[0]
+    )

@@ -85,7 +85,9 @@ def test_noise_of_single_precision_ends_quietly():
 
 
 class TestRounds:
-    """The bowl among neighbours: among those of another point it is shifted, so that a round goes astray."""
+    """The bowl among neighbours: among those of another point it is shifted, so that a round goes
+    astray.
+    """
 
     @staticmethod
     def descend(shift, **options):
@@ -106,7 +108,11 @@ class TestRounds:
     def test_without_neighbours_there_is_one_round(self):
         plain = lbfgs(bowl, np.zeros((2, 2)), max_iter=100, tol=1e-12)
         result = lbfgs_rounds(
-            lambda x, neighbors: bowl(x), plain.x * 0, look_up=lambda x: None, max_iter=100, tol=1e-12
+            lambda x, neighbors: bowl(x),
+            plain.x * 0,
+            look_up=lambda x: None,
+            max_iter=100,
+            tol=1e-12,
         )
         np.testing.assert_array_equal(result.x, plain.x)
         assert result.curve == plain.curve
@@ -156,7 +162,10 @@ class TestAdam:
             value, gradient = self.noisy(x @ Q.T, t)
             return value, gradient @ Q
 
-        plain, other = self.descend(self.noisy, np.zeros((2, 2))), self.descend(turned, np.zeros((2, 2)))
+        plain, other = (
+            self.descend(self.noisy, np.zeros((2, 2))),
+            self.descend(turned, np.zeros((2, 2))),
+        )
         np.testing.assert_allclose(other.x @ Q.T, plain.x, atol=1e-10)
 
     def test_a_short_descent_has_not_converged(self):

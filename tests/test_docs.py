@@ -1,6 +1,8 @@
-"""The code in README and docs runs, block after block as a reader would paste it; links lead somewhere.
+"""The code in README and docs runs, block after block as a reader would paste it; links lead
+somewhere.
 
-Blocks that need what is not installed for the tests are marked `py` in place of `python`, and do not run.
+Blocks that need what is not installed for the tests are marked `py` in place of `python`, and do
+not run.
 """
 
 import re
@@ -16,7 +18,10 @@ from nearkin.app.cli import main
 ROOT = Path(__file__).parents[1]
 PATHS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in PATHS}
-BLOCKS = {name: re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) for name, text in PAGES.items()}
+BLOCKS = {
+    name: re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for name, text in PAGES.items()
+}
 QUICK = {"README.md", "docs/guide/kernels.md"}
 
 
@@ -39,7 +44,14 @@ def test_python_examples(page, tmp_path, monkeypatch):
         write_adapters(pd)
     X, y = load_wine(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    names = {"X": X, "y": y, "X_train": X_train, "X_test": X_test, "y_train": y_train, "y_test": y_test}
+    names = {
+        "X": X,
+        "y": y,
+        "X_train": X_train,
+        "X_test": X_test,
+        "y_train": y_train,
+        "y_test": y_test,
+    }
     names |= {"pairs": np.stack([X[:5], X[5:10]], axis=1), "X_new": X_test}
     names |= {"frame": pd.DataFrame(X_train), "labels": y_train, "new_frame": pd.DataFrame(X_test)}
     for block in BLOCKS[page]:
@@ -54,10 +66,25 @@ def write_adapters(pd):
     X, y = load_wine(return_X_y=True)
     pd.DataFrame({"embedding": list(X), "intent": y}).to_parquet("vectors.parquet")
     take = ["--sizes", "4", "--take", "adapter 4", "--quiet"]
-    assert main(["adapt", "vectors.parquet", "--label", "intent", "--save", "adapter.safetensors", *take]) == 0
+    assert (
+        main(
+            [
+                "adapt",
+                "vectors.parquet",
+                "--label",
+                "intent",
+                "--save",
+                "adapter.safetensors",
+                *take,
+            ]
+        )
+        == 0
+    )
     assert main(["transform", "adapter.safetensors", "vectors.parquet", "-o", "short.parquet"]) == 0
     for target in ("npz", "onnx", "faiss"):
-        assert main(["export", "adapter.safetensors", "--to", target, "-o", f"adapter.{target}"]) == 0
+        assert (
+            main(["export", "adapter.safetensors", "--to", target, "-o", f"adapter.{target}"]) == 0
+        )
 
 
 def anchors(text):
@@ -68,10 +95,14 @@ def anchors(text):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path):
-    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", path.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(
+        r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", path.read_text(encoding="utf-8")
+    ):
         page = path.parent / target if target else path
         assert page.exists(), target
-        assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), f"{target}#{anchor}"
+        assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), (
+            f"{target}#{anchor}"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -81,8 +112,11 @@ def test_pages_install_from_the_checkout(page):
 
 
 def test_messages_are_quoted_as_they_are():
-    """Every message that troubleshooting explains is one of the library, but for what stands for `...`."""
+    """Every message that troubleshooting explains is one of the library, but for what stands for
+    `...`.
+    """
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    source = re.sub(r'"\s*f?"', "", source)  # strings of several lines
     text = PAGES["docs/troubleshooting.md"].partition("## Messages")[2]
     headings = re.findall(r"^(`.*)\n: ", text, re.MULTILINE)
     assert len(headings) > 10

@@ -1,4 +1,6 @@
-"""What the examples of the gallery promise holds. The documentation runs all of them when it is built."""
+"""What the examples of the gallery promise holds. The documentation runs all of them when it is
+built.
+"""
 
 import runpy
 from pathlib import Path

@@ -61,7 +61,9 @@ def need_names(*libraries):
 
 
 @every_frame
-@pytest.mark.parametrize("estimator", [LDE(2), NCA(2)], ids=repr)  # one fit is shared by all spectral methods
+@pytest.mark.parametrize(
+    "estimator", [LDE(2), NCA(2)], ids=repr
+)  # one fit is shared by all spectral methods
 class TestRowsInFrames:
     def test_names_are_kept_and_others_refused(self, estimator, library):
         need_names(library)
@@ -81,18 +83,26 @@ class TestRowsInFrames:
         need_names(library, out)
         frame = FRAMES[library](X)
         plain = clone(estimator).fit(X, y).transform(X)
-        pipeline = make_pipeline(StandardScaler(with_std=False), clone(estimator)).set_output(transform=out)
+        pipeline = make_pipeline(StandardScaler(with_std=False), clone(estimator)).set_output(
+            transform=out
+        )
         Z = pipeline.fit(frame, y).transform(frame)
         assert isinstance(Z, pd.DataFrame if out == "pandas" else pl.DataFrame)
-        assert list(Z.columns) == [f"{type(estimator).__name__.lower()}{number}" for number in range(2)]
-        np.testing.assert_allclose(np.abs(Z.to_numpy()), np.abs(plain - plain.mean(axis=0)), atol=1e-6)
+        assert list(Z.columns) == [
+            f"{type(estimator).__name__.lower()}{number}" for number in range(2)
+        ]
+        np.testing.assert_allclose(
+            np.abs(Z.to_numpy()), np.abs(plain - plain.mean(axis=0)), atol=1e-6
+        )
         if out == library == "pandas":
             assert Z.index.tolist() == INDEX.tolist()
 
 
 @every_kind
 def test_labels_of_every_kind_are_classes(kind):
-    np.testing.assert_array_equal(LDE().fit(X, LABELS[kind](y)).components_, LDE().fit(X, y).components_)
+    np.testing.assert_array_equal(
+        LDE().fit(X, LABELS[kind](y)).components_, LDE().fit(X, y).components_
+    )
 
 
 @every_hole

@@ -25,7 +25,9 @@ def test_duplicates_are_adjacent_although_their_distance_is_zero():
 
 def test_heat_kernel(G):
     np.testing.assert_allclose(graphs.heat_kernel(G, 0.5).data, np.exp(-(G.data**2) / 0.5))
-    np.testing.assert_allclose(graphs.heat_kernel(G).data, np.exp(-(G.data**2) / np.mean(G.data**2)))
+    np.testing.assert_allclose(
+        graphs.heat_kernel(G).data, np.exp(-(G.data**2) / np.mean(G.data**2))
+    )
 
 
 def test_local_scale_is_the_distance_to_the_kth_neighbour(G):
@@ -35,7 +37,9 @@ def test_local_scale_is_the_distance_to_the_kth_neighbour(G):
 
 
 def test_kth_distance_of_short_lists():
-    G = csr_array((np.array([1.0, 2.0, 5.0]), np.array([1, 2, 0]), np.array([0, 2, 3, 3])), shape=(3, 3))
+    G = csr_array(
+        (np.array([1.0, 2.0, 5.0]), np.array([1, 2, 0]), np.array([0, 2, 3, 3])), shape=(3, 3)
+    )
     np.testing.assert_array_equal(graphs.kth_distance(G, 2), [2.0, 5.0, 0.0])
 
 

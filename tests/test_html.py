@@ -1,4 +1,6 @@
-"""What notebooks show: a line of what was learned in the diagrams of estimators, and rankings with a picture."""
+"""What notebooks show: a line of what was learned in the diagrams of estimators, and rankings with
+a picture.
+"""
 
 import inspect
 import re
@@ -40,9 +42,9 @@ from nearkin import (
 )
 from nearkin._captions import DOCUMENTATION, caption_of
 from nearkin.descent import DescentResult, Status
-from nearkin.estimators import nca_problem
+from nearkin.estimators import nca as nca_module
 from nearkin.evaluation import Adaptation, Method, PairedTest, Reference, Way, WayResult, compare
-from nearkin.evaluation.progress import shown
+from nearkin.evaluation.folds import progress_bar
 
 pytestmark = pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
 FEW = {LMNN: {"max_iter": 3}, MLKR: {"max_iter": 3}, NCA: {"max_iter": 3}, PairNCA: {"max_iter": 3}}
@@ -51,15 +53,23 @@ FEW |= {TDL: {"reg": 1.0}, TDLClassifier: {"tdl": TDL(5, reg=1.0)}}
 ESTIMATORS = [
     estimator(**FEW.get(estimator, {}))
     for name, estimator in inspect.getmembers(nearkin, inspect.isclass)
-    if issubclass(estimator, BaseEstimator) and hasattr(estimator, "fit") and name != "NeuralNCA"  # needs torch
+    if issubclass(estimator, BaseEstimator)
+    and hasattr(estimator, "fit")
+    and name != "NeuralNCA"  # needs torch
 ]
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+every_estimator = pytest.mark.parametrize(
+    "estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__
+)
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
 
 
 def fitted(estimator):
-    numeric = isinstance(estimator, (MLKR, NCARegressor)) or type(estimator).__name__.endswith("Regressor")
-    return estimator.fit(X, X[:, :2] if isinstance(estimator, Procrustes) else X[:, 0] if numeric else Y)
+    numeric = isinstance(estimator, (MLKR, NCARegressor)) or type(estimator).__name__.endswith(
+        "Regressor"
+    )
+    return estimator.fit(
+        X, X[:, :2] if isinstance(estimator, Procrustes) else X[:, 0] if numeric else Y
+    )
 
 
 class Text(HTMLParser):
@@ -98,42 +108,78 @@ class TestEveryEstimator:
     @every_estimator
     def test_is_shown_whatever_is_missing(self, estimator):
         attributes = vars(fitted(estimator))
-        for name in [name for name in attributes if name.endswith("_") and not name.startswith("_")]:
+        for name in [
+            name for name in attributes if name.endswith("_") and not name.startswith("_")
+        ]:
             value = attributes.pop(name)
             assert type(estimator).__name__ in estimator._repr_html_()
             attributes[name] = value
 
     @every_estimator
     def test_leads_to_its_page(self, estimator):
-        assert estimator._get_doc_link() == f"{DOCUMENTATION}/api/generated/nearkin.{type(estimator).__name__}.html"
+        assert (
+            estimator._get_doc_link()
+            == f"{DOCUMENTATION}/api/generated/nearkin.{type(estimator).__name__}.html"
+        )
 
 
 @pytest.mark.parametrize(
     ("estimator", "caption"),
     [
-        (DNE(n_neighbors=3), r"→ 4 dimensions \(the number of negative eigenvalues\); Phi\(P\) = -"),
+        (
+            DNE(n_neighbors=3),
+            r"→ 4 dimensions \(the number of negative eigenvalues\); Phi\(P\) = -",
+        ),
         (DNE(0.5), r"→ 1 dimension \(50% of the negative sum\)"),
-        (DNE(2, n_neighbors="auto"), r"→ 2 dimensions; .*; n_neighbors = \d+ \(held-out accuracy 0\.\d+\)"),
+        (
+            DNE(2, n_neighbors="auto"),
+            r"→ 2 dimensions; .*; n_neighbors = \d+ \(held-out accuracy 0\.\d+\)",
+        ),
         (LDE(), r"→ 4 dimensions \(the rank\); sum of the between-class shares \d"),
         (LDE(2, shrinkage="auto"), r"; shrinkage = 0\.\d+ \(auto\)"),
-        (NMMP(), r"→ 2 dimensions \(half the rank\); trace ratio [\d.]+ after \d+ eigen-decompositions"),
+        (
+            NMMP(),
+            r"→ 2 dimensions \(half the rank\); trace ratio [\d.]+ after \d+ eigen-decompositions",
+        ),
         (NMMP("bound"), r"\(directions better than all together\)"),
-        (NMMP(criterion="ratio_trace"), r"\(at most 3 for each class\); sum of the between-class shares"),
+        (
+            NMMP(criterion="ratio_trace"),
+            r"\(at most 3 for each class\); sum of the between-class shares",
+        ),
         (NMMP(2, weight=1.0), "; trace difference"),
         (LPP(), r"\(eigenvalues below 3/4\); sum of the eigenvalues"),
         (SDA(), r"→ \d dimensions? \(those that separate the class means\)"),
-        (NCA(2, max_iter=2), "; leave-one-out expected accuracy 0.9.*, ended by max_iter after 2 iterations"),
-        (NCA(1, tol=0.01, objective="log_likelihood"), "; leave-one-out log likelihood -.*, converged after"),
+        (
+            NCA(2, max_iter=2),
+            "; leave-one-out expected accuracy 0.9.*, ended by max_iter after 2 iterations",
+        ),
+        (
+            NCA(1, tol=0.01, objective="log_likelihood"),
+            "; leave-one-out log likelihood -.*, converged after",
+        ),
         (NCA(1, alpha="cv", max_iter=2), r"; alpha = 0\.\d+ \(held-out accuracy 0\.\d+\)"),
         (NCA(1, solver="sgd", max_iter=1, random_state=0), " after 1 epoch$"),
-        (DiscriminativeProjections(), r"\(the classes less one\).*; mu = [\d.e-]+ \(the paper's rule\)"),
-        (DiscriminativeProjections(1, mu="auto"), r"→ 1 dimension; .*; mu = [\d.e-]+ \(held-out accuracy"),
+        (
+            DiscriminativeProjections(),
+            r"\(the classes less one\).*; mu = [\d.e-]+ \(the paper's rule\)",
+        ),
+        (
+            DiscriminativeProjections(1, mu="auto"),
+            r"→ 1 dimension; .*; mu = [\d.e-]+ \(held-out accuracy",
+        ),
         (TDL(2, reg=1.0), r"; label shift 0\.\d\d$"),
-        (EmbeddingAdapter(max_iter=2), r"→ 4 dimensions \(64 requested\); nca loss -?[\d.e-]+ after 2 passes"),
-        (SoftNeighborsClassifier(bandwidth="auto"), r"; the nearest 75 training rows vote; bandwidth = .* \(auto\)"),
+        (
+            EmbeddingAdapter(max_iter=2),
+            r"→ 4 dimensions \(64 requested\); nca loss -?[\d.e-]+ after 2 passes",
+        ),
+        (
+            SoftNeighborsClassifier(bandwidth="auto"),
+            r"; the nearest 75 training rows vote; bandwidth = .* \(auto\)",
+        ),
         (
             NCAClassifier(n_members=2),
-            r"4 of 4 columns → \d dimensions?; rows moved farthest by x[23], x\d, x\d; chosen on held-out rows "
+            r"4 of 4 columns → \d dimensions?; rows moved farthest by x[23], x\d, x\d; "
+            r"chosen on held-out rows "
             r"\(log loss 0\.\d+\): alpha [\d.]+, temperature [\d.]+, the (squared|plain) distance",
         ),
     ],
@@ -166,7 +212,7 @@ def test_an_interrupted_fit(monkeypatch):
     def interrupted(loss, start, **_):
         return DescentResult(start, 1.0, 3, [1.0] * 4, Status.INTERRUPTED)
 
-    monkeypatch.setattr(nca_problem, "lbfgs", interrupted)
+    monkeypatch.setattr(nca_module, "lbfgs", interrupted)
     model = NCA(2)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
@@ -186,15 +232,21 @@ def test_on_a_cluster():
     dask = pytest.importorskip("nearkin.dask")
     model = dask.DaskDNE(2)
     assert caption_of(model) is None
-    assert caption_of(model._take_over(DNE(2).fit(X, Y))).startswith("4 features → 2 dimensions; Phi(P) = ")
+    assert caption_of(model._take_over(DNE(2).fit(X, Y))).startswith(
+        "4 features → 2 dimensions; Phi(P) = "
+    )
     assert model._get_doc_link().endswith("/nearkin.dask.DaskDNE.html")
-    assert "after 2 iterations" in caption_of(dask.DaskNCA(2)._take_over(NCA(2, max_iter=2).fit(X, Y)))
+    assert "after 2 iterations" in caption_of(
+        dask.DaskNCA(2)._take_over(NCA(2, max_iter=2).fit(X, Y))
+    )
 
 
 @pytest.fixture(scope="module")
 def comparison():
     references = [Reference("majority", DummyClassifier(), 1000)]
-    return compare(X, Y, methods=[Method("<b>LPP</b>", LPP(2))], references=references, n_splits=3, n_repeats=1)
+    return compare(
+        X, Y, methods=[Method("<b>LPP</b>", LPP(2))], references=references, n_splits=3, n_repeats=1
+    )
 
 
 class TestComparison:
@@ -215,13 +267,24 @@ class TestComparison:
 
     def test_less_may_be_better_and_nothing_may_be_known(self, comparison):
         raw = replace(comparison.raw, score=comparison.raw.score[:1])
-        lpp = replace(comparison["<b>LPP</b>"], interval=(-np.inf, np.inf), p_value=1e-9, difference=0.1)
+        lpp = replace(
+            comparison["<b>LPP</b>"], interval=(-np.inf, np.inf), p_value=1e-9, difference=0.1
+        )
         score = replace(comparison.protocol.score, name="log_loss", sign=-1)
         protocol = replace(comparison.protocol, score=score)
-        found = replace(comparison, results=(raw, lpp), references=(), protocol=protocol, winner=None, remarks=("<&>",))
+        found = replace(
+            comparison,
+            results=(raw, lpp),
+            references=(),
+            protocol=protocol,
+            winner=None,
+            remarks=("<&>",),
+        )
         page = Text(found._repr_html_())
         assert page.texts[1] == "<&>"
-        assert {"log loss (less is better) ± std", "<0.001", f"{raw.score[0]:.3f}"} <= set(page.texts)
+        assert {"log loss (less is better) ± std", "<0.001", f"{raw.score[0]:.3f}"} <= set(
+            page.texts
+        )
 
 
 def test_vectors_that_were_compared():
@@ -229,10 +292,19 @@ def test_vectors_that_were_compared():
         tests = {"seen": PairedTest(difference, 0.01, 50, 5)}
         return WayResult(way, {"seen": {"MRR": 0.5 + difference}}, tests, 0.02, status, 1.0)
 
-    raw, adapter = result(Way("raw", 8, 32), 0.0, "baseline"), result(Way("adapter", 4, 16), 0.1, "better")
+    raw, adapter = (
+        result(Way("raw", 8, 32), 0.0, "baseline"),
+        result(Way("adapter", 4, 16), 0.1, "better"),
+    )
     truncated = result(Way("truncated", 4, 16), -0.05, "reference")
     found = Adaptation(
-        [raw, truncated, adapter], "MRR", "seen", {"seen": 1234}, {}, "both", lambda one, other: PairedTest(0, 1, 9, 5)
+        [raw, truncated, adapter],
+        "MRR",
+        "seen",
+        {"seen": 1234},
+        {},
+        "both",
+        lambda one, other: PairedTest(0, 1, 9, 5),
     )
     page = Text(found._repr_html_())
     assert page.texts[0] == "Vectors compared by MRR of 1,234 held-out queries (seen)"
@@ -245,20 +317,22 @@ def test_vectors_that_were_compared():
 class TestProgress:
     def test_a_bar(self, capsys):
         pytest.importorskip("rich")
-        compare(X, Y, methods=[], references=[], n_splits=2, n_repeats=1, refit=False, progress=True)
+        compare(
+            X, Y, methods=[], references=[], n_splits=2, n_repeats=1, refit=False, progress=True
+        )
         assert re.search(r"raw k-NN .*100%", capsys.readouterr().out)
-        with shown(True) as show:  # as `compare_vectors` calls it
+        with progress_bar(True) as show:  # as `compare_vectors` calls it
             show(1, 2)
         assert re.search(r"comparing .*50%", capsys.readouterr().out)
 
     def test_a_callable_or_none(self, capsys):
-        with shown(False) as show:
+        with progress_bar(False) as show:
             show("name", 1, 2)
-        with shown(print) as show:
+        with progress_bar(print) as show:
             show(1, 2)
         assert capsys.readouterr().out == "1 2\n"
 
     def test_without_rich(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "rich.progress", None)
-        with pytest.raises(ImportError, match="progress=True needs rich"), shown(True):
+        with pytest.raises(ImportError, match="progress=True needs rich"), progress_bar(True):
             pass

@@ -1,4 +1,6 @@
-"""A linear method after `KernelPCA` is the kernel method: against the problem in kernel coefficients, written out."""
+"""A linear method after `KernelPCA` is the kernel method: against the problem in kernel
+coefficients, written out.
+"""
 
 import re
 from pathlib import Path
@@ -29,11 +31,15 @@ def circles(n=50, seed=0):
 
 
 def kernel(A, B, settings):
-    return pairwise_kernels(A, B, settings["kernel"], **{k: v for k, v in settings.items() if k != "kernel"})
+    return pairwise_kernels(
+        A, B, settings["kernel"], **{k: v for k, v in settings.items() if k != "kernel"}
+    )
 
 
 class KernelProblem:
-    """Rows known by their kernel only: K and k(x, .), centred; squared distances; an orthonormal basis of K's range."""
+    """Rows known by their kernel only: K and k(x, .), centred; squared distances; an orthonormal
+    basis of K's range.
+    """
 
     def __init__(self, X, settings):
         self.X, self.settings = X, settings
@@ -51,7 +57,9 @@ class KernelProblem:
         return k - k.mean(axis=1, keepdims=True) - self.G.mean(axis=0) + self.G.mean()
 
     def solve(self, A, B):
-        """Return the eigenvalues of A alpha = lambda B alpha, ascending, and alpha with alpha'B alpha = 1."""
+        """Return the eigenvalues of A alpha = lambda B alpha, ascending, and alpha with alpha'B
+        alpha = 1.
+        """
         values, E = eigh(self.U.T @ A @ self.U, self.U.T @ B @ self.U)
         return values, self.U @ E
 
@@ -77,7 +85,11 @@ def fisher_weights(D2, y, k):
     W_w, W_b = np.zeros((n, n)), np.full((n, n), 1 / n)
     for c in np.unique(y):
         same = np.ix_(y == c, y == c)
-        scale = np.full(np.sum(y == c), np.inf) if k is None else np.sqrt(np.sort(D2[same], axis=1)[:, k])
+        scale = (
+            np.full(np.sum(y == c), np.inf)
+            if k is None
+            else np.sqrt(np.sort(D2[same], axis=1)[:, k])
+        )
         a = np.exp(-D2[same] / np.outer(scale, scale))
         W_w[same] = a / np.sum(y == c)
         W_b[same] = a * (1 / n - 1 / np.sum(y == c))
@@ -103,7 +115,9 @@ def test_kernel_dne(settings):
     assert_same_columns(pipeline.transform(X), K @ alpha[:, :m])
     assert_same_columns(pipeline.transform(T), problem.new(T) @ alpha[:, :m])
     np.testing.assert_allclose(
-        np.linalg.norm(pipeline.transform(X), axis=0), np.linalg.norm(K @ alpha[:, :m], axis=0), rtol=1e-6
+        np.linalg.norm(pipeline.transform(X), axis=0),
+        np.linalg.norm(K @ alpha[:, :m], axis=0),
+        rtol=1e-6,
     )
 
 
@@ -126,8 +140,12 @@ def test_kernel_lfda():
     np.testing.assert_allclose(pipeline[-1].eigenvalues_, (values / (1 + values))[::-1], rtol=1e-7)
     assert_same_columns(pipeline.transform(X), K @ alpha[:, ::-1])
     assert_same_columns(pipeline.transform(T), problem.new(T) @ alpha[:, ::-1])
-    spread = [np.diag(Z.T @ laplacian(W_w) @ Z) for Z in (pipeline.transform(X), K @ alpha[:, ::-1])]
-    np.testing.assert_allclose(np.minimum(*spread), np.minimum(1, 1e4 * (1 - pipeline[-1].eigenvalues_)), rtol=1e-6)
+    spread = [
+        np.diag(Z.T @ laplacian(W_w) @ Z) for Z in (pipeline.transform(X), K @ alpha[:, ::-1])
+    ]
+    np.testing.assert_allclose(
+        np.minimum(*spread), np.minimum(1, 1e4 * (1 - pipeline[-1].eigenvalues_)), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("settings", [QUADRATIC, GAUSSIAN], ids=["quadratic", "gaussian"])
@@ -142,10 +160,14 @@ def test_nystroem_of_all_rows_is_exact(settings):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_five_classes_that_no_direction_separates_become_separable(seed):
-    """Figure 1d: all eigenvalues are positive in the input space, and in the kernel's one or two are not."""
+    """Figure 1d: all eigenvalues are positive in the input space, and in the kernel's one or two
+    are not.
+    """
     (X, y), (T, t) = circles(80, seed), circles(500, 100 + seed)
     assert (DNE(2, n_neighbors=3).fit(X, y).eigenvalues_ > 0).all()
-    model = make_pipeline(KernelPCA(**QUADRATIC), DNE(n_neighbors=3), KNeighborsClassifier(1)).fit(X, y)
+    model = make_pipeline(KernelPCA(**QUADRATIC), DNE(n_neighbors=3), KNeighborsClassifier(1)).fit(
+        X, y
+    )
     assert model[1].n_components_ <= 2
     assert model.score(T, t) > KNeighborsClassifier(1).fit(X, y).score(T, t) + 0.2
 
@@ -160,4 +182,6 @@ def test_the_page():
     for block in blocks:
         exec(block, names)
         for expression, number in A_NUMBER.findall(block):
-            assert eval(expression, names) == pytest.approx(float(number), abs=0.02 * float(number)), expression
+            assert eval(expression, names) == pytest.approx(
+                float(number), abs=0.02 * float(number)
+            ), expression

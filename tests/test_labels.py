@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin._labels import merged_labels, require_two_classes
+from nearkin._validation import merged_labels, require_two_classes
 
 
 @pytest.mark.parametrize(
@@ -35,5 +35,7 @@ def test_text_without_gaps_is_no_array_of_objects():
 
 
 def test_a_class_is_named_as_a_user_wrote_it():
-    with pytest.raises(ValueError, match=r"y holds one class \('a'\): at least two classes are needed"):
+    with pytest.raises(
+        ValueError, match=r"y holds one class \('a'\): at least two classes are needed"
+    ):
         require_two_classes(np.array(["a"]))

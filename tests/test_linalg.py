@@ -7,10 +7,10 @@ from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 
 from nearkin import LDE, RCA, TDL
-from nearkin.estimators.nca_problem import NCARows
+from nearkin.estimators.nca import NCARows
 from nearkin.linalg import LinAlgError, eigh, lstsq, pinv, svd
 from nearkin.neighbors import EXACT
-from nearkin.objectives.pair_weights import SameClass
+from nearkin.objectives.stochastic import SameClass
 from nearkin.testing import assert_same_subspace
 
 A = np.random.default_rng(0).standard_normal((7, 4)) * np.array([1e-6, 1.0, 1.0, 1e5])
@@ -78,10 +78,14 @@ class TestFactors:
         unit = np.abs(A).max(axis=0)
         R = A / unit @ lstsq(A / unit, B) - B
         np.testing.assert_allclose(A.T @ R / unit[:, None], 0, atol=1e-12)
-        np.testing.assert_allclose(lstsq(np.ones((1, 2)), np.ones((1, 1))), [[0.5], [0.5]])  # the shortest
+        np.testing.assert_allclose(
+            lstsq(np.ones((1, 2)), np.ones((1, 1))), [[0.5], [0.5]]
+        )  # the shortest
 
 
-@pytest.mark.parametrize("estimator", [RCA(2), LDE(2), TDL(2, reg=1.0)], ids=lambda method: type(method).__name__)
+@pytest.mark.parametrize(
+    "estimator", [RCA(2), LDE(2), TDL(2, reg=1.0)], ids=lambda method: type(method).__name__
+)
 def test_methods_do_not_give_up(estimator, monkeypatch):
     """Nor with more features than rows, where the rows are first written in their span."""
     X, y = load_wine(return_X_y=True)

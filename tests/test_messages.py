@@ -10,7 +10,12 @@ from nearkin._validation import check_spread
 
 @pytest.mark.parametrize(
     ("number", "noun", "text"),
-    [(1, "row", "1 row"), (0, "row", "0 rows"), (np.int64(12345), "row", "12,345 rows"), (2, "class", "2 classes")],
+    [
+        (1, "row", "1 row"),
+        (0, "row", "0 rows"),
+        (np.int64(12345), "row", "12,345 rows"),
+        (2, "class", "2 classes"),
+    ],
 )
 def test_numbers_with_their_nouns(number, noun, text):
     assert counted(number, noun) == text
@@ -19,12 +24,19 @@ def test_numbers_with_their_nouns(number, noun, text):
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize(
     ("values", "said"),
-    [([0, 1e300], "by 1.0e+300 in"), ([-1e308, 1e308], "by more than 1.8e+308 in"), ([0, 1e-120], "by 1.0e-120 in")],
+    [
+        ([0, 1e300], "by 1.0e+300 in"),
+        ([-1e308, 1e308], "by more than 1.8e+308 in"),
+        ([0, 1e-120], "by 1.0e-120 in"),
+    ],
 )
 def test_the_feature_whose_square_is_lost_is_named(container, values, said):
     X = container(np.array([[1e-130, value] for value in values]))
     with pytest.raises(
-        ValueError, match=rf"X varies {said} feature 1 \(counted from 0\), whose square is lost".replace("+", r"\+")
+        ValueError,
+        match=rf"X varies {said} feature 1 \(counted from 0\), whose square is lost".replace(
+            "+", r"\+"
+        ),
     ):
         check_spread(X)
     with pytest.raises(ValueError, match="in 'width', whose square"):

@@ -84,8 +84,13 @@ def test_far_from_the_origin():
 
 def test_sparse_far_from_the_origin_and_stored_twice():
     X = np.random.default_rng(0).normal(size=(50, 3))
-    np.testing.assert_array_equal(nearest(csr_array(X + 1e8), 2).indices, nearest(X + 1e8, 2).indices)
-    twice = csr_array((np.repeat(X.ravel(), 2) / 2, np.tile([0, 0, 1, 1, 2, 2], 50), np.arange(51) * 6), shape=X.shape)
+    np.testing.assert_array_equal(
+        nearest(csr_array(X + 1e8), 2).indices, nearest(X + 1e8, 2).indices
+    )
+    twice = csr_array(
+        (np.repeat(X.ravel(), 2) / 2, np.tile([0, 0, 1, 1, 2, 2], 50), np.arange(51) * 6),
+        shape=X.shape,
+    )
     np.testing.assert_allclose(nearest(twice, 2).data, nearest(X, 2).data)
 
 
@@ -93,7 +98,9 @@ def test_many_small_classes_share_one_search(monkeypatch):
     """10,000 classes must not cost 10,000 copies of X: all small classes are searched in one index."""
     fitted = []
     original = NearestNeighbors.fit
-    monkeypatch.setattr(NearestNeighbors, "fit", lambda self, X, y=None: fitted.append(len(X)) or original(self, X))
+    monkeypatch.setattr(
+        NearestNeighbors, "fit", lambda self, X, y=None: fitted.append(len(X)) or original(self, X)
+    )
     X = np.random.default_rng(0).normal(size=(2000, 3))
     y = np.arange(2000) // 10
     G = nearest_other_class(X, y, 2)
@@ -120,7 +127,8 @@ def test_pairs_compared_stay_within_two_n_squared(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("k", "message"), [(-1, "at least 0, got -1"), (1.5, "got 1.5"), (np.array([1, 2, -3]), "at least 0")]
+    ("k", "message"),
+    [(-1, "at least 0, got -1"), (1.5, "got 1.5"), (np.array([1, 2, -3]), "at least 0")],
 )
 def test_bad_k(k, message):
     with pytest.raises(ValueError, match=message):
@@ -148,7 +156,9 @@ class TestClosestPairs:
         D = np.linalg.norm(X[:, None] - X, axis=2)
         expected = np.zeros((130, 130))
         for c in np.unique(y):
-            pairs = [(D[i, j], i, j) for i in np.flatnonzero(y == c) for j in np.flatnonzero(y != c)]
+            pairs = [
+                (D[i, j], i, j) for i in np.flatnonzero(y == c) for j in np.flatnonzero(y != c)
+            ]
             for d, i, j in sorted(pairs)[:k]:
                 expected[i, j] = d
         G = closest_pairs(container(X), y, k)
@@ -163,11 +173,13 @@ class TestClosestPairs:
         D = np.linalg.norm(X[:, None] - X, axis=2)
         for c in range(3):
             found = np.sort(G[np.flatnonzero(y == c)].data)
-            np.testing.assert_allclose(found, np.sort(D[y == c][:, y != c], axis=None)[:50], atol=1e-7)
+            np.testing.assert_allclose(
+                found, np.sort(D[y == c][:, y != c], axis=None)[:50], atol=1e-7
+            )
         np.testing.assert_array_equal(closest_pairs(X, y, 50).indices, G.indices)
 
     def test_what_would_not_fit_is_refused(self, monkeypatch):
-        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**4)
+        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**4)
         X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3
         with pytest.raises(
             MemoryError,

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from nearkin import DNE, LPP, NCAClassifier, NCARegressor
+from nearkin import DNE, LPP, NCAClassifier, NCARegressor, plotting
 from nearkin.evaluation import SCORES as SCORES_OF
 from nearkin.evaluation import Method, Vote, compare, default_references, protocol
 from nearkin.plotting import (
@@ -26,7 +26,6 @@ from nearkin.plotting import (
     FeatureDisplay,
     RankingDisplay,
     SpectrumDisplay,
-    columns,
     feature_stretch,
 )
 
@@ -50,8 +49,14 @@ def test_spectrum_shows_every_eigenvalue_and_their_sum(ax):
     display = SpectrumDisplay.from_estimator(model, ax=ax)
     tips = [line[-1] for lines in ax.collections for line in lines.get_segments()]
     np.testing.assert_allclose(tips, np.column_stack([np.arange(1, 14), model.eigenvalues_]))
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["kept", "left out", "cumulative sum"]
-    np.testing.assert_allclose(display.cumulative_ax_.lines[0].get_ydata(), np.cumsum(model.eigenvalues_))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "kept",
+        "left out",
+        "cumulative sum",
+    ]
+    np.testing.assert_allclose(
+        display.cumulative_ax_.lines[0].get_ydata(), np.cumsum(model.eigenvalues_)
+    )
     assert ax.get_title() == f"DNE: {model.n_components_} of 13 directions kept"
 
 
@@ -95,11 +100,15 @@ class TestEmbedding:
     def test_data_frames_and_classes_of_three_rows(self, ax):
         pd = pytest.importorskip("pandas")
         X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 4)))
-        EmbeddingDisplay.from_estimator(LPP(2).set_output(transform="pandas"), X, np.repeat(range(10), 3), ax=ax)
+        EmbeddingDisplay.from_estimator(
+            LPP(2).set_output(transform="pandas"), X, np.repeat(range(10), 3), ax=ax
+        )
 
     def test_labels_are_never_formulas(self, ax):
         X, y = wine()
-        EmbeddingDisplay.from_estimator(DNE(2), X, np.array(["$a_{$", "_b", "c"])[y], ax=ax, name="$x_{")
+        EmbeddingDisplay.from_estimator(
+            DNE(2), X, np.array(["$a_{$", "_b", "c"])[y], ax=ax, name="$x_{"
+        )
         ax.figure.savefig(io.BytesIO())
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["$a_{$", " _b", "c"]
 
@@ -127,7 +136,9 @@ class TestNumbers:
     def display(self, ax, n_components=2):
         X, _ = wine()
         estimator = make_pipeline(StandardScaler(), PCA(n_components))
-        return EmbeddingDisplay.from_estimator(estimator, X[:, :12], X[:, 12], ax=ax, task="regression", name="$x_{")
+        return EmbeddingDisplay.from_estimator(
+            estimator, X[:, :12], X[:, 12], ax=ax, task="regression", name="$x_{"
+        )
 
     def test_the_title_is_the_held_out_r2_of_what_is_drawn(self, ax):
         display, (X, _) = self.display(ax), wine()
@@ -139,7 +150,9 @@ class TestNumbers:
         ax.figure.savefig(io.BytesIO())
 
     def test_an_unknown_task(self, ax):
-        with pytest.raises(ValueError, match="task must be one of 'classification', 'regression', got 'ranking'"):
+        with pytest.raises(
+            ValueError, match="task must be one of 'classification', 'regression', got 'ranking'"
+        ):
             EmbeddingDisplay.from_estimator(PCA(2), *wine(), ax=ax, task="ranking")
 
     def test_colours_are_a_scale_with_a_bar_and_no_legend(self, ax):
@@ -171,7 +184,13 @@ DNE_METHOD = Method("D$NE_{", DNE(5), nested=False)
 class TestRanking:
     def display(self, ax, X=None, y=None, **options):
         X, y = wine() if X is None else (X, y)
-        options = {"methods": [DNE_METHOD], "references": (), "n_splits": 3, "n_repeats": 1, "refit": False} | options
+        options = {
+            "methods": [DNE_METHOD],
+            "references": (),
+            "n_splits": 3,
+            "n_repeats": 1,
+            "refit": False,
+        } | options
         return RankingDisplay.from_comparison(compare(X[::2], y[::2], **options), ax=ax)
 
     def test_a_line_a_method_with_the_best_above(self, ax):
@@ -188,7 +207,9 @@ class TestRanking:
         marks = [bar.lines[0].get_marker() for bar in ax.containers]
         assert marks == ["D" if result.kind == "choice" else "o" for result in comparison.results]
         means = [bar.lines[0].get_xdata()[0] for bar in ax.containers]
-        np.testing.assert_allclose(means, [100 * result.score.mean() for result in comparison.results])
+        np.testing.assert_allclose(
+            means, [100 * result.score.mean() for result in comparison.results]
+        )
 
     def test_the_vote_is_named_where_it_was_given(self, ax):
         self.display(ax)
@@ -200,7 +221,11 @@ class TestRanking:
     def test_references_are_grey_below_a_line_and_far_ones_at_the_edge(self, ax):
         comparison = self.display(ax, references=default_references()[:2], n_neighbors=3).comparison
         far, linear = comparison["majority"], comparison["logistic regression"]
-        line = next(line for line in ax.lines if len(set(line.get_ydata())) == 1 and line.get_color() == GREY)
+        line = next(
+            line
+            for line in ax.lines
+            if len(set(line.get_ydata())) == 1 and line.get_color() == GREY
+        )
         assert line.get_ydata()[0] == len(comparison.results) - 0.5
         (text,) = ax.texts
         assert text.get_text() == f" ← {100 * far.score.mean():.3g}"
@@ -220,7 +245,9 @@ class TestRanking:
     def test_numbers_and_scores_of_which_less_is_better(self, ax):
         X, _ = wine()
         pca = Method("PCA", PCA(2), nested=False)
-        comparison = self.display(ax, X[:, :12], X[:, 12], task="regression", score="mae", methods=[pca]).comparison
+        comparison = self.display(
+            ax, X[:, :12], X[:, 12], task="regression", score="mae", methods=[pca]
+        ).comparison
         assert ax.get_xlabel().startswith("mean absolute error on held-out rows (less is better)")
         best = comparison.results[0]
         assert (
@@ -241,7 +268,9 @@ class TestFeatures:
         fitted = method.fit(scale(X), y)
         steps = fitted.transform(np.eye(13)) - fitted.transform(np.zeros((1, 13)))
         moved = np.linalg.norm(steps, axis=1)
-        np.testing.assert_allclose(feature_stretch(fitted.components_), moved / np.sqrt(np.mean(moved**2)), rtol=1e-10)
+        np.testing.assert_allclose(
+            feature_stretch(fitted.components_), moved / np.sqrt(np.mean(moved**2)), rtol=1e-10
+        )
 
     def test_a_rotation_stretches_nothing(self):
         X, y = wine()
@@ -257,7 +286,9 @@ class TestFeatures:
         ax.figure.savefig(io.BytesIO())
 
     def test_of_many_features_the_extremes(self, ax):
-        FeatureDisplay(np.linspace(0, 2, 100), [str(number) for number in range(100)], "map").plot(ax=ax)
+        FeatureDisplay(np.linspace(0, 2, 100), [str(number) for number in range(100)], "map").plot(
+            ax=ax
+        )
         assert len(ax.patches) == MAX_BARS
         assert "the extremes of 100" in ax.get_title()
 
@@ -272,20 +303,29 @@ def test_by_default_on_a_new_figure():
 
 
 def test_columns_display():
-    """Bars are the effects; the foremost curves are drawn, along the directions in which their points differ most."""
+    """Bars are the effects; the foremost curves are drawn, along the directions in which their
+    points differ most.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4))
     X[::7, 2] = np.nan
-    shown = ColumnsDisplay.from_estimator(NCARegressor(2).fit(X, np.abs(X[:, 1]) + (X[:, 0] > 0)), n_curves=3)
+    shown = ColumnsDisplay.from_estimator(
+        NCARegressor(2).fit(X, np.abs(X[:, 1]) + (X[:, 0] > 0)), n_curves=3
+    )
     _, bars, *curves = shown.figure_.axes
     assert [bar.get_width() for bar in bars.patches] == sorted(shown.effects)
     names = [f"x{column}" for column in np.argsort(-shown.effects)]
-    assert [ax.get_title() for ax in curves] == [*names[: len(shown.curves)], ""]  # last, what the lines are
+    assert [ax.get_title() for ax in curves] == [
+        *names[: len(shown.curves)],
+        "",
+    ]  # last, what the lines are
     assert {ax.get_title() for ax in curves[:2]} == {"x0", "x1"}
     first, second = (line.get_ydata() for line in curves[0].lines[:2])
     values = shown.curves[curves[0].get_title()].values
     spread = np.linalg.svd(values - values.mean(axis=1, keepdims=True), compute_uv=False)
-    np.testing.assert_allclose([np.linalg.norm(first), np.linalg.norm(second)], spread[:2], rtol=1e-6)
+    np.testing.assert_allclose(
+        [np.linalg.norm(first), np.linalg.norm(second)], spread[:2], rtol=1e-6
+    )
 
 
 def test_columns_whose_names_begin_alike_and_one_without_a_value():
@@ -308,15 +348,21 @@ def test_columns_whose_names_begin_alike_and_one_without_a_value():
     ],
 )
 def test_ticks_tell_edges_apart(edges, written):
-    assert columns.ticks(np.array(edges, dtype=float)) == written
+    assert plotting.ticks(np.array(edges, dtype=float)) == written
 
 
 def touching(axes):
     """Return the texts below the panels that touch or overlap their neighbour, as they are drawn."""
     found = []
     for ax in axes:
-        drawn = [(label.get_window_extent(), label.get_text()) for label in ax.get_xticklabels() if label.get_text()]
-        straight = [(box, text) for box, text in drawn if ax.get_xticklabels()[0].get_rotation() == 0]
+        drawn = [
+            (label.get_window_extent(), label.get_text())
+            for label in ax.get_xticklabels()
+            if label.get_text()
+        ]
+        straight = [
+            (box, text) for box, text in drawn if ax.get_xticklabels()[0].get_rotation() == 0
+        ]
         for (left, first), (right, second) in pairwise(straight):
             if right.x0 - left.x1 < 5:
                 found.append(f"{first}{second}")
@@ -326,7 +372,7 @@ def touching(axes):
 def test_ticks_do_not_touch():
     """Whatever the numbers, dates and values are, and however many bins a column has."""
     rng = np.random.default_rng(0)
-    days = columns.DATES
+    days = plotting.DATES
     edges = {
         "log triglycerides": [3.26, 3.99, 4.28, 4.43, 4.62, 4.81, 5.01, 5.38, 6.11],
         "four bins": [-1000.5, 3.26, 4.28, 5000.25],
@@ -336,12 +382,14 @@ def test_ticks_do_not_touch():
         f"weeks{days}": [18000, 18007, 18014, 18021, 18028],
     }
     curves = {
-        name: columns.Curve(j, np.array(some, dtype=float), rng.normal(size=(2, len(some))), None)
+        name: plotting.Curve(j, np.array(some, dtype=float), rng.normal(size=(2, len(some))), None)
         for j, (name, some) in enumerate(edges.items())
     }
     for n in (2, 5, 8):
         level_names = [f"n{level}" for level in range(n)]
-        curves[f"{n} levels"] = columns.Levels(len(curves), level_names, rng.normal(size=(2, n)), ordered=False)
+        curves[f"{n} levels"] = plotting.Levels(
+            len(curves), level_names, rng.normal(size=(2, n)), ordered=False
+        )
     shown = ColumnsDisplay.of(np.ones(len(curves)), list(curves), curves, "map", n_curves=9).plot()
     shown.figure_.canvas.draw()
     panels = shown.figure_.axes[2:-1]
@@ -351,7 +399,9 @@ def test_ticks_do_not_touch():
 
 
 def test_a_display_of_columns_says_what_it_takes():
-    with pytest.raises(TypeError, match=r"got Pipeline: of a pipeline pass the last step, pipeline\[-1\]"):
+    with pytest.raises(
+        TypeError, match=r"got Pipeline: of a pipeline pass the last step, pipeline\[-1\]"
+    ):
         ColumnsDisplay.from_estimator(make_pipeline(NCAClassifier()))
     model = NCAClassifier(2, alpha=0.5, n_members=2).fit(*load_iris(return_X_y=True))
     with pytest.raises(ValueError, match="n_curves must be at least 0"):
@@ -376,13 +426,18 @@ def test_dates_are_drawn_as_dates_and_months():
     frame = pd.DataFrame({"since": dates.strftime("%Y-%m-%d")})
     y = np.sin(2 * np.pi * days / 365.25) + days / 1000
     shown = ColumnsDisplay.from_estimator(NCARegressor(2, alpha=0.5, n_members=2).fit(frame, y))
-    panels = {ax.get_title(): [label.get_text() for label in ax.get_xticklabels()] for ax in shown.figure_.axes[2:-1]}
+    panels = {
+        ax.get_title(): [label.get_text() for label in ax.get_xticklabels()]
+        for ax in shown.figure_.axes[2:-1]
+    }
     assert panels["since"][0] == "2021-01"
     assert panels["since (month)"] == ["Jan", "Apr", "Jul", "Oct"]
 
 
 def test_numbers_that_are_no_dates_whatever_their_name():
-    curve = columns.Curve(0, np.array([0.0, 1e300]), np.array([[0.0, 1.0]]), None)
+    curve = plotting.Curve(0, np.array([0.0, 1e300]), np.array([[0.0, 1.0]]), None)
     names = ["x (days since 1970)"]
-    (*_, panel, _) = ColumnsDisplay.of(np.ones(1), ["x"], {names[0]: curve}, "map").plot().figure_.axes
+    (*_, panel, _) = (
+        ColumnsDisplay.of(np.ones(1), ["x"], {names[0]: curve}, "map").plot().figure_.axes
+    )
     assert panel.get_xticklabels()[-1].get_text() == "1e+300"

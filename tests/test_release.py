@@ -1,4 +1,6 @@
-"""What a release says of itself agrees: the version, the addresses, the links of its page, the files of the sdist."""
+"""What a release says of itself agrees: the version, the addresses, the links of its page, the
+files of the sdist.
+"""
 
 import re
 import tomllib
@@ -19,7 +21,9 @@ def text_of(name):
 
 
 def test_the_version_and_the_date_are_the_same_everywhere():
-    version, date = re.search(r"^## (\S+) \((.+)\)$", text_of("CHANGELOG.md"), re.MULTILINE).groups()
+    version, date = re.search(
+        r"^## (\S+) \((.+)\)$", text_of("CHANGELOG.md"), re.MULTILINE
+    ).groups()
     citation = dict(re.findall(r"^(\S+): (.+)$", text_of("CITATION.cff"), re.MULTILINE))
     assert nearkin.__version__ == version == citation["version"]
     assert citation["date-released"] == date
@@ -34,7 +38,9 @@ def test_every_address_is_one_of_two():
         assert URLS[name].startswith(URLS["Repository"] + "/")
     path = URLS["Repository"].removeprefix("https://github.com")
     for name in ("SECURITY.md", "CODE_OF_CONDUCT.md", "pyproject.toml"):
-        found = re.findall(r"https://(?:github|raw\.githubusercontent)\.com(/[\w-]+/[\w-]+)", text_of(name))
+        found = re.findall(
+            r"https://(?:github|raw\.githubusercontent)\.com(/[\w-]+/[\w-]+)", text_of(name)
+        )
         assert set(found) == {path}
 
 
@@ -54,16 +60,30 @@ def test_links_of_the_page_on_a_package_index_are_absolute_and_lead_to_files():
 
 def test_the_sdist_has_what_its_own_tests_read():
     include = HATCH["build"]["targets"]["sdist"]["include"]
-    needed = ["src", "tests", "benchmarks", "reproductions", "docs", "examples", ".ci", "conftest.py", "CITATION.cff"]
+    needed = [
+        "src",
+        "tests",
+        "benchmarks",
+        "reproductions",
+        "docs",
+        "examples",
+        ".ci",
+        "conftest.py",
+        "CITATION.cff",
+    ]
     assert {f"/{name}" for name in needed} | {"/*.md"} <= set(include)
     for pattern in include:
         assert list(ROOT.glob(pattern.removeprefix("/"))), pattern
 
 
 def test_the_oldest_versions_are_those_that_are_tried():
-    assert PYPROJECT["project"]["dependencies"] == [f"{name}>={version}" for name, version in MINIMA.items()]
+    assert PYPROJECT["project"]["dependencies"] == [
+        f"{name}>={version}" for name, version in MINIMA.items()
+    ]
     tried = re.search(r"^oldest=\((.+)\)$", text_of(".ci/release"), re.MULTILINE)[1]
     assert tried.split() == [f"'{name}=={version}.*'" for name, version in MINIMA.items()]
-    pythons = re.findall(r":: (3\.\d+)$", "\n".join(PYPROJECT["project"]["classifiers"]), re.MULTILINE)
+    pythons = re.findall(
+        r":: (3\.\d+)$", "\n".join(PYPROJECT["project"]["classifiers"]), re.MULTILINE
+    )
     assert f"set -- oldest {' '.join(pythons)} sdist" in text_of(".ci/release")
     assert PYPROJECT["project"]["requires-python"] == f">={pythons[0]}"

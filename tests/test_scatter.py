@@ -7,15 +7,16 @@ from nearkin import scatter as module
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest, nearest_same_class
 from nearkin.scatter import (
+    RowSpace,
     between_scatter,
     locally_scaled_scatters,
+    row_space,
     scatter,
     scatter_operator,
     second_moment,
     total_scatter,
     within_scatter,
 )
-from nearkin.span import RowSpace, row_space
 
 
 def by_definition(X, W):
@@ -58,7 +59,9 @@ def test_a_large_common_offset_cancels_nothing(X):
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_an_offset_of_one_feature_cancels_little_in_sparse_rows(container):
-    X = np.random.default_rng(0).normal(size=(60, 30)) * (np.random.default_rng(1).random((60, 30)) < 0.03)
+    X = np.random.default_rng(0).normal(size=(60, 30)) * (
+        np.random.default_rng(1).random((60, 30)) < 0.03
+    )
     X[:, 0] = np.random.default_rng(2).normal(size=60)
     L = laplacian(union(heat_kernel(nearest(X, 3))))
     far = X.copy()
@@ -94,7 +97,9 @@ def test_signed_ties_that_cancel_in_a_feature_leave_its_products_with_others():
 def test_float32_rows_are_accumulated_in_float64(X):
     L = laplacian(union(heat_kernel(nearest(X, 3))))
     single = X.astype(np.float32)
-    np.testing.assert_allclose(scatter(single, L), scatter(single.astype(np.float64), L), rtol=1e-12)
+    np.testing.assert_allclose(
+        scatter(single, L), scatter(single.astype(np.float64), L), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
@@ -106,7 +111,9 @@ def test_total_scatter_is_the_scatter_of_the_graph_that_ties_everybody(X, contai
 
 
 def test_rows_without_weight_leave_no_trace(X):
-    """A loose row of a heat graph: what only it has is exactly zero, and not rounding to be divided by."""
+    """A loose row of a heat graph: what only it has is exactly zero, and not rounding to be divided
+    by.
+    """
     rare = np.hstack([X, np.eye(30)[:, :1] * 1e3, np.full((30, 1), 0.1)])
     w = np.r_[0.0, np.random.default_rng(1).random(29)]
     S = total_scatter(rare, w)
@@ -126,7 +133,9 @@ def test_total_is_within_plus_between(container):
     X, y = load_iris(return_X_y=True)
     within = sum(50 * np.cov(X[y == c].T, bias=True) for c in range(3))
     np.testing.assert_allclose(within_scatter(container(X), y), within, atol=1e-9)
-    np.testing.assert_allclose(total_scatter(X), within_scatter(X, y) + between_scatter(container(X), y), atol=1e-9)
+    np.testing.assert_allclose(
+        total_scatter(X), within_scatter(X, y) + between_scatter(container(X), y), atol=1e-9
+    )
 
 
 class TestRowSpace:
@@ -153,7 +162,9 @@ class TestRowSpace:
         assert not isinstance(row_space(csr_array(np.eye(30))).coordinates, np.ndarray)
 
     def test_rank(self):
-        X = np.random.default_rng(0).normal(size=(12, 3)) @ np.random.default_rng(1).normal(size=(3, 50))
+        X = np.random.default_rng(0).normal(size=(12, 3)) @ np.random.default_rng(1).normal(
+            size=(3, 50)
+        )
         assert row_space(X).coordinates.shape == (12, 3)
 
     def test_small_directions_are_not_lost_as_a_gram_matrix_would(self):
@@ -171,8 +182,12 @@ class TestRowSpace:
 
     def test_lift_fixes_signs(self):
         V = np.array([[0.6, -0.8], [-0.8, -0.6]])
-        np.testing.assert_array_equal(RowSpace(np.eye(2), None).back_project(V), [[-0.6, 0.8], [0.8, 0.6]])
-        pairs = RowSpace(np.eye(2), None).back_project_pairs(V, np.array([[1.0, 2.0], [3.0, 0.0], [0.0, -4.0]]))
+        np.testing.assert_array_equal(
+            RowSpace(np.eye(2), None).back_project(V), [[-0.6, 0.8], [0.8, 0.6]]
+        )
+        pairs = RowSpace(np.eye(2), None).back_project_pairs(
+            V, np.array([[1.0, 2.0], [3.0, 0.0], [0.0, -4.0]])
+        )
         np.testing.assert_array_equal(pairs[1], [[-1, -3, 0], [-2, 0, 4]])
 
     def test_complement_is_orthonormal_to_the_rows(self):
@@ -183,8 +198,11 @@ class TestRowSpace:
         np.testing.assert_allclose((X - X.mean(axis=0)) @ outside.T, 0, atol=1e-12)
 
     def test_a_span_that_does_not_fit_is_refused(self, monkeypatch):
-        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**6)
-        with pytest.raises(MemoryError, match=r"100 rows with 1000 features needs about 2\.24 MB.*1 MB.*TruncatedSVD"):
+        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**6)
+        with pytest.raises(
+            MemoryError,
+            match=r"100 rows with 1000 features needs about 2\.24 MB.*1 MB.*TruncatedSVD",
+        ):
             row_space(csr_array((100, 1000)))
 
 
@@ -230,7 +248,9 @@ class TestLocallyScaledScatters:
             W = np.zeros((30, 30))
             for i in np.flatnonzero(self.y == c):
                 for j in np.flatnonzero(self.y == c):
-                    W[i, j] = np.exp(-np.sum((X[i] - X[j]) ** 2) / (s[i] * s[j])) / np.sum(self.y == c)
+                    W[i, j] = np.exp(-np.sum((X[i] - X[j]) ** 2) / (s[i] * s[j])) / np.sum(
+                        self.y == c
+                    )
             np.testing.assert_allclose(S_c, by_definition(X, W), atol=1e-12)
             np.testing.assert_array_equal(S_c, S_c.T)
             L = np.diag(W.sum(axis=1)) - W
@@ -238,7 +258,9 @@ class TestLocallyScaledScatters:
         assert len(found) == 3
 
     def test_infinite_scales_give_the_within_scatter(self, X, container):
-        S = sum(S_c for S_c, _ in locally_scaled_scatters(container(X), self.y, np.full(30, np.inf)))
+        S = sum(
+            S_c for S_c, _ in locally_scaled_scatters(container(X), self.y, np.full(30, np.inf))
+        )
         np.testing.assert_allclose(S, within_scatter(X, self.y), atol=1e-12)
 
     def test_scales_of_zero_tie_duplicates_only(self, X, container):
@@ -249,5 +271,8 @@ class TestLocallyScaledScatters:
     def test_where_the_classes_are_does_not_matter(self, X, container):
         s = np.ones(30)
         far = X + 1e7 * np.outer(self.y, np.ones(4))
-        near, moved = (sum(S_c for S_c, _ in locally_scaled_scatters(container(A), self.y, s)) for A in (X, far))
+        near, moved = (
+            sum(S_c for S_c, _ in locally_scaled_scatters(container(A), self.y, s))
+            for A in (X, far)
+        )
         np.testing.assert_allclose(moved, near, rtol=1e-6, atol=1e-6)

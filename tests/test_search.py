@@ -16,10 +16,16 @@ from sklearn.neighbors import KNeighborsTransformer
 
 import nearkin
 from nearkin import DNE, ApproximateSearch
-from nearkin.neighbors import choose_search, ivf, nearest, nearest_other_class, nearest_same_class, searcher
-from nearkin.neighbors.quantizer import CoarseQuantizer, InvertedLists
-from nearkin.neighbors.search import Relation
-from nearkin.neighbors.tiles import nearest_candidates
+from nearkin.neighbors import approximate as approximate_module
+from nearkin.neighbors import (
+    choose_search,
+    nearest,
+    nearest_other_class,
+    nearest_same_class,
+    searcher,
+)
+from nearkin.neighbors.approximate import CoarseQuantizer, InvertedLists, nearest_candidates
+from nearkin.neighbors.exact import Relation
 
 SEARCHES = {
     "all": lambda X, y, k, search: nearest(X, k, search),
@@ -35,7 +41,9 @@ needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is no
 
 @pytest.fixture(params=["even", "one large", "small"])
 def labelled(request):
-    """Return 210 rows, and labels of classes that are large, very unequal, or so small that they share lists."""
+    """Return 210 rows, and labels of classes that are large, very unequal, or so small that they
+    share lists.
+    """
     rng = np.random.default_rng(0)
     i = np.arange(N)
     y = {"even": i % 3, "one large": 1 * (i > 170) + (i > 205), "small": i // 7}[request.param]
@@ -45,7 +53,7 @@ def labelled(request):
 @pytest.fixture(params=SEARCHES)
 def search(request, monkeypatch):
     """Return a search for neighbours in a relation; classes above 50 rows are searched by lists."""
-    monkeypatch.setattr(ivf, "BRUTE_CLASS", 50)
+    monkeypatch.setattr(approximate_module, "BRUTE_CLASS", 50)
     return SEARCHES[request.param]
 
 
@@ -76,7 +84,10 @@ def test_lists_are_as_long_as_the_exact_ones(labelled, search):
     """Also for a row deep inside a large class, where no list nearby holds rows of other classes."""
     X, y = labelled
     exact = search(X, y, 9, EXACT)
-    G, again = (search(X, y, 9, searcher(ApproximateSearch(n_lists=30, n_probes=1), len(X))) for _ in range(2))
+    G, again = (
+        search(X, y, 9, searcher(ApproximateSearch(n_lists=30, n_probes=1), len(X)))
+        for _ in range(2)
+    )
     np.testing.assert_array_equal(G.indices, again.indices)
     np.testing.assert_array_equal(G.indptr, exact.indptr)
     row = np.repeat(np.arange(len(X)), np.diff(G.indptr))
@@ -93,10 +104,15 @@ def test_measured_recall(labelled, search):
     X, y = labelled
     exact = search(X, y, 5, EXACT)
     for n_probes in (1, 1000):
-        approximate = searcher(ApproximateSearch(n_lists=30, n_probes=n_probes, check_recall=True), len(X))
+        approximate = searcher(
+            ApproximateSearch(n_lists=30, n_probes=n_probes, check_recall=True), len(X)
+        )
         G = search(X, y, 5, approximate)
         (recall,) = approximate.recall.values()
-        pairs = [set(zip(np.repeat(np.arange(N), np.diff(A.indptr)), A.indices, strict=True)) for A in (G, exact)]
+        pairs = [
+            set(zip(np.repeat(np.arange(N), np.diff(A.indptr)), A.indices, strict=True))
+            for A in (G, exact)
+        ]
         assert recall == pytest.approx(len(pairs[0] & pairs[1]) / exact.nnz, abs=0.03)
     assert recall == 1.0
 
@@ -115,7 +131,10 @@ def test_only_some_rows_need_neighbours(labelled, search):
     """Their lists are those of a search for all rows; the lists of the others are empty."""
     X, y = labelled
     some = np.arange(N) % 5 == 0
-    of_all, of_some = (search(X, y, k, searcher(ApproximateSearch(n_lists=20, n_probes=3), N)) for k in (3, 3 * some))
+    of_all, of_some = (
+        search(X, y, k, searcher(ApproximateSearch(n_lists=20, n_probes=3), N))
+        for k in (3, 3 * some)
+    )
     assert not np.diff(of_some.indptr)[~some].any()
     for row in np.flatnonzero(some):
         np.testing.assert_allclose(of_some[[row]].data, of_all[[row]].data, rtol=1e-6)
@@ -129,7 +148,9 @@ def test_transformer_and_given_distances(labelled, search):
     assert_same_lists(search(X, y, 4, by_transformer), exact)
     assert by_transformer.name == "KNeighborsTransformer"
     assert not hasattr(transformer, "n_samples_fit_")  # the user's own is not fitted
-    assert_same_lists(search(X, y, 4, searcher("exact", len(X), csr_array(euclidean_distances(X)))), exact)
+    assert_same_lists(
+        search(X, y, 4, searcher("exact", len(X), csr_array(euclidean_distances(X)))), exact
+    )
     few = KNeighborsTransformer(n_neighbors=2).fit_transform(X)
     with pytest.warns(UserWarning, match=r"fewer neighbours .* than requested in \d+ rows"):
         G = search(X, y, 4, searcher("exact", len(X), few))
@@ -139,16 +160,20 @@ def test_transformer_and_given_distances(labelled, search):
 @needs_faiss
 class TestOneTable:
     def test_sparse_and_float32(self, search):
-        X = random_array((300, 200), density=0.05, format="csr", random_state=np.random.default_rng(0))
+        X = random_array(
+            (300, 200), density=0.05, format="csr", random_state=np.random.default_rng(0)
+        )
         y = np.arange(300) % 3
         approximate = ApproximateSearch(n_probes=1000, n_rerank=300, n_components=20)
-        of_sparse, of_dense = (search(A, y, 4, searcher(approximate, 300)) for A in (X, X.toarray()))
+        of_sparse, of_dense = (
+            search(A, y, 4, searcher(approximate, 300)) for A in (X, X.toarray())
+        )
         assert_same_lists(of_sparse, of_dense)
         assert search(X.astype(np.float32), y, 4, searcher(approximate, 300)).dtype == np.float32
 
     def test_many_equal_rows(self, search, monkeypatch):
         """They share one list, however many lists there should be; it is searched in parts."""
-        monkeypatch.setattr("nearkin.neighbors.quantizer.TILE", 200)
+        monkeypatch.setattr("nearkin.neighbors.approximate.TILE", 200)
         X = np.random.default_rng(0).normal(size=(1500, 3))
         X[:700] = 7.0
         y = np.arange(1500) % 2
@@ -165,9 +190,14 @@ class TestPieces:
         rng = np.random.default_rng(0)
         Q, Y = (rng.normal(size=(n, 6)).astype(np.float32) for n in (20, 200))
         numbers = rng.permutation(1000)[:200]
-        tiles = [(numbers[start : start + tile], Y[start : start + tile]) for start in range(0, 200, tile)]
+        tiles = [
+            (numbers[start : start + tile], Y[start : start + tile])
+            for start in range(0, 200, tile)
+        ]
         found = nearest_candidates(Q, tiles, k)
-        true = np.argsort(euclidean_distances(Q.astype(np.float64), Y.astype(np.float64)), axis=1)[:, :k]
+        true = np.argsort(euclidean_distances(Q.astype(np.float64), Y.astype(np.float64)), axis=1)[
+            :, :k
+        ]
         np.testing.assert_array_equal(np.sort(found, axis=1), np.sort(numbers[true], axis=1))
 
     def test_tiles_are_rounded_relative_to_the_mean_of_the_queries(self):
@@ -175,7 +205,10 @@ class TestPieces:
         Y = 1000 + rng.normal(size=(500, 4)).astype(np.float32)
         found = nearest_candidates(Y, [(np.arange(500), Y)], 3)
         D = euclidean_distances(Y.astype(np.float64) - 1000)
-        assert (np.sort(np.take_along_axis(D, found, axis=1), axis=1) <= np.sort(D, axis=1)[:, :3] + 1e-3).all()
+        assert (
+            np.sort(np.take_along_axis(D, found, axis=1), axis=1)
+            <= np.sort(D, axis=1)[:, :3] + 1e-3
+        ).all()
 
     @needs_faiss
     def test_near_lists_hold_enough_rows(self):
@@ -183,7 +216,10 @@ class TestPieces:
         Z = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
         lists = InvertedLists(Z, CoarseQuantizer.of(Z, [np.arange(100), np.arange(100, 300)], 30))
         for n_lists, n_rows in ((1, 0), (1, 150), (4, 1), (100, 1)):
-            rows, Y = map(np.concatenate, zip(*lists.nearest_tiles(0, Relation.OTHER, n_lists, n_rows), strict=True))
+            rows, Y = map(
+                np.concatenate,
+                zip(*lists.nearest_tiles(0, Relation.OTHER, n_lists, n_rows), strict=True),
+            )
             np.testing.assert_array_equal(Y, Z[rows])
             assert len(set(rows)) == len(rows) >= n_rows
             assert rows.min() >= 100
@@ -200,7 +236,10 @@ class TestPieces:
     @needs_faiss
     def test_auto_is_a_rule_of_n(self):
         assert (choose_search(99_999), choose_search(100_000)) == ("exact", "approximate")
-        assert (searcher("auto", 99_999).name, searcher("auto", 100_000).name) == ("exact", "approximate")
+        assert (searcher("auto", 99_999).name, searcher("auto", 100_000).name) == (
+            "exact",
+            "approximate",
+        )
 
     @pytest.mark.filterwarnings("ignore:faiss was imported before")
     def test_absent_faiss_is_named(self, monkeypatch):
@@ -221,7 +260,8 @@ class TestPieces:
             DNE(search=search).fit(np.eye(4), [0, 0, 1, 1])
 
     @pytest.mark.parametrize(
-        ("distances", "message"), [(np.eye(3), r"of shape \(4, 4\)"), (-np.eye(4), "not be negative")]
+        ("distances", "message"),
+        [(np.eye(3), r"of shape \(4, 4\)"), (-np.eye(4), "not be negative")],
     )
     def test_what_are_no_distances(self, distances, message):
         with pytest.raises(ValueError, match=message):
@@ -230,7 +270,9 @@ class TestPieces:
 
 class TestEstimators:
     @needs_faiss
-    @pytest.mark.parametrize("name", [*SPECTRAL, "DiscriminativeProjections", "TDL", "LaplacianEigenmaps"])
+    @pytest.mark.parametrize(
+        "name", [*SPECTRAL, "DiscriminativeProjections", "TDL", "LaplacianEigenmaps"]
+    )
     def test_all_searches_agree(self, name):
         X, y = load_digits(return_X_y=True)
         X, y = X[:200] + np.random.default_rng(0).normal(size=(200, 64)) / 100, y[:200]
@@ -287,12 +329,17 @@ print(sum(after - before.get(name, 0) >= 5 for name, after in ticks().items()),
 @needs_faiss
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2, reason="counts threads as Linux does, of several"
+    not Path("/proc/self/task").exists() or (os.cpu_count() or 1) < 2,
+    reason="counts threads as Linux does, of several",
 )
 @pytest.mark.parametrize(("first", "n_warnings"), [("", 0), ("import faiss", 1)])
 def test_the_exact_search_keeps_its_threads(first, n_warnings):
-    """Imported first, faiss leaves scikit-learn's search one thread: nearkin never does that, and warns who did."""
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    """Imported first, faiss leaves scikit-learn's search one thread: nearkin never does that, and
+    warns who did.
+    """
+    environment = {
+        name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")
+    }
     command = [sys.executable, "-c", COUNTING.format(first=first)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     threads, warned = map(int, done.stdout.split())
@@ -302,7 +349,9 @@ def test_the_exact_search_keeps_its_threads(first, n_warnings):
 
 @needs_faiss
 @pytest.mark.slow
-@pytest.mark.skipif("NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz")
+@pytest.mark.skipif(
+    "NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz"
+)
 def test_recall_on_mnist():
     path = Path(os.environ["NEARKIN_DATA"]) / "mnist.npz"
     if not path.exists():

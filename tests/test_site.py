@@ -20,7 +20,17 @@ from .browser import Browser, find_chromium
 
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
-MODULES = ["evaluation", "plotting", "preprocessing", "dask", "neighbors", "graphs", "scatter", "span", "linalg"]
+MODULES = [
+    "evaluation",
+    "plotting",
+    "tables",
+    "vectors",
+    "dask",
+    "neighbors",
+    "graphs",
+    "scatter",
+    "linalg",
+]
 MODULES += ["spectral", "descent", "testing", "datasets"]
 pytestmark = [
     pytest.mark.slow,
@@ -44,7 +54,9 @@ class Page(HTMLParser):
             self.links.append(found["href"])
         if tag in LOADED and found.get(LOADED[tag]) and found.get("rel") != "canonical":
             self.loaded.append(found[LOADED[tag]])
-        if tag == "img" and not found.get("alt") and not found["src"].endswith("_thumb.png"):  # above their titles
+        if (
+            tag == "img" and not found.get("alt") and not found["src"].endswith("_thumb.png")
+        ):  # above their titles
             self.silent.append(found["src"])
 
 
@@ -58,7 +70,9 @@ def test_nothing_is_loaded_from_the_network(read):
         assert not [address for address in page.loaded if "//" in address], path
     for path in [*SITE.rglob("*.css"), *SITE.rglob("*.js")]:
         text = path.read_text(encoding="utf-8", errors="replace")
-        assert not re.findall(r"""(?:url\(|@import|import\(|\.src ?= ?)\s*["']?(?:https?:)?//[^"')]*""", text), path
+        assert not re.findall(
+            r"""(?:url\(|@import|import\(|\.src ?= ?)\s*["']?(?:https?:)?//[^"')]*""", text
+        ), path
 
 
 def test_every_image_says_what_it_shows(read):
@@ -84,7 +98,9 @@ def test_links_lead_somewhere(read):
 
 
 def public_names() -> Iterator[str]:
-    """Yield the names of the package, and the classes and functions that its modules define or export."""
+    """Yield the names of the package, and the classes and functions that its modules define or
+    export.
+    """
     yield from (f"nearkin.{name}" for name in nearkin.__all__)
     for name in MODULES:
         module = import_module(f"nearkin.{name}")
@@ -104,7 +120,11 @@ def test_every_public_name_has_its_place():
 
 def test_diagrams_link_to_pages_of_the_documentation():
     classes = [getattr(nearkin, name) for name in nearkin.__all__]
-    classes += [value for name, value in vars(import_module("nearkin.dask")).items() if name.startswith("Dask")]
+    classes += [
+        value
+        for name, value in vars(import_module("nearkin.dask")).items()
+        if name.startswith("Dask")
+    ]
     links = [cls()._get_doc_link() for cls in classes if issubclass(cls, Estimator)]
     assert len(links) > 30
     assert all((SITE / link.removeprefix(f"{DOCUMENTATION}/")).exists() for link in links)
@@ -114,8 +134,8 @@ chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not i
 SHOWN = [path for path in PAGES if "_static" not in path.parts]
 WRITTEN = [path for path in SHOWN if not {"generated", "genindex.html"} & set(path.parts)]
 
-# What is too wide: the window, or a box around the heading of the page, which scrolls with all that the page holds.
-# Boxes of a table, of code or of a formula may scroll.
+# What is too wide: the window, or a box around the heading of the page, which scrolls with all that
+# the page holds. Boxes of a table, of code or of a formula may scroll.
 TOO_WIDE = """
 (() => {
   const boxes = [];
@@ -129,8 +149,8 @@ TOO_WIDE = """
 })()
 """
 
-# What is wrong with a page as it is shown: text that is hard to read (WCAG AA), no way past the navigation by keyboard,
-# or an order of its own for the Tab key.
+# What is wrong with a page as it is shown: text that is hard to read (WCAG AA), no way past the
+# navigation by keyboard, or an order of its own for the Tab key.
 FAULTS = """
 (() => {
   const faults = [];
@@ -188,19 +208,27 @@ def test_pages_can_be_read(width):
         for path in WRITTEN:
             browser.open(path, width=width)
             browser.evaluate(
-                "document.body.insertAdjacentHTML('beforeend', '<style>* { transition: none !important }</style>')"
+                "document.body.insertAdjacentHTML('beforeend', '<style>* { transition: "
+                "none !important }</style>')"
             )
             for theme in ("light", "dark"):
                 browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
                 if found := browser.evaluate(FAULTS):
                     faults[path.relative_to(SITE).as_posix(), theme] = found
-            assert not [address for address in browser.requests if not address.startswith("file:")], path
+            assert not [
+                address for address in browser.requests if not address.startswith("file:")
+            ], path
     assert not faults
 
 
 def luminance(color):
-    """Return the relative luminance of a colour, given by its three channels from 0 to 255 (WCAG 2)."""
-    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (c / 255 for c in color)]
+    """Return the relative luminance of a colour, given by its three channels from 0 to 255 (WCAG
+    2).
+    """
+    linear = [
+        v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4
+        for v in (c / 255 for c in color)
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -269,7 +297,9 @@ def test_formulas_have_a_font_of_their_own_which_is_not_of_the_network():
         assert not [address for address in browser.requests if not address.startswith("file:")]
     assert '"STIX Two Math" loaded' in fonts or "STIX Two Math loaded" in fonts
     assert family.strip('"').startswith("STIX Two Math")
-    assert "SIL OPEN FONT LICENSE" in (SITE / "_static" / "fonts" / "OFL.txt").read_text(encoding="utf-8")
+    assert "SIL OPEN FONT LICENSE" in (SITE / "_static" / "fonts" / "OFL.txt").read_text(
+        encoding="utf-8"
+    )
 
 
 @chromium
@@ -279,6 +309,7 @@ def test_the_search_needs_no_server():
         browser.evaluate("location.search = '?q=negative+eigenvalues'")
         browser.wait_for("document.querySelectorAll('#search-results li').length > 3")
         titles = browser.evaluate(
-            "[...document.querySelectorAll('#search-results li a')].map(a => a.textContent).join(' ')"
+            "[...document.querySelectorAll('#search-results li a')].map(a => "
+            "a.textContent).join(' ')"
         )
     assert "DNE" in titles

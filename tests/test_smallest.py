@@ -1,4 +1,6 @@
-"""The smallest eigenpairs orthogonal to a vector: sparse against dense, whatever the signs and the components."""
+"""The smallest eigenpairs orthogonal to a vector: sparse against dense, whatever the signs and the
+components.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from nearkin.graphs import (
     union,
 )
 from nearkin.neighbors import nearest
-from nearkin.spectral import Status, smallest, smallest_eigenpairs
+from nearkin.spectral import Status, smallest_eigenpairs, sparse_eigen
 
 
 def graph(n, n_parts=1, seed=0):
@@ -53,14 +55,19 @@ def problem(name, n):
     return M, null_space(csr_array(abs(M)))
 
 
-PROBLEMS = ("Laplacian", "several components", "normalized, several components", "negative eigenvalues")
+PROBLEMS = (
+    "Laplacian",
+    "several components",
+    "normalized, several components",
+    "negative eigenvalues",
+)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_sparse_is_dense(name, monkeypatch):
     M, null = problem(name, 500)
     dense = smallest_eigenpairs(M, 13)
-    monkeypatch.setattr(smallest, "DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
     sparse = smallest_eigenpairs(M, 12, null)
     gap = dense.values[12] - dense.values[11]
     size = np.sqrt(M.power(2).sum(axis=0).max())
@@ -76,7 +83,7 @@ def test_sparse_is_dense(name, monkeypatch):
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("few_are_dense", [2000, 100])
 def test_optimality(name, few_are_dense, monkeypatch):
-    monkeypatch.setattr(smallest, "DENSE", few_are_dense)
+    monkeypatch.setattr(sparse_eigen, "DENSE", few_are_dense)
     n = 200
     M, null = problem(name, n)
     rng = np.random.default_rng(1)
@@ -92,7 +99,7 @@ def test_optimality(name, few_are_dense, monkeypatch):
 
 
 def test_all_zeros_of_many_components(monkeypatch):
-    monkeypatch.setattr(smallest, "DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
     blocks, size = 30, 25
     W = csr_array(np.kron(np.eye(blocks), np.ones((size, size)) - np.eye(size)))
     result = smallest_eigenpairs(laplacian(W), 31, null_space(W))
@@ -104,7 +111,7 @@ def test_all_zeros_of_many_components(monkeypatch):
 
 def test_repeated_eigenvalues_of_unknown_origin(monkeypatch):
     """Two equal blocks: every eigenvalue is there twice."""
-    monkeypatch.setattr(smallest, "DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
     L = laplacian(graph(200)).toarray()
     M = csr_array(np.block([[L, np.zeros_like(L)], [np.zeros_like(L), L]]))
     expected = np.linalg.eigvalsh(M.toarray())[1:9]
@@ -118,7 +125,7 @@ def test_more_pairs_than_there_are():
 
 
 def test_a_start_changes_nothing_but_time(monkeypatch):
-    monkeypatch.setattr(smallest, "DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
     M, null = problem("negative eigenvalues", 500)
     cold = smallest_eigenpairs(M, 5, null)
     warm = smallest_eigenpairs(M, 5, null, start=cold.vectors.sum(axis=1))
@@ -127,7 +134,9 @@ def test_a_start_changes_nothing_but_time(monkeypatch):
 
 
 def outliers(seed, n, p, df):
-    """Heavy tails: some edges have weights of rounding size, which count as null vectors, not as components."""
+    """Heavy tails: some edges have weights of rounding size, which count as null vectors, not as
+    components.
+    """
     X = np.random.default_rng(seed).standard_t(df, (n, p))
     return union(heat_kernel(nearest(X, 10), cut=0.0))
 
@@ -140,7 +149,13 @@ def uneven(n, decades):
 
 @pytest.mark.parametrize(
     "W",
-    [outliers(10, 700, 5, 2.0), outliers(12, 700, 5, 2.0), outliers(0, 700, 3, 1.5), uneven(300, 8), uneven(300, 300)],
+    [
+        outliers(10, 700, 5, 2.0),
+        outliers(12, 700, 5, 2.0),
+        outliers(0, 700, 3, 1.5),
+        uneven(300, 8),
+        uneven(300, 300),
+    ],
     ids=["5 features", "again", "3 features", "8 decades", "300 decades"],
 )
 @pytest.mark.parametrize("normalized", [False, True])
@@ -149,17 +164,17 @@ def test_no_small_eigenvalue_is_missed_among_many(W, normalized, monkeypatch):
     q = np.sqrt(W.sum(axis=1)) if normalized else np.ones(W.shape[0])
     null = indicators(coupled_rows(L), q)
     dense = smallest_eigenpairs(L, 9, excluded=q)
-    monkeypatch.setattr(smallest, "DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
     sparse = smallest_eigenpairs(L, 9, null, excluded=q)
     np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9 * abs(L).max())
     assert sparse.status is Status.OPTIMAL
 
 
 def test_what_is_left_unsolved_warns(monkeypatch):
-    monkeypatch.setattr(smallest, "DENSE", 100)
-    monkeypatch.setattr(smallest, "STILL_DENSE", 100)
-    monkeypatch.setattr(smallest, "RESTARTS", 1)
-    monkeypatch.setattr(smallest, "ROUNDS", 1)
+    monkeypatch.setattr(sparse_eigen, "DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "STILL_DENSE", 100)
+    monkeypatch.setattr(sparse_eigen, "RESTARTS", 1)
+    monkeypatch.setattr(sparse_eigen, "ROUNDS", 1)
     W = uneven(300, 20)
     result = smallest_eigenpairs(laplacian(W), 9)
     assert result.status is Status.UNRESOLVED
@@ -171,4 +186,6 @@ def test_negative_edges_among_isolated_rows():
     W = csr_array(([-1.0] * 6, ([0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4])), shape=(2100, 2100))
     L = laplacian(W)
     null = indicators(connected_components(W), np.ones(2100))
-    np.testing.assert_allclose(smallest_eigenpairs(L, 5, null).values, [-2, -2, -2, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        smallest_eigenpairs(L, 5, null).values, [-2, -2, -2, 0, 0], atol=1e-12
+    )

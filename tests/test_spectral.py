@@ -1,4 +1,6 @@
-"""Optimality conditions and limits, on problems with known answers; the paper's bisection is the independent check."""
+"""Optimality conditions and limits, on problems with known answers; the paper's bisection is the
+independent check.
+"""
 
 import numpy as np
 import pytest
@@ -56,7 +58,11 @@ class TestTraceDifference:
         V = result.vectors
         np.testing.assert_allclose(V.T @ V, np.eye(6), atol=1e-12)
         np.testing.assert_allclose(A @ V, V * result.values[:6], atol=1e-12)
-        assert result.objective == pytest.approx(np.trace(V.T @ A @ V)) == pytest.approx(result.values[:6].sum())
+        assert (
+            result.objective
+            == pytest.approx(np.trace(V.T @ A @ V))
+            == pytest.approx(result.values[:6].sum())
+        )
         assert (np.diff(result.values) >= 0).all()
         assert len(result.values) == 20
         assert result.status is Status.OPTIMAL
@@ -65,7 +71,9 @@ class TestTraceDifference:
     def test_small_eigenvalues_of_a_graded_matrix_are_precise(self):
         A, units = symmetric(30, 0), 10.0 ** np.random.default_rng(1).uniform(-6, 6, 30)
         values = trace_difference(A * np.outer(units, units)).values
-        largest_of_inverse = np.abs(eigh(np.linalg.inv(A) / np.outer(units, units), eigvals_only=True)).max()
+        largest_of_inverse = np.abs(
+            eigh(np.linalg.inv(A) / np.outer(units, units), eigvals_only=True)
+        ).max()
         assert np.abs(values).min() * largest_of_inverse == pytest.approx(1, rel=1e-9)
         assert np.log(np.abs(values)).sum() == pytest.approx(
             np.linalg.slogdet(A)[1] + 2 * np.log(units).sum(), rel=1e-9
@@ -81,7 +89,9 @@ class TestTraceDifference:
     @pytest.mark.slow
     def test_large_matrices_with_few_components_are_solved_by_lanczos(self):
         A = symmetric(1200, 0)
-        np.testing.assert_array_equal(trace_difference(aslinearoperator(A), 10).values, trace_difference(A, 10).values)
+        np.testing.assert_array_equal(
+            trace_difference(aslinearoperator(A), 10).values, trace_difference(A, 10).values
+        )
 
     @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
     def test_lanczos_sees_repeated_eigenvalues(self, scale):
@@ -106,7 +116,9 @@ class TestRatioTrace:
         np.testing.assert_allclose(V.T @ B @ V, np.eye(6), atol=1e-10)
         np.testing.assert_allclose(A @ V, B @ V * result.values, atol=1e-9)
         np.testing.assert_allclose(result.values, eigh(A, B, eigvals_only=True)[:6], rtol=1e-9)
-        assert result.objective == pytest.approx(np.trace(np.linalg.solve(V.T @ B @ V, V.T @ A @ V)))
+        assert result.objective == pytest.approx(
+            np.trace(np.linalg.solve(V.T @ B @ V, V.T @ A @ V))
+        )
 
     def test_with_b_the_identity_it_is_the_trace_difference(self):
         A = symmetric(20, 0)
@@ -125,10 +137,20 @@ class TestRatioTrace:
         T = np.random.default_rng(2).normal(size=(5, 12))
         A, B = T.T @ symmetric(5, 0) @ T, T.T @ symmetric(5, 1, rank=5) @ T
         result = ratio_trace(A, B, 8)
-        assert (result.status, result.rank, result.vectors.shape) == (Status.RANK_DEFICIENT, 5, (12, 5))
-        np.testing.assert_allclose(A @ result.vectors, B @ result.vectors * result.values, atol=1e-8)
-        np.testing.assert_allclose(range_basis(B) @ range_basis(B).T @ result.vectors, result.vectors, atol=1e-10)
-        with pytest.warns(UserWarning, match="n_components=8 were requested, but only 5 directions"):
+        assert (result.status, result.rank, result.vectors.shape) == (
+            Status.RANK_DEFICIENT,
+            5,
+            (12, 5),
+        )
+        np.testing.assert_allclose(
+            A @ result.vectors, B @ result.vectors * result.values, atol=1e-8
+        )
+        np.testing.assert_allclose(
+            range_basis(B) @ range_basis(B).T @ result.vectors, result.vectors, atol=1e-10
+        )
+        with pytest.warns(
+            UserWarning, match="n_components=8 were requested, but only 5 directions"
+        ):
             result.warn()
 
     def test_what_a_does_where_b_vanishes_is_left_out_too(self):
@@ -137,7 +159,9 @@ class TestRatioTrace:
         result, T = ratio_trace(A, B), range_basis(B)
         assert result.status is Status.OPTIMAL
         np.testing.assert_allclose(T @ (T.T @ result.vectors), result.vectors, atol=1e-10)
-        np.testing.assert_allclose(result.values, eigh(T.T @ A @ T, T.T @ B @ T, eigvals_only=True), atol=1e-8)
+        np.testing.assert_allclose(
+            result.values, eigh(T.T @ A @ T, T.T @ B @ T, eigvals_only=True), atol=1e-8
+        )
 
     def test_indefinite_and_zero_b(self):
         with pytest.raises(ValueError, match="positive semi-definite; its eigenvalues lie between"):
@@ -176,7 +200,9 @@ class TestGeneralizedEigh:
         result = generalized_eigh(S_b, S_w)
         np.testing.assert_allclose(result.values, [1, 1, 0.8, 0], atol=1e-12)
         found = np.abs(Q.T @ result.vectors)
-        np.testing.assert_allclose(found[:, :3], np.eye(5)[:, [1, 0, 2]] / np.sqrt([9, 2, 5]), atol=1e-10)
+        np.testing.assert_allclose(
+            found[:, :3], np.eye(5)[:, [1, 0, 2]] / np.sqrt([9, 2, 5]), atol=1e-10
+        )
         assert result.rank == 4
 
     def test_unit_pull(self):
@@ -197,9 +223,15 @@ class TestGeneralizedEigh:
         T = np.random.default_rng(2).normal(size=(4, 9))
         S_b, S_w = T.T @ symmetric(4, 0, rank=4) @ T, T.T @ symmetric(4, 1, rank=4) @ T
         result = generalized_eigh(S_b, S_w, 6)
-        assert (result.status, result.vectors.shape, result.requested) == (Status.RANK_DEFICIENT, (9, 4), 6)
+        assert (result.status, result.vectors.shape, result.requested) == (
+            Status.RANK_DEFICIENT,
+            (9, 4),
+            6,
+        )
         assert generalized_eigh(np.zeros((9, 9)), S_w, 2).status is Status.FLAT
-        with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"):
+        with pytest.raises(
+            ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"
+        ):
             generalized_eigh(np.zeros((3, 3)), np.zeros((3, 3)))
 
     def test_of_equal_values_the_longest_spread_comes_first_however_they_were_mixed(self):
@@ -208,11 +240,15 @@ class TestGeneralizedEigh:
         values = np.array([0.0, 0.0, 0.0, 1.0])
         mixed = V.copy()
         mixed[:, :3] = V[:, :3] @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
-        np.testing.assert_allclose(np.abs(largest_scatter_first(mixed, values)), V[:, [1, 0, 2, 3]], atol=1e-12)
+        np.testing.assert_allclose(
+            np.abs(largest_scatter_first(mixed, values)), V[:, [1, 0, 2, 3]], atol=1e-12
+        )
 
 
 class TestTraceRatio:
-    @pytest.mark.parametrize(("d", "rank", "m"), [(20, 20, 1), (20, 20, 7), (20, 20, 20), (50, 40, 11), (50, 40, 30)])
+    @pytest.mark.parametrize(
+        ("d", "rank", "m"), [(20, 20, 1), (20, 20, 7), (20, 20, 20), (50, 40, 11), (50, 40, 30)]
+    )
     @pytest.mark.parametrize("definite", [True, False])
     def test_optimality_and_bisection(self, d, rank, m, definite):
         A, B = symmetric(d, 0, rank=d if definite else None), symmetric(d, 1, rank=rank)
@@ -222,7 +258,9 @@ class TestTraceRatio:
         np.testing.assert_allclose(V.T @ V, np.eye(m), atol=1e-10)
         assert rho == pytest.approx(objective(V, A, B), rel=1e-9)
         scale = abs(np.trace(V.T @ A @ V))
-        assert abs(eigh(A - rho * B, eigvals_only=True)[-m:].sum()) <= 1e-8 * scale  # Guo's condition
+        assert (
+            abs(eigh(A - rho * B, eigvals_only=True)[-m:].sum()) <= 1e-8 * scale
+        )  # Guo's condition
         assert result.values.sum() == pytest.approx(0, abs=1e-8 * scale)
         assert rho == pytest.approx(bisection(A, B, m)[0], rel=1e-8)
 
@@ -253,7 +291,9 @@ class TestTraceRatio:
         assert (result.status, result.rank, result.objective) == (Status.UNBOUNDED, 7, np.inf)
         np.testing.assert_allclose(B @ V, 0, atol=1e-9)
         Z = eigh(B)[1][:, :5]
-        assert np.trace(V.T @ A @ V) == pytest.approx(eigh(Z.T @ A @ Z, eigvals_only=True)[-3:].sum())
+        assert np.trace(V.T @ A @ V) == pytest.approx(
+            eigh(Z.T @ A @ Z, eigvals_only=True)[-3:].sum()
+        )
         result.warn()  # legal: no warning, which pytest would turn into an error
 
     @pytest.mark.parametrize("m", [1, 2, 4])
@@ -270,7 +310,10 @@ class TestTraceRatio:
         rng = np.random.default_rng(0)
         for size in (0.01, 0.1, 100.0):
             for _ in range(50):
-                assert objective(np.linalg.qr(V + size * rng.normal(size=V.shape))[0], A, B) <= rho + 1e-9
+                assert (
+                    objective(np.linalg.qr(V + size * rng.normal(size=V.shape))[0], A, B)
+                    <= rho + 1e-9
+                )
 
     def test_a_plane_by_hand(self):
         """The ratio is (sin^2 - cos^2) / sin^2 of the angle: -inf at 0, and 1 at a right angle."""
@@ -304,7 +347,9 @@ class TestTraceRatio:
         result = trace_ratio(symmetric(30, 0, rank=30), symmetric(30, 1, rank=30), 3, max_iter=2)
         assert result.status is Status.NOT_CONVERGED
         assert result.gap > 1e-10
-        with pytest.warns(ConvergenceWarning, match="after 2 eigen-decompositions with a relative gap"):
+        with pytest.warns(
+            ConvergenceWarning, match="after 2 eigen-decompositions with a relative gap"
+        ):
             result.warn()
 
     def test_result_is_frozen(self):

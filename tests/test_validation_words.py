@@ -10,7 +10,7 @@ from sklearn.base import is_regressor
 
 import nearkin
 from nearkin import MLKR, NCA, NCAClassifier, NCARegressor, SoftNeighborsRegressor, TableEncoder
-from nearkin.preprocessing import PiecewiseLinearEncoder
+from nearkin.tables import PiecewiseLinearEncoder
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -25,14 +25,25 @@ def estimators():
     """Return every estimator of rows with labels or targets, but for those that read tables."""
     for name in nearkin.__all__:
         kind = getattr(nearkin, name)
-        if isinstance(kind, type) and hasattr(kind, "fit") and not name.startswith("Dask") and name not in TABLES:
-            needs = [pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")]
+        if (
+            isinstance(kind, type)
+            and hasattr(kind, "fit")
+            and not name.startswith("Dask")
+            and name not in TABLES
+        ):
+            needs = [
+                pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+            ]
             yield pytest.param(kind, id=name, marks=needs if name == "NeuralNCA" else [])
     yield pytest.param(PiecewiseLinearEncoder, id="PiecewiseLinearEncoder")
 
 
 def targets_of(estimator):
-    real = is_regressor(estimator) or isinstance(estimator, MLKR) or "Regress" in type(estimator).__name__
+    real = (
+        is_regressor(estimator)
+        or isinstance(estimator, MLKR)
+        or "Regress" in type(estimator).__name__
+    )
     return TARGETS if real else CLASSES
 
 
@@ -58,7 +69,10 @@ def test_missing_cells_are_named_with_the_remedy(kind):
         estimator.fit(GAPS, targets_of(estimator))
     said = str(refused.value)
     assert all(f"'{name}' ({count} row" in said for name, count in rows.items())
-    assert all(word in said for word in ("NCAClassifier", "TableEncoder()", "sklearn.impute.SimpleImputer()"))
+    assert all(
+        word in said
+        for word in ("NCAClassifier", "TableEncoder()", "sklearn.impute.SimpleImputer()")
+    )
     assert "HistGradientBoosting" not in said
 
 
@@ -82,10 +96,19 @@ def test_the_remedies_are_taken_at_their_word():
 @pytest.mark.parametrize(
     ("y", "said"),
     [
-        ([f"{size} €" for size in range(N)], r"y holds words \(such as '0 €'\), and {} needs numbers here"),
+        (
+            [f"{size} €" for size in range(N)],
+            r"y holds words \(such as '0 €'\), and {} needs numbers here",
+        ),
         (["dear", "cheap"] * (N // 2), "take a classifier, such as NCAClassifier, for classes"),
-        (pd.date_range("2024-01-01", periods=N), "y holds dates or durations, and {} needs numbers here"),
-        ([None, *TARGETS[1:]], r"y holds NaN in 1 row \(the first: 0\): drop rows without a target"),
+        (
+            pd.date_range("2024-01-01", periods=N),
+            "y holds dates or durations, and {} needs numbers here",
+        ),
+        (
+            [None, *TARGETS[1:]],
+            r"y holds NaN in 1 row \(the first: 0\): drop rows without a target",
+        ),
         (np.where(CLASSES, np.nan, TARGETS), r"y holds NaN in 15 rows \(the first: 1\)"),
     ],
 )
@@ -94,7 +117,9 @@ def test_targets_of_a_regression(kind, y, said):
         kind().fit(NUMBERS, y)
 
 
-@pytest.mark.parametrize("kind", [NCA, NCAClassifier, NCARegressor, MLKR, TableEncoder, SoftNeighborsRegressor])
+@pytest.mark.parametrize(
+    "kind", [NCA, NCAClassifier, NCARegressor, MLKR, TableEncoder, SoftNeighborsRegressor]
+)
 def test_no_rows(kind):
     with pytest.raises(ValueError, match=r"X has 0 rows \(shape \(0, 3\)\): give at least one"):
         kind().fit(NUMBERS[:0], TARGETS[:0])
@@ -102,5 +127,8 @@ def test_no_rows(kind):
 
 @pytest.mark.parametrize("kind", [NCA, NCAClassifier])
 def test_real_numbers_are_no_classes(kind):
-    with pytest.raises(ValueError, match=r"y holds real numbers, such as .*: take a regressor, such as NCARegressor"):
+    with pytest.raises(
+        ValueError,
+        match=r"y holds real numbers, such as .*: take a regressor, such as NCARegressor",
+    ):
         kind().fit(NUMBERS, TARGETS)

@@ -23,7 +23,9 @@ X = np.column_stack([along, across + np.where(y == 0, -0.5, 0.5)]) @ turn
 dne = DNE(1, n_neighbors=K).fit(X, y)
 v = dne.components_[0]
 
-fig, (plane, line) = plt.subplots(2, 1, figsize=(5.2, 6.4), height_ratios=[4, 1], layout="constrained", dpi=150)
+fig, (plane, line) = plt.subplots(
+    2, 1, figsize=(5.2, 6.4), height_ratios=[4, 1], layout="constrained", dpi=150
+)
 graphs = {
     "within-class graph: to be short": (nearest_same_class(X, y, K), BLUE, "solid"),
     "between-class graph: to be long": (nearest_other_class(X, y, K), ORANGE, "dashed"),
@@ -31,14 +33,18 @@ graphs = {
 for label, (neighbors, color, style) in graphs.items():
     i, j = union(binary(neighbors)).nonzero()
     edges = np.stack([X[i], X[j]], axis=1)[i < j]
-    plane.add_collection(LineCollection(edges, colors=color, linestyles=style, linewidths=1.4, label=label, zorder=1))
+    plane.add_collection(
+        LineCollection(edges, colors=color, linestyles=style, linewidths=1.4, label=label, zorder=1)
+    )
 for c, name in enumerate(["class 1", "class 2"]):
     rows = y == c
     how = {"marker": MARKERS[c], "s": 46, "c": ["white", INK][c], "edgecolors": INK, "zorder": 2}
     plane.scatter(*X[rows].T, label=name, **how)
     line.scatter(X[rows] @ v, np.full(rows.sum(), c), **how)
 start = np.array([1.1, -2.0])
-plane.annotate("", start + 1.2 * v, start, arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": INK})
+plane.annotate(
+    "", start + 1.2 * v, start, arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": INK}
+)
 plane.text(1.15, -1.55, "direction found", fontsize=12)
 plane.set(aspect="equal", xticks=[], yticks=[], ylim=(-2.2, 2.5))
 plane.set_title(f"Two graphs of the {K} nearest neighbours", fontsize=14)
@@ -49,4 +55,7 @@ line.tick_params(labelsize=12)
 for ax in (plane, line):
     ax.spines[["top", "right"]].set_visible(False)
 fig.savefig(sys.argv[1])
-print(f"smallest eigenvalue of S_w - S_b: {dne.eigenvalues_[0]:.1f}, the other: {dne.eigenvalues_[1]:.1f}")
+print(
+    f"smallest eigenvalue of S_w - S_b: {dne.eigenvalues_[0]:.1f}, the other: "
+    f"{dne.eigenvalues_[1]:.1f}"
+)

@@ -2,13 +2,13 @@
 Label the rest: digits with a few known labels
 ==============================================
 
-How many labels are needed before the others can be filled in? Of 500 handwritten digits one to four labels of each are
-known here. Four ways to label the other images are compared: 1-NN on the labelled images, scikit-learn's
-``LabelSpreading``, :class:`~nearkin.LapRLSClassifier` and :class:`~nearkin.TDLClassifier`. The latter three learn from
-all images.
+How many labels are needed before the others can be filled in? Of 500 handwritten digits one to four
+labels of each are known here. Four ways to label the other images are compared: 1-NN on the
+labelled images, scikit-learn's ``LabelSpreading``, :class:`~nearkin.LapRLSClassifier` and
+:class:`~nearkin.TDLClassifier`. The latter three learn from all images.
 
-The accuracy is that on the images whose labels were hidden. It depends on which images have a label, so the picture
-shows several random draws.
+The accuracy is that on the images whose labels were hidden. It depends on which images have a
+label, so the picture shows several random draws.
 """
 
 import matplotlib.pyplot as plt
@@ -32,15 +32,18 @@ methods = {
 # %%
 # Hide labels, and fill them in
 # -----------------------------
-# All methods see the same draws. -1 marks a hidden label; ``transduction_`` has the labels that a method fills in. 1-NN
-# knows no such marker: it is fitted to the labelled rows and predicts the others.
+# All methods see the same draws. -1 marks a hidden label; ``transduction_`` has the labels that a
+# method fills in. 1-NN knows no such marker: it is fitted to the labelled rows and predicts the
+# others.
 
 counts, n_draws = [1, 2, 3, 4], 5
 accuracy = {name: np.empty((len(counts), n_draws)) for name in methods}
 for i, n_known in enumerate(counts):
     for draw in range(n_draws):
         rng = np.random.default_rng(draw)
-        known = np.concatenate([rng.choice(np.flatnonzero(y == c), n_known, replace=False) for c in range(10)])
+        known = np.concatenate(
+            [rng.choice(np.flatnonzero(y == c), n_known, replace=False) for c in range(10)]
+        )
         partial = np.full(len(y), -1)
         partial[known] = y[known]
         hidden = partial == -1
@@ -55,7 +58,11 @@ print("mean accuracy with", ", ".join(map(str, counts)), "labels of each digit")
 for name, a in accuracy.items():
     print(f"{name:16s}", a.mean(axis=1).round(3))
 gain = accuracy["TDLClassifier"] - accuracy["LabelSpreading"]
-print("draws in which TDLClassifier is ahead of LabelSpreading:", (gain > 0).sum(axis=1), f"of {n_draws}")
+print(
+    "draws in which TDLClassifier is ahead of LabelSpreading:",
+    (gain > 0).sum(axis=1),
+    f"of {n_draws}",
+)
 
 # %%
 # The picture
@@ -70,22 +77,38 @@ styles = {
 fig, ax = plt.subplots(figsize=(9, 6), layout="constrained")
 for shift, (name, (color, marker)) in zip([-0.15, -0.05, 0.05, 0.15], styles.items(), strict=True):
     a, position = accuracy[name], np.array(counts) + shift
-    ax.scatter(np.repeat(position, n_draws), a.ravel(), s=16, color=color, marker=marker, alpha=0.35, linewidths=0)
-    ax.plot(position, a.mean(axis=1), color=color, marker=marker, markersize=9, linewidth=2, label=name)
-ax.set(xticks=counts, xlabel="known labels of each digit", ylabel="accuracy on the rows without a label")
+    ax.scatter(
+        np.repeat(position, n_draws),
+        a.ravel(),
+        s=16,
+        color=color,
+        marker=marker,
+        alpha=0.35,
+        linewidths=0,
+    )
+    ax.plot(
+        position, a.mean(axis=1), color=color, marker=marker, markersize=9, linewidth=2, label=name
+    )
+ax.set(
+    xticks=counts,
+    xlabel="known labels of each digit",
+    ylabel="accuracy on the rows without a label",
+)
 ax.set_title(
-    f"One label of each digit: TDLClassifier labels {accuracy['TDLClassifier'][0].mean():.0%} of the rest right, "
-    f"1-NN {accuracy['1-NN'][0].mean():.0%}\n(means of {n_draws} draws; small markers: single draws)",
+    "One label of each digit: TDLClassifier labels "
+    f"{accuracy['TDLClassifier'][0].mean():.0%} of the rest right, "
+    f"1-NN {accuracy['1-NN'][0].mean():.0%}\n(means of {n_draws} draws; small markers: "
+    "single draws)",
     fontsize=13,
 )
 ax.legend(loc="lower right")
 plt.show()
 
-# %%
-# With one label of each digit the draws differ widely, and the methods that use the other images gain most. With more
-# labels the methods come closer to each other. This is one data set with a few draws, which overlap: the studies of
-# many data sets say what holds in general, and there the lead of TDLClassifier over LabelSpreading is smaller. From
-# three labels of each class on TDLClassifier also chooses between the graph and the features alone.
+# %% With one label of each digit the draws differ widely, and the methods that use the other images
+# gain most. With more labels the methods come closer to each other. This is one data set with a few
+# draws, which overlap: the studies of many data sets say what holds in general, and there the lead
+# of TDLClassifier over LabelSpreading is smaller. From three labels of each class on TDLClassifier
+# also chooses between the graph and the features alone.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for the way to do this with a table, :doc:`/measured/few_labels` for the study.

@@ -2,12 +2,12 @@
 Two moons and a handful of labels
 =================================
 
-What do rows without a label say? They show where the data lie dense, and a class rarely ends in the midst of a dense
-region. Here two classes form two moons, and only two rows of each have a label.
+What do rows without a label say? They show where the data lie dense, and a class rarely ends in the
+midst of a dense region. Here two classes form two moons, and only two rows of each have a label.
 
-The first picture shows the classes, the others what three classifiers predict everywhere: 1-NN, which learns from the
-labelled rows alone, and :class:`~nearkin.LapRLSClassifier` and :class:`~nearkin.TDLClassifier`, which learn from all
-rows.
+The first picture shows the classes, the others what three classifiers predict everywhere: 1-NN,
+which learns from the labelled rows alone, and :class:`~nearkin.LapRLSClassifier` and
+:class:`~nearkin.TDLClassifier`, which learn from all rows.
 """
 
 from functools import partial
@@ -28,8 +28,9 @@ X_new, y_new = make_moons(1000, noise=0.08, random_state=1)
 # %%
 # Hide the labels
 # ---------------
-# -1 marks the rows without a label. Which rows have one is drawn at random, ten times. LapRLSClassifier has a narrower
-# kernel and a smaller ridge than by default here, as the moons are bent: these settings were chosen on such moons.
+# -1 marks the rows without a label. Which rows have one is drawn at random, ten times.
+# LapRLSClassifier has a narrower kernel and a smaller ridge than by default here, as the moons are
+# bent: these settings were chosen on such moons.
 
 models = {
     "1-NN": KNeighborsClassifier(1),
@@ -39,7 +40,9 @@ models = {
 draws = []
 for draw in range(10):
     rng = np.random.default_rng(draw)
-    draws.append(np.concatenate([rng.choice(np.flatnonzero(y == c), 2, replace=False) for c in (0, 1)]))
+    draws.append(
+        np.concatenate([rng.choice(np.flatnonzero(y == c), 2, replace=False) for c in (0, 1)])
+    )
 
 
 def fit(name, known):
@@ -56,7 +59,8 @@ scores = {name: [fit(name, known).score(X_new, y_new) for known in draws] for na
 # %%
 # The picture
 # -----------
-# It shows the first draw. The titles have the accuracy on new rows, for this draw and in the mean over all.
+# It shows the first draw. The titles have the accuracy on new rows, for this draw and in the mean
+# over all.
 
 colors, markers = ["#0072B2", "#D55E00"], ["o", "s"]
 fig, axes = plt.subplots(2, 2, figsize=(9, 7), sharex=True, sharey=True, layout="constrained")
@@ -65,24 +69,39 @@ for ax, name in zip(axes.flat, ["The classes", *models], strict=True):
         ax.set_title("The two classes, whose labels are hidden\nbut for two rows of each")
     else:
         DecisionBoundaryDisplay.from_estimator(
-            fit(name, draws[0]), X, response_method="predict", cmap=ListedColormap(colors), alpha=0.3, eps=0.3, ax=ax
+            fit(name, draws[0]),
+            X,
+            response_method="predict",
+            cmap=ListedColormap(colors),
+            alpha=0.3,
+            eps=0.3,
+            ax=ax,
         )
         ax.set_title(
-            f"{name}: {scores[name][0]:.0%} of new rows right\n(mean of ten draws: {np.mean(scores[name]):.0%})"
+            f"{name}: {scores[name][0]:.0%} of new rows right\n(mean of ten draws: "
+            f"{np.mean(scores[name]):.0%})"
         )
     for c, (color, marker) in enumerate(zip(colors, markers, strict=True)):
         seen = color if name == "The classes" else "#555555"
         ax.scatter(*X[y == c].T, s=9, color=seen, linewidths=0)
         of_class = draws[0][y[draws[0]] == c]
-        ax.scatter(*X[of_class].T, s=120, color=color, marker=marker, edgecolors="black", label=f"label {c}", zorder=3)
+        ax.scatter(
+            *X[of_class].T,
+            s=120,
+            color=color,
+            marker=marker,
+            edgecolors="black",
+            label=f"label {c}",
+            zorder=3,
+        )
     ax.set(xticks=[], yticks=[], xlabel="feature 1", ylabel="feature 2", aspect="equal")
 fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 plt.show()
 
-# %%
-# In this draw a labelled row of the upper moon lies close to the lower one. 1-NN assigns everything near it to the
-# upper moon, including parts of the lower one. The other two follow the moons, but TDLClassifier also takes a part of
-# the lower moon for the upper one: few labels can mislead every method, and other draws give other pictures.
+# %% In this draw a labelled row of the upper moon lies close to the lower one. 1-NN assigns
+# everything near it to the upper moon, including parts of the lower one. The other two follow the
+# moons, but TDLClassifier also takes a part of the lower moon for the upper one: few labels can
+# mislead every method, and other draws give other pictures.
 #
 # .. seealso::
 #    :doc:`/guide/few_labels` for what to do with few labels, :doc:`/theory/tdl` for TDL,

@@ -2,17 +2,19 @@
 A method of your own in ten lines
 =================================
 
-How much code is a new spectral method? A class with a constructor and ``_solve``, which computes scatters and solves an
-eigenproblem; :class:`~nearkin.estimators.base.SpectralEmbedding` does the rest: validation, neighbour search, sparse
-rows, more features than rows. The example here is a nonparametric discriminant analysis (after Fukunaga and Mantock
-1983): LDA with neighbours of other classes in place of class means. LDA has at most one direction fewer than classes;
-the new method can have more. The picture shows both on wines.
+How much code is a new spectral method? A class with a constructor and ``_solve``, which computes
+scatters and solves an eigenproblem; :class:`~nearkin.estimators.base.SpectralEmbedding` does the
+rest: validation, neighbour search, sparse rows, more features than rows. The example here is a
+nonparametric discriminant analysis (after Fukunaga and Mantock 1983): LDA with neighbours of other
+classes in place of class means. LDA has at most one direction fewer than classes; the new method
+can have more. The picture shows both on wines.
 """
 
 # %%
 # The method
 # ----------
-# ``rows`` provides graphs and scatters. The between-class scatter is that of the graph of neighbours of other classes.
+# ``rows`` provides graphs and scatters. The between-class scatter is that of the graph of
+# neighbours of other classes.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -39,26 +41,30 @@ class NonparametricDiscriminant(SpectralEmbedding):
 # Is it right?
 # ------------
 # :func:`nearkin.testing.check_embedding` asserts what every linear map must satisfy: the metric follows rotations and
-# shifts of the rows, dense and sparse rows give the same map, copies of features change no distance, bad input is
-# refused with a message. It says nothing if all is well.
+# shifts of the rows, dense and sparse rows give the same map, copies of features change no
+# distance, bad input is refused with a message. It says nothing if all is well.
 check_embedding(NonparametricDiscriminant(2))
 
 # %%
 # Beside LDA
 # ----------
 X, y = load_wine(return_X_y=True)
-maps = {"LDA": LinearDiscriminantAnalysis(n_components=2), "nonparametric discriminant": NonparametricDiscriminant(2)}
+maps = {
+    "LDA": LinearDiscriminantAnalysis(n_components=2),
+    "nonparametric discriminant": NonparametricDiscriminant(2),
+}
 fig, axes = plt.subplots(1, 2, figsize=(8, 4.4), layout="constrained")
 for ax, (name, mapping) in zip(axes, maps.items(), strict=True):
-    EmbeddingDisplay.from_estimator(make_pipeline(StandardScaler(), mapping), X, y, name=name, ax=ax)
+    EmbeddingDisplay.from_estimator(
+        make_pipeline(StandardScaler(), mapping), X, y, name=name, ax=ax
+    )
     ax.set_title(ax.get_title().replace(": ", ":\n"))
     ax.legend(title="cultivar")
 plt.show()
 
-# %%
-# Both maps separate the three cultivars on held-out wines. One table does not show what the new method is worth:
-# ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of :mod:`nearkin.evaluation` compares it with
-# the raw features.
+# %% Both maps separate the three cultivars on held-out wines. One table does not show what the new
+# method is worth: ``compare(X, y, methods=[Method("own", NonparametricDiscriminant())])`` of
+# :mod:`nearkin.evaluation` compares it with the raw features.
 #
 # .. seealso::
 #

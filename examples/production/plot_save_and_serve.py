@@ -2,17 +2,17 @@
 Save a model, and serve it with NumPy alone
 ===========================================
 
-What has to be installed where predictions are made? ``nearkin compare --save`` writes a safetensors file: arrays, and
-a header with numbers and words. ``nearkin predict`` labels new rows with it. This example then repeats the prediction
-with NumPy alone: scale, multiply by a matrix, let the nearest rows vote. The picture shows which training rows voted
-for the label that was hardest to decide.
+What has to be installed where predictions are made? ``nearkin compare --save`` writes a safetensors
+file: arrays, and a header with numbers and words. ``nearkin predict`` labels new rows with it. This
+example then repeats the prediction with NumPy alone: scale, multiply by a matrix, let the nearest
+rows vote. The picture shows which training rows voted for the label that was hardest to decide.
 """
 
 # %%
 # Compare, save, predict
 # ----------------------
-# The table of wines is written as CSV files, one to learn from and one of new rows, without the cultivar. A single
-# method is compared here to be quick.
+# The table of wines is written as CSV files, one to learn from and one of new rows, without the
+# cultivar. A single method is compared here to be quick.
 import json
 import subprocess
 import sys
@@ -27,14 +27,23 @@ from sklearn.datasets import load_wine
 
 from nearkin.plotting import COLORS, MARKERS
 
-wines = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"}).sample(frac=1, random_state=0)
-train, new, truth = wines[:120], wines[120:].drop(columns="cultivar"), wines.cultivar[120:].to_numpy()
+wines = (
+    load_wine(as_frame=True)
+    .frame.rename(columns={"target": "cultivar"})
+    .sample(frac=1, random_state=0)
+)
+train, new, truth = (
+    wines[:120],
+    wines[120:].drop(columns="cultivar"),
+    wines.cultivar[120:].to_numpy(),
+)
 
 with TemporaryDirectory() as folder:
     train.to_csv(Path(folder, "wines.csv"), index=False)
     new.to_csv(Path(folder, "new.csv"), index=False)
     for command in (
-        "compare wines.csv --target cultivar --methods nmmp --quick --no-references --save wines.safetensors",
+        "compare wines.csv --target cultivar --methods nmmp --quick --no-references --save "
+        "wines.safetensors",
         "predict wines.safetensors new.csv -o labels.csv",
     ):
         print("$ nearkin", command)
@@ -85,13 +94,13 @@ ax.set_title(
 )
 plt.show()
 
-# %%
-# Lines lead to the nearest training rows. They are the nearest in all learned coordinates, of which two are drawn, so
-# other rows may look nearer. ``labels.csv`` names them in the columns ``nearest_1`` to ``nearest_5``, with their
-# distances: the cases on which the label rests.
+# %% Lines lead to the nearest training rows. They are the nearest in all learned coordinates, of
+# which two are drawn, so other rows may look nearer. ``labels.csv`` names them in the columns
+# ``nearest_1`` to ``nearest_5``, with their distances: the cases on which the label rests.
 #
-# The lines of NumPy hold for a linear map, a vote of k rows that count alike, and a table of numbers without gaps, as
-# here. For words, dates, missing cells and soft votes let ``nearkin predict`` do it.
+# The lines of NumPy hold for a linear map, a vote of k rows that count alike, and a table of
+# numbers without gaps, as here. For words, dates, missing cells and soft votes let ``nearkin
+# predict`` do it.
 #
 # .. seealso::
 #

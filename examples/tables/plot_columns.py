@@ -2,13 +2,13 @@
 What every column of a table does
 =================================
 
-``NCARegressor`` and ``NCAClassifier`` predict from a data frame as it is, with words, dates and missing cells. Which
-columns do their predictions depend on, and how? The picture shows how far each column moves a row in the learned space,
-and where the values of each column lie in it.
+``NCARegressor`` and ``NCAClassifier`` predict from a data frame as it is, with words, dates and
+missing cells. Which columns do their predictions depend on, and how? The picture shows how far each
+column moves a row in the learned space, and where the values of each column lie in it.
 
-The table has 442 people with diabetes, ten columns, and how far the disease had advanced after a year (Efron et al.
-2004, as scikit-learn ships it). To make it more like ordinary tables, the sex is a word here and some blood pressures
-are missing.
+The table has 442 people with diabetes, ten columns, and how far the disease had advanced after a
+year (Efron et al. 2004, as scikit-learn ships it). To make it more like ordinary tables, the sex is
+a word here and some blood pressures are missing.
 """
 
 # %%
@@ -36,12 +36,15 @@ people.head()
 # %%
 # Is it any good?
 # ---------------
-# The R² of held-out rows says so, beside that of a random forest with its defaults, which needs numbers in place of
-# words.
+# The R² of held-out rows says so, beside that of a random forest with its defaults, which needs
+# numbers in place of words.
 r2 = {
     "NCARegressor": cross_val_score(NCARegressor(), people, progression, cv=3).mean(),
     "random forest": cross_val_score(
-        RandomForestRegressor(random_state=0), pd.get_dummies(people, dtype=float), progression, cv=3
+        RandomForestRegressor(random_state=0),
+        pd.get_dummies(people, dtype=float),
+        progression,
+        cv=3,
     ).mean(),
 }
 for name, mean in r2.items():
@@ -50,8 +53,8 @@ for name, mean in r2.items():
 # %%
 # One picture
 # -----------
-# The space is learned from all rows. :class:`~nearkin.plotting.ColumnsDisplay` draws the columns, and the curves of
-# those whose values lie farthest apart.
+# The space is learned from all rows. :class:`~nearkin.plotting.ColumnsDisplay` draws the columns,
+# and the curves of those whose values lie farthest apart.
 model = NCARegressor().fit(people, progression)
 effects = pd.Series(model.feature_effects_, model.feature_names_in_).sort_values(ascending=False)
 
@@ -63,10 +66,10 @@ fig.suptitle(
 )
 plt.show()
 
-# %%
-# Bars: a short bar means that the predictions hardly depend on the column. Curves: people whose values lie at one
-# height count as alike; a steep curve sets them apart. The thick curve is the direction in which the values of a
-# column differ most, the thin one the second. Dotted is a missing blood pressure.
+# %% Bars: a short bar means that the predictions hardly depend on the column. Curves: people whose
+# values lie at one height count as alike; a steep curve sets them apart. The thick curve is the
+# direction in which the values of a column differ most, the thin one the second. Dotted is a
+# missing blood pressure.
 #
 # The numbers behind the picture are ``model.feature_effects_`` and ``model.curves()``.
 effects.round(2)

@@ -3,17 +3,17 @@ Which method for my table?
 ==========================
 
 :func:`nearkin.evaluation.compare` answers by measuring: every method on the same held-out rows, by the vote of the
-nearest training rows, with dimension, parameters and vote chosen inside the training rows. The answer may be that no
-method is better than k-NN on the raw features. The picture shows a ranking, and which of its differences could be
-chance.
+nearest training rows, with dimension, parameters and vote chosen inside the training rows. The
+answer may be that no method is better than k-NN on the raw features. The picture shows a ranking,
+and which of its differences could be chance.
 """
 
 # %%
 # Compare
 # -------
-# ``balance_scale`` is bundled: which side of a scale goes down, by two weights and two distances. To be quick, only a
-# few methods are taken here. By default raw k-NN, LDA and NCA tables are compared, beside references such as a random
-# forest, and ``extend`` adds all other methods.
+# ``balance_scale`` is bundled: which side of a scale goes down, by two weights and two distances.
+# To be quick, only a few methods are taken here. By default raw k-NN, LDA and NCA tables are
+# compared, beside references such as a random forest, and ``extend`` adds all other methods.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,14 +23,16 @@ from nearkin.plotting import STATUS_COLORS, RankingDisplay
 
 scale = load("balance_scale")
 methods = [method for method in all_methods() if method.name in ("PCA", "LDA", "LDE", "NCA")]
-comparison = compare(scale.X, scale.y, methods=methods, references=[], n_repeats=1, refit=False, n_jobs=1)
+comparison = compare(
+    scale.X, scale.y, methods=methods, references=[], n_repeats=1, refit=False, n_jobs=1
+)
 print(comparison)
 
 # %%
 # The picture
 # -----------
-# Left, :class:`~nearkin.plotting.RankingDisplay`: the score of every fold and their mean. Right, the difference from
-# the raw features, paired by row, with its 95 % interval and its p-value.
+# Left, :class:`~nearkin.plotting.RankingDisplay`: the score of every fold and their mean. Right,
+# the difference from the raw features, paired by row, with its 95 % interval and its p-value.
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4), layout="constrained")
 RankingDisplay.from_comparison(comparison, ax=left)
 left.set_title("Accuracy on held-out rows", loc="right")
@@ -55,15 +57,17 @@ plt.show()
 # %%
 # How to read it
 # --------------
-# - "better" and "worse" stand where p is below 0.05, "unclear" where the difference may be chance. Holm's method
-#   corrects p for the number of methods compared, so that one of many methods is not found better by luck. The
-#   interval is that of one method alone; it may leave zero out where the corrected p does not.
-# - The training sets of the folds overlap. The test corrects for it, which is why the intervals are wider than the
-#   spread of the folds suggests.
-# - The best line of a ranking was picked by the rows that it is scored on. The automatic choice (diamond) was not: in
-#   every fold it takes the method that inner folds of the training rows prefer. Its score is what you may expect of new
-#   rows.
-# - "Unclear" does not mean "equal". About how large a difference this table would show in four of five cases:
+# - "better" and "worse" stand where p is below 0.05, "unclear" where the difference may be chance.
+#   Holm's method corrects p for the number of methods compared, so that one of many methods is not
+#   found better by luck. The interval is that of one method alone; it may leave zero out where the
+#   corrected p does not.
+# - The training sets of the folds overlap. The test corrects for it, which is why the intervals are
+#   wider than the spread of the folds suggests.
+# - The best line of a ranking was picked by the rows that it is scored on. The automatic choice
+#   (diamond) was not: in every fold it takes the method that inner folds of the training rows
+#   prefer. Its score is what you may expect of new rows.
+# - "Unclear" does not mean "equal". About how large a difference this table would show in four of
+#   five cases:
 print(f"{100 * comparison.least_difference:.1f} points")
 
 # %%

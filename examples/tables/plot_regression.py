@@ -2,10 +2,12 @@
 Numbers in place of classes
 ===========================
 
-k-NN also predicts numbers: by the mean of the nearest rows. Does a learned space help, as it does with classes? Three
-maps take a target of numbers: :class:`~nearkin.MLKR`, and with ``target="continuous"`` also :class:`~nearkin.NCA` and
+k-NN also predicts numbers: by the mean of the nearest rows. Does a learned space help, as it does
+with classes? Three maps take a target of numbers: :class:`~nearkin.MLKR`, and with
+``target="continuous"`` also :class:`~nearkin.NCA` and
 :class:`~nearkin.DiscriminativeProjections`. Here they reduce ten columns to two, to predict the progression of diabetes
-in 442 people. The first picture compares R² on held-out rows, before and after; the second shows two of the maps.
+in 442 people. The first picture compares R² on held-out rows, before and after; the second shows
+two of the maps.
 """
 
 # %%
@@ -43,7 +45,14 @@ for place, (name, scores) in enumerate(r2.items()):
     color = "black" if place < 2 else COLORS[0]
     ax.plot(scores, np.full(len(scores), place), "o", color=color, alpha=0.35)
     ax.plot(scores.mean(), place, "D", color=color, markersize=9)
-    ax.text(scores.mean(), place - 0.2, f"{scores.mean():.2f}", ha="center", va="bottom", backgroundcolor="white")
+    ax.text(
+        scores.mean(),
+        place - 0.2,
+        f"{scores.mean():.2f}",
+        ha="center",
+        va="bottom",
+        backgroundcolor="white",
+    )
 ax.axvline(r2["k-NN, 10 columns"].mean(), color="black", linestyle="--", linewidth=0.8, zorder=0)
 ax.set_yticks(range(len(r2)), r2)
 ax.set_ylim(len(r2) - 0.5, -0.7)
@@ -65,9 +74,9 @@ for ax, mapping in zip(axes, (PCA(2), MLKR(2)), strict=True):
     ax.set_title(ax.get_title().replace(": ", ":\n"), fontsize=11)
 plt.show()
 
-# %%
-# Fast progression is yellow, slow is blue. In the map of MLKR the colours are in better order than in that of PCA, and
-# its R² is higher; some people of fast progression lie among the others in both.
+# %% Fast progression is yellow, slow is blue. In the map of MLKR the colours are in better order
+# than in that of PCA, and its R² is higher; some people of fast progression lie among the others in
+# both.
 #
 # .. seealso::
 #

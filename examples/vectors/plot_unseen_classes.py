@@ -2,18 +2,19 @@
 Classes that the adapter has never seen
 =======================================
 
-An adapter learns from labels which vectors belong together. What does it do to a search for classes without a label?
-Here an :class:`~nearkin.EmbeddingAdapter` learns from eight digits and searches for the other two, five times. The
-picture compares the raw vectors, PCA and the adapter, on queries of digits that it has seen and of digits that it has
-not.
+An adapter learns from labels which vectors belong together. What does it do to a search for classes
+without a label? Here an :class:`~nearkin.EmbeddingAdapter` learns from eight digits and searches
+for the other two, five times. The picture compares the raw vectors, PCA and the adapter, on queries
+of digits that it has seen and of digits that it has not.
 """
 
 # %%
 # Five pairs of unseen digits
 # ---------------------------
-# The index holds images of all ten digits, 64 pixels as vectors, compared by cosine. PCA and the adapter are learned
-# from those of eight digits, and make vectors of 16 dimensions. Queries are images that are in neither. The score of
-# a query is the share of its own digit among the ten most similar images.
+# The index holds images of all ten digits, 64 pixels as vectors, compared by cosine. PCA and the
+# adapter are learned from those of eight digits, and make vectors of 16 dimensions. Queries are
+# images that are in neither. The score of a query is the share of its own digit among the ten most
+# similar images.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -24,7 +25,9 @@ from sklearn.preprocessing import normalize
 from nearkin import EmbeddingAdapter
 
 X, y = load_digits(return_X_y=True)
-X_index, X_queries, y_index, y_queries = train_test_split(X, y, test_size=400, stratify=y, random_state=0)
+X_index, X_queries, y_index, y_queries = train_test_split(
+    X, y, test_size=400, stratify=y, random_state=0
+)
 pairs = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
 precision = np.empty((2, len(pairs), 3))  # for seen digits and unseen ones
 
@@ -55,11 +58,11 @@ axes[0].set_ylabel("precision at 10 of held-out queries")
 axes[0].legend(loc="lower left")
 plt.show()
 
-# %%
-# For digits that it has seen the adapter is more accurate than the raw vectors, with a quarter of their numbers. For
-# unseen digits it is less accurate than the raw vectors in the mean, as PCA is; most depends on which pair is unseen.
-# So an index whose classes change should be measured with classes held out. ``nearkin adapt`` does that, and advises no
-# adapter that loses more than a standard error on them.
+# %% For digits that it has seen the adapter is more accurate than the raw vectors, with a quarter
+# of their numbers. For unseen digits it is less accurate than the raw vectors in the mean, as PCA
+# is; most depends on which pair is unseen. So an index whose classes change should be measured with
+# classes held out. ``nearkin adapt`` does that, and advises no adapter that loses more than a
+# standard error on them.
 #
 # .. seealso::
 #

@@ -2,24 +2,24 @@
 A vector index that adapts what goes in
 =======================================
 
-How does an adapter get into a vector index? It is a matrix and a bias, so faiss can apply it to whatever is added and
-to every query: the program around the index keeps using raw vectors. This example builds such indexes, checks that
-they return the neighbours that nearkin returns, and shows what they weigh and how many of the exact neighbours
-inverted lists find.
+How does an adapter get into a vector index? It is a matrix and a bias, so faiss can apply it to
+whatever is added and to every query: the program around the index keeps using raw vectors. This
+example builds such indexes, checks that they return the neighbours that nearkin returns, and shows
+what they weigh and how many of the exact neighbours inverted lists find.
 """
 
 # %%
 # The vectors
 # -----------
-# Images of handwritten digits, 64 pixels each. The adapter learns from the labels of the index; the queries are other
-# images.
+# Images of handwritten digits, 64 pixels each. The adapter learns from the labels of the index; the
+# queries are other images.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from nearkin import EmbeddingAdapter
-from nearkin.neighbors.quantizer import import_faiss
+from nearkin.neighbors.approximate import import_faiss
 
 X, y = load_digits(return_X_y=True)
 vectors, queries, labels, query_labels = train_test_split(
@@ -30,9 +30,10 @@ adapter = EmbeddingAdapter(16).fit(vectors, labels)
 # %%
 # The adapter inside the index
 # ----------------------------
-# Each step is put before those that are there already: a vector is scaled to unit length, mapped, and scaled again.
-# Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes such an index for a saved adapter.
-# ``import_faiss`` imports faiss in a way that leaves scikit-learn's own search its threads.
+# Each step is put before those that are there already: a vector is scaled to unit length, mapped,
+# and scaled again. Inner products are then cosines. ``nearkin export ADAPTER --to faiss`` writes
+# such an index for a saved adapter. ``import_faiss`` imports faiss in a way that leaves
+# scikit-learn's own search its threads.
 faiss = import_faiss()
 
 
@@ -52,7 +53,9 @@ cosine = faiss.METRIC_INNER_PRODUCT
 indexes = {
     "raw": faiss.IndexPreTransform(faiss.NormalizationTransform(64), faiss.IndexFlatIP(64)),
     "adapted": with_adapter(faiss.IndexFlatIP(16)),
-    "adapted, int8": with_adapter(faiss.IndexScalarQuantizer(16, faiss.ScalarQuantizer.QT_8bit_uniform, cosine)),
+    "adapted, int8": with_adapter(
+        faiss.IndexScalarQuantizer(16, faiss.ScalarQuantizer.QT_8bit_uniform, cosine)
+    ),
 }
 found, kilobytes = {}, {}
 for name, index in indexes.items():
@@ -91,7 +94,9 @@ for lists.nprobe in visited:
 # The picture
 # -----------
 fig, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
-bars = left.bar(kilobytes.keys(), kilobytes.values(), color=["#888888", "#0072B2", "#56B4E9"], width=0.6)
+bars = left.bar(
+    kilobytes.keys(), kilobytes.values(), color=["#888888", "#0072B2", "#56B4E9"], width=0.6
+)
 precision = [(labels[rows] == query_labels[:, None]).mean() for rows in found.values()]
 left.bar_label(bars, [f"precision\n{share:.1%}" for share in precision], padding=2)
 left.margins(y=0.15)
@@ -99,16 +104,20 @@ left.set_ylabel("kilobytes of the index")
 left.set_title(f"{len(vectors):,} vectors: size and precision at 10")
 
 right.plot(visited, recall, "o-", color="#0072B2")
-right.set(xscale="log", xlabel="lists that are looked into, of 32", ylabel="share of the exact neighbours found")
+right.set(
+    xscale="log",
+    xlabel="lists that are looked into, of 32",
+    ylabel="share of the exact neighbours found",
+)
 right.set_xticks(visited, visited)
 right.minorticks_off()
 right.set_title(f"Four lists find {recall[2]:.1%} of the neighbours")
 plt.show()
 
-# %%
-# The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter of the bytes (both also
-# hold the adapter). It finds more items of the query's digit than the raw vectors do. The images of each list are near
-# each other, so few lists hold most neighbours of a query.
+# %% The index of adapted vectors holds a quarter of the numbers, and in int8 each takes a quarter
+# of the bytes (both also hold the adapter). It finds more items of the query's digit than the raw
+# vectors do. The images of each list are near each other, so few lists hold most neighbours of a
+# query.
 #
 # .. seealso::
 #

@@ -3,16 +3,27 @@
 from importlib import import_module as _import_module
 
 __version__ = "0.2.0"
-# Names that are no methods, and their modules.
-_ELSEWHERE = {"ApproximateSearch": "neighbors", "TableEncoder": "preprocessing"}
+# The names that are not in `estimators`, and their modules.
+_ELSEWHERE = {
+    "ApproximateSearch": "neighbors",
+    "EmbeddingAdapter": "vectors",
+    "NCAClassifier": "tables",
+    "NCARegressor": "tables",
+    "Procrustes": "vectors",
+    "TableEncoder": "tables",
+}
 TYPE_CHECKING = False  # that of typing, which takes time to load
 if TYPE_CHECKING:
     from .estimators import *  # noqa: F403 - the names in its __all__
     from .estimators import __all__ as _methods
     from .neighbors import ApproximateSearch as ApproximateSearch
-    from .preprocessing import TableEncoder as TableEncoder
+    from .tables import NCAClassifier as NCAClassifier
+    from .tables import NCARegressor as NCARegressor
+    from .tables import TableEncoder as TableEncoder
+    from .vectors import EmbeddingAdapter as EmbeddingAdapter
+    from .vectors import Procrustes as Procrustes
 
-    __all__ = [*_methods, "ApproximateSearch", "TableEncoder"]
+    __all__ = [*_methods, *_ELSEWHERE]
 else:
 
     def __getattr__(name: str) -> object:

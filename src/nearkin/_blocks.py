@@ -2,19 +2,173 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import os
+import re
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
+from threadpoolctl import ThreadpoolController
+
+# A parallel map over threads, each of which calls BLAS with one thread.
+#
+# BLAS with threads of its own does worse: its idle threads keep spinning for a while, on the cores
+# that the tiles need.
+
+FEW_ENTRIES = 2**18  # below, one thread is quicker than two
+_threads: ContextVar[int] = ContextVar(
+    "threads", default=0
+)  # how many there are, while BLAS is held to one
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def parallel_map(
+    function: Callable[[Item], Result], items: Iterable[Item], work: int
+) -> list[Result]:
+    """Return `function` of every item, by as many threads as BLAS may use, which itself uses one
+    meanwhile.
+
+    `work`, in array entries touched in all, decides whether threads are worth their while.
+    """
+    with blas_in_one_thread() as n:
+        threads = 1 if work < FEW_ENTRIES else n
+        if threads == 1:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(threads) as executor:
+            return list(executor.map(function, items))
+
+
+@contextmanager
+def blas_in_one_thread() -> Iterator[int]:
+    """Hold BLAS to one thread, and yield how many threads there are for `parallel_map`.
+
+    To ask and to tell the libraries takes half a millisecond: what calls `parallel_map` many times
+    with little work does so once, around all calls.
+    """
+    if _threads.get():
+        yield _threads.get()
+        return
+    before = _threads.set(n_threads())
+    try:
+        with thread_pools().limit(limits=1, user_api="blas"):
+            yield _threads.get()
+    finally:
+        _threads.reset(before)
+
+
+def shares(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """Cut items into one part a thread, each of which adds up what it computes."""
+    t = n_threads()
+    return [items[start::t] for start in range(min(t, len(items)))]
+
+
+def n_threads() -> int:
+    """Return how many threads BLAS may use here."""
+    known = _threads.get()
+    return known or max(
+        [1, *(library["num_threads"] for library in thread_pools().select(user_api="blas").info())]
+    )
+
+
+@cache
+def thread_pools() -> ThreadpoolController:
+    """Return the libraries with threads, for a limit on them; to find them takes milliseconds."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def deaf_processes() -> Iterator[None]:
+    """Ignore Ctrl-C and the end of the terminal, as then do the processes that start here: the
+    parent ends them.
+    """
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    try:
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    except ValueError:  # not the main thread
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# How much memory there is, and a refusal with a remedy where something would not fit. A leaf.
+
+
+def available_memory() -> int | None:
+    """Return the bytes that this process may still use, or None where the system does not report
+    it.
+
+    The smaller of the free memory of the machine and what its control group (a container) still
+    allows.
+    """
+    limits = [limit for limit in (_free_memory(), _container_allowance()) if limit is not None]
+    return min(limits) if limits else None
+
+
+def _free_memory() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:  # macOS: all of it, for want of a better figure
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return None
+
+
+def _container_allowance() -> int | None:
+    group = Path("/sys/fs/cgroup")
+    try:
+        cache = re.search(
+            r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE
+        )
+        used = int((group / "memory.current").read_text()) - int(cache[1] if cache else 0)
+        return int((group / "memory.max").read_text()) - used
+    except (OSError, ValueError):  # no control group, or "max": no limit
+        return None
+
+
+def human_bytes(n_bytes: float) -> str:
+    """Return e.g. '3.2 GB'."""
+    exponent = min(int(math.log10(max(n_bytes, 1))) // 3, 4)
+    return f"{n_bytes / 1000**exponent:.3g} {('bytes', 'kB', 'MB', 'GB', 'TB')[exponent]}"
+
+
+def require_memory(n_bytes: float, what: str, remedy: str) -> None:
+    """Raise a MemoryError that names `what` and the `remedy` when `n_bytes` are not to be had."""
+    available = available_memory()
+    if available is not None and n_bytes > available:
+        raise MemoryError(
+            f"{what} needs about {human_bytes(n_bytes)} of memory, {human_bytes(available)} "
+            f"are free: {remedy}."
+        )
 
 
 def densified(X: Any) -> Any:
-    """Return sparse X as a dense array when more than a tenth of its entries is stored: quicker, and can be centred."""
+    """Return sparse X as a dense array when more than a tenth of its entries is stored: quicker,
+    and can be centred.
+    """
     return X.toarray() if issparse(X) and X.nnz > 0.1 * X.shape[0] * X.shape[1] else X
 
 
 def centre(X: np.ndarray) -> np.ndarray:
-    """Return dense X in float64 with its column means removed, twice: far from the origin the first mean is rounded."""
+    """Return dense X in float64 with its column means removed, twice: far from the origin the first
+    mean is rounded.
+    """
     X = np.asarray(X, dtype=np.float64)
     X = X - X.mean(axis=0)
     X -= X.mean(axis=0)
@@ -24,7 +178,8 @@ def centre(X: np.ndarray) -> np.ndarray:
 def near_origin(X: np.ndarray) -> np.ndarray:
     """Return dense X about its mean, far from which distances lose their digits.
 
-    float32 is computed with in float64, and stays as it is, without a copy, unless its mean is very far.
+    float32 is computed with in float64, and stays as it is, without a copy, unless its mean is very
+    far.
     """
     if X.dtype == np.float32:
         mean = X.mean(axis=0, dtype=np.float64)
@@ -65,7 +220,9 @@ def unit_rows(U: np.ndarray) -> np.ndarray:
 
 
 def affine_unit_rows(X: np.ndarray, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return A x_i / ||x_i|| + b, scaled to unit length, of rows (n, p), in their precision; by blocks of rows."""
+    """Return A x_i / ||x_i|| + b, scaled to unit length, of rows (n, p), in their precision; by
+    blocks of rows.
+    """
     Z = np.empty((len(X), len(A)), X.dtype)
     A, b = A.astype(X.dtype, copy=False), b.astype(X.dtype, copy=False)
     for rows in row_blocks(*X.shape):

@@ -1,6 +1,8 @@
-"""How a descent reports its iterations to the callbacks of scikit-learn (progress bars, monitors). A leaf.
+"""How a descent reports its iterations to the callbacks of scikit-learn (progress bars, monitors).
+A leaf.
 
-An estimator derives from `CallbackSupportMixin`, decorates `fit` with `with_callbacks` and reports a `FitTask`.
+An estimator derives from `CallbackSupportMixin`, decorates `fit` with `with_callbacks` and reports
+a `FitTask`.
 """
 
 from __future__ import annotations
@@ -41,14 +43,15 @@ with_callbacks: Callable[[Method], Method] = _with_callbacks  # scikit-learn's c
 class FitTask:
     """A fit and its iterations.
 
-    It begins when it is made, the first thing in `fit`, and is over at `end`. A fit that raises has not ended;
-    `with_callbacks` sees to it that callbacks are torn down even so.
+    It begins when it is made, the first thing in `fit`, and is over at `end`. A fit that raises has
+    not ended; `with_callbacks` sees to it that callbacks are torn down even so.
 
     Parameters
     ----------
     estimator : estimator
     X, y
-        As `fit` was given them: callbacks score on them, by the names of the columns and of the classes.
+        As `fit` was given them: callbacks score on them, by the names of the columns and of the
+        classes.
     n_iterations : int or None
         How many iterations there will be at most; None where the rows decide.
     """
@@ -64,10 +67,15 @@ class FitTask:
         Parameters
         ----------
         attributes : callable that returns a dict
-            What the estimator would have learned if it stopped now; called only if a callback wants to know.
+            What the estimator would have learned if it stopped now; called only if a callback wants
+            to know.
         """
-        context = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(**self._about)
-        return bool(context.call_on_fit_task_end(**self._about, reconstruction_attributes=attributes))
+        context = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(
+            **self._about
+        )
+        return bool(
+            context.call_on_fit_task_end(**self._about, reconstruction_attributes=attributes)
+        )
 
     def end(self) -> None:
         """Report that the estimator is fitted: all its attributes are set."""

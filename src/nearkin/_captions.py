@@ -1,4 +1,5 @@
-"""What a fitted estimator says of itself in scikit-learn's diagrams: a line below its name, in pipelines, too. A leaf.
+"""What a fitted estimator says of itself in scikit-learn's diagrams: a line below its name, in
+pipelines, too. A leaf.
 
 scikit-learn escapes and styles that line, for light and dark notebooks alike.
 """
@@ -20,7 +21,9 @@ EIGENVALUES = "sum of the eigenvalues {objective_:.4g}"  # the objective of most
 
 
 def caption_of(estimator: Any) -> str | None:
-    """Return what was learned; None where that is nothing, or not enough: of an interrupted fit, for example."""
+    """Return what was learned; None where that is nothing, or not enough: of an interrupted fit,
+    for example.
+    """
     try:
         check_is_fitted(estimator)
         return "; ".join(estimator._phrases())
@@ -29,10 +32,11 @@ def caption_of(estimator: Any) -> str | None:
 
 
 class Estimator(BaseEstimator):
-    """scikit-learn's estimator, whose diagram says what was learned: the dimension, the objective, what "auto" chose.
+    """scikit-learn's estimator, whose diagram says what was learned: the dimension, the objective,
+    what "auto" chose.
 
-    A method writes its `_objective_phrase`, says what has set its dimension in `_dimension_rule`, or extends
-    `_phrases`. All of it comes from attributes that are there: nothing is computed.
+    A method writes its `_objective_phrase`, says what has set its dimension in `_dimension_rule`,
+    or extends `_phrases`. All of it comes from attributes that are there: nothing is computed.
     """
 
     _doc_link_module = "nearkin"
@@ -45,7 +49,9 @@ class Estimator(BaseEstimator):
         from sklearn.pipeline import _VisualBlock
 
         name = type(self).__name__
-        return _VisualBlock("single", self, names=name, name_details=str(self), name_caption=caption_of(self))
+        return _VisualBlock(
+            "single", self, names=name, name_details=str(self), name_caption=caption_of(self)
+        )
 
     def _phrases(self) -> list[str]:
         """Return what was learned, in phrases."""
@@ -72,13 +78,17 @@ class Estimator(BaseEstimator):
         return self._objective_phrase.format_map(found | last).replace("_", " ")
 
     def _chosen(self) -> list[str]:
-        """Return the numbers that "auto" or "cv" has chosen, with their score on held-out rows where there is one."""
+        """Return the numbers that "auto" or "cv" has chosen, with their score on held-out rows
+        where there is one.
+        """
         found, phrases = vars(self), []
         score = "held-out score" if found.get("target") == "continuous" else "held-out accuracy"
         for name, given in self.get_params(deep=False).items():
             value = found.get(f"{name}_")
             if isinstance(given, str) and given in ("auto", "cv") and isinstance(value, Real):
-                scores = found.get("n_neighbors_scores_" if name.startswith("n_neighbors") else f"{name}_scores_")
+                scores = found.get(
+                    "n_neighbors_scores_" if name.startswith("n_neighbors") else f"{name}_scores_"
+                )
                 by = f"{score} {np.mean(scores[value]):.3g}" if scores else given
                 phrases.append(f"{name} = {value:.3g} ({by})")
         return phrases

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -29,7 +31,9 @@ def listed(items: Sequence[str], most: int = 10) -> str:
     short = [shortened(item, 2 * MAX_NAME) for item in items[:most]]
     while len(short) > 1 and sum(map(len, short)) > MAX_LIST:
         short.pop()
-    return ", ".join(short) + (f" and {len(items) - len(short)} more" if len(items) > len(short) else "")
+    return ", ".join(short) + (
+        f" and {len(items) - len(short)} more" if len(items) > len(short) else ""
+    )
 
 
 def counted(number: int, noun: str) -> str:
@@ -45,3 +49,24 @@ def shortened(text: str, most: int) -> str:
 def in_row(row: int) -> str:
     """Return where a row is found in a table without lines."""
     return f"in row {row} (counted from 0)"
+
+
+# Warnings that point at the line of the user. A leaf.
+
+PASSED_THROUGH = {"nearkin", "sklearn", "joblib"}
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as from the nearest line outside of nearkin, and of scikit-learn and joblib, through
+    which it is called.
+    """
+    frame, level = (
+        inspect.currentframe(),
+        1,
+    )  # Python 3.12 can do this by itself: skip_file_prefixes
+    while (
+        frame is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_THROUGH
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -2,21 +2,157 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from ._labels import encode_labels, encode_partial_labels, has_target, is_missing
 from ._messages import counted, listed, shown
 
-# scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in this process, a
-# GPU's on the host.
+# How labels are read: their classes as numbers 0, 1, ..., and -1 where there is none. A leaf.
+
+WHOLE = re.compile(r"^([+-]?\d+)\.0*$")  # a whole number, written with decimals
+
+
+def has_target(y: np.ndarray) -> np.ndarray:
+    """Say for every row whether it has a target; of several targets, all."""
+    return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+
+
+def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes of `y` and, for every row, the position of its class.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing (None, NaN), mix strings and numbers, are real numbers, or form a
+        single class.
+    """
+    y = column_or_1d(y, warn=True)
+    missing = is_missing(y)
+    if missing.any():
+        raise ValueError(
+            f"y has no label in {counted(missing.sum(), 'row')} (first: row "
+            f"{missing.argmax()}): drop them."
+        )
+    classes, codes = _distinct(y)
+    require_two_classes(classes)
+    return classes, codes
+
+
+def encode_partial_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `encode_labels` does, with position -1 for rows without a label: the number -1,
+    None or NaN.
+
+    The string "-1" is a class. A single class will do, or none at all.
+    """
+    y = column_or_1d(y, warn=True)
+    known = ~is_missing(y)
+    known[known] = y[known] != -1
+    classes, positions = _distinct(y[known])
+    codes = np.full(len(y), -1)
+    codes[known] = positions
+    return classes, codes
+
+
+def require_two_classes(classes: np.ndarray) -> None:
+    """Raise a ValueError when there is one class, or none."""
+    if len(classes) < 2:
+        held = f"one class ({shown(classes[0].item())})" if len(classes) else "no label"
+        raise ValueError(f"y holds {held}: at least two classes are needed.")
+
+
+def check_shared_labels(codes: np.ndarray) -> None:
+    """Raise a ValueError when every class 0, 1, ... has a single row."""
+    if codes.max() + 1 == len(codes):
+        raise ValueError(
+            "y gives no two rows the same label, every class has a single row: merge some classes."
+        )
+
+
+def known_labels(y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the labels of rows that have one; of numbers or truth values kept as objects, for the
+    gaps, plain ones.
+    """
+    y = y[rows]
+    return y if y.dtype != object or len(y) == 0 or isinstance(y[0], str) else np.array(y.tolist())
+
+
+def merged_labels(y: np.ndarray) -> tuple[np.ndarray, dict[str, list[str]]]:
+    """Return labels of text without spaces around them, "1.0" as "1", blank ones as None, and what
+    that merges.
+
+    That is the spellings of each label that has several, e.g. {"yes": ["yes", "yes "]}. Where some
+    labels are text, all become text. Others, and truth values, stay as they are.
+    """
+    known = np.flatnonzero(~is_missing(y))
+    if not any(isinstance(label, str) for label in y[known].tolist()):
+        return y, {}
+    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
+    labels = [WHOLE.sub(r"\1", text.strip()) or None for text in texts.tolist()]
+    merged = np.full(len(y), None, dtype=object)
+    merged[known] = np.array(labels, dtype=object)[codes]
+    spellings: dict[str, list[str]] = {}
+    for label, text in zip(labels, texts.tolist(), strict=True):
+        spellings.setdefault(label or "", []).append(text)
+    several = {label: found for label, found in spellings.items() if label and len(found) > 1}
+    return merged if None in labels or len(known) < len(y) else merged.astype(str), several
+
+
+def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted classes of labels, none of them missing, and the position of each; refuse
+    what is no class.
+    """
+    if y.dtype == object:
+        if len({isinstance(label, str) for label in y}) > 1:
+            raise ValueError(
+                "y mixes strings with other labels: give all labels one type, e.g. y.astype(str)."
+            )
+        y = np.array(y.tolist())
+    with (
+        np.errstate(invalid="ignore"),
+        warnings.catch_warnings(),
+    ):  # of infinite labels, which are refused
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes"
+        )  # of many small classes, such as products
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            if y.dtype.kind != "f" or not np.isfinite(y).all():
+                raise
+            example = shown(float(y[y != np.rint(y)][0]))
+            found = (
+                f"Unknown label type: continuous. y holds real numbers, such as {example}, "
+                "and no classes"
+            )
+            raise ValueError(
+                f"{found}: take a regressor, such as NCARegressor, or cut them into classes."
+            ) from error
+    return np.unique(y, return_inverse=True)
+
+
+def is_missing(labels: np.ndarray) -> np.ndarray:
+    """Say for every label whether it is none: None, NaN, NaT or pandas' NA."""
+    if labels.dtype != object:
+        return labels != labels
+    missing = [
+        label is None or type(label).__name__ == "NAType" or label != label for label in labels
+    ]
+    return np.array(missing, dtype=bool)
+
+
+# scikit-learn's validators turn these silently into one NumPy array: a cluster's data would land in
+# this process, a GPU's on the host.
 _REMEDIES = {
-    "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask where there is one",
+    "dask": "call .compute() on it, or on some of its rows, or take the class of nearkin.dask "
+    "where there is one",
     "torch": "pass X.numpy(force=True)",
 }
 
@@ -32,13 +168,16 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
     library = type(array).__module__.partition(".")[0]
     if library in _REMEDIES:
         raise TypeError(
-            f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy arrays and SciPy sparse matrices "
+            f"{name} is a {library} {type(array).__name__}; nearkin computes on NumPy "
+            "arrays and SciPy sparse matrices "
             f"and does not convert it silently: {_REMEDIES[library]}."
         )
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Return what scikit-learn's `validate_data` does; cells that are no numbers are refused by place and remedy."""
+    """Return what scikit-learn's `validate_data` does; cells that are no numbers are refused by
+    place and remedy.
+    """
     refuse_no_rows(X)
     with _cells_named(X, type(estimator).__name__, options.get("ensure_all_finite") == "allow-nan"):
         return validate_data(estimator, widened(X), y, **options)
@@ -53,22 +192,31 @@ def refuse_no_rows(X: Any) -> None:
 
 @contextmanager
 def _cells_named(X: Any, reader: str, gaps_allowed: bool) -> Iterator[None]:
-    """Say where X holds words, dates or NaN, and the remedy, when scikit-learn refuses it; `reader` needs numbers."""
+    """Say where X holds words, dates or NaN, and the remedy, when scikit-learn refuses it; `reader`
+    needs numbers.
+    """
     try:
         yield
     except (ValueError, TypeError) as error:
         if words := _no_numbers(X):
-            remedy = f"take {_TABLES}, which read tables as they are, or put TableEncoder() before it in a pipeline"
+            remedy = (
+                f"take {_TABLES}, which read tables as they are, or put TableEncoder() "
+                "before it in a pipeline"
+            )
             raise ValueError(f"X holds {words}, and {reader} needs numbers: {remedy}.") from error
         if not gaps_allowed and (gaps := _missing_cells(X)):
             remedy = f"take {_TABLES}, which read tables with gaps, or put TableEncoder() or "
             remedy += "sklearn.impute.SimpleImputer() before it in a pipeline"
-            raise ValueError(f"Input X contains NaN in {gaps}, and {reader} needs every cell: {remedy}.") from error
+            raise ValueError(
+                f"Input X contains NaN in {gaps}, and {reader} needs every cell: {remedy}."
+            ) from error
         raise
 
 
 def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
-    """Return the columns of a data frame or an array, and what to call them; none of what is neither."""
+    """Return the columns of a data frame or an array, and what to call them; none of what is
+    neither.
+    """
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(shown(str(name)), np.asarray(X.iloc[:, at])) for at, name in enumerate(X.columns)]
@@ -76,7 +224,9 @@ def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
         return []
     cells: Any = np.empty(0)
     with suppress(ValueError):  # of rows of several lengths
-        cells = X if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else np.array(X, dtype=object)
+        cells = (
+            X if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else np.array(X, dtype=object)
+        )
     if cells.ndim != 2:
         return []
     return [(f"column {at} (counted from 0)", column) for at, column in enumerate(cells.T)]
@@ -89,7 +239,10 @@ def _no_numbers(X: Any) -> str:
         if cells.dtype.kind in "mM":
             found.setdefault("dates or durations", []).append(name)
         elif cells.dtype.kind in "OUST":
-            word = next((cell for cell in cells.tolist() if isinstance(cell, str) and not _is_number(cell)), None)
+            word = next(
+                (cell for cell in cells.tolist() if isinstance(cell, str) and not _is_number(cell)),
+                None,
+            )
             if word is not None:
                 found.setdefault("words", []).append(f"{name} (such as {shown(word)})")
     return " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
@@ -114,20 +267,32 @@ def _is_number(text: str) -> bool:
 
 
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
-    """Raise a ValueError with the remedy where targets of a regression are words or dates, or are missing."""
+    """Raise a ValueError with the remedy where targets of a regression are words or dates, or are
+    missing.
+    """
     if y is None:  # which whoever needs y refuses
         return
     refuse_foreign(y, "y")
     cells = np.asarray(y)
     reader = type(estimator).__name__
     if cells.dtype.kind in "mM":
-        raise ValueError(f"y holds dates or durations, and {reader} needs numbers here: give these, such as days.")
+        raise ValueError(
+            f"y holds dates or durations, and {reader} needs numbers here: give these, such "
+            "as days."
+        )
     flat = cells.ravel()
     if cells.dtype.kind in "OUST":
-        row = next((at for at, cell in enumerate(flat) if isinstance(cell, str) and not _is_number(cell)), None)
+        row = next(
+            (at for at, cell in enumerate(flat) if isinstance(cell, str) and not _is_number(cell)),
+            None,
+        )
         if row is not None:
-            found = f"y holds words (such as {shown(str(flat[row]))}), and {reader} needs numbers here"
-            raise ValueError(f"{found}: give these, or take a classifier, such as NCAClassifier, for classes.")
+            found = (
+                f"y holds words (such as {shown(str(flat[row]))}), and {reader} needs numbers here"
+            )
+            raise ValueError(
+                f"{found}: give these, or take a classifier, such as NCAClassifier, for classes."
+            )
     if cells.dtype.kind in "Of" and (missing := is_missing(flat)).any():
         rows = f"{counted(int(missing.sum()), 'row')} (the first: {int(missing.argmax())})"
         raise ValueError(f"y holds NaN in {rows}: drop rows without a target.")
@@ -144,7 +309,8 @@ def _validate(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float array or canonical csr_array, float32 kept; `reset` as in scikit-learn's `validate_data`.
+    """Return X as a float array or canonical csr_array, float32 kept; `reset` as in scikit-learn's
+    `validate_data`.
 
     Fitting (`reset=True`) requires at least two rows that are not all equal.
     """
@@ -162,7 +328,8 @@ def validate_labelled_rows(
     *,
     reset: bool = True,
 ) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1, ..., by `encode`.
+    """Return X for fitting, as `validate_rows` does, and the class of every row as a number 0, 1,
+    ..., by `encode`.
 
     Without `reset` the features must be those of the last fit.
     """
@@ -171,8 +338,11 @@ def validate_labelled_rows(
     return _validate(estimator, X, codes, reset=reset)
 
 
-def validate_partly_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, the classes, and the class of every row as a number, -1 for none.
+def validate_partly_labelled_rows(
+    estimator: Any, X: Any, y: Any
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return X for fitting, as `validate_rows` does, the classes, and the class of every row as a
+    number, -1 for none.
 
     Without y no row is labelled, where the estimator does not require y.
     """
@@ -184,7 +354,9 @@ def validate_partly_labelled_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, 
 def validate_target_rows(
     estimator: Any, X: Any, y: Any, *, reset: bool = True, multi_output: bool = False
 ) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as float64."""
+    """Return X for fitting, as `validate_rows` does, and the real-valued targets of every row as
+    float64.
+    """
     refuse_no_rows(X)
     refuse_unfit_targets(y, estimator)
     X, y = _validate(estimator, X, y, reset=reset, y_numeric=True, multi_output=multi_output)
@@ -194,13 +366,16 @@ def validate_target_rows(
 
 
 def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return X for fitting, as `validate_rows` does, and real-valued targets as float64 of shape (n,) or (n, q).
+    """Return X for fitting, as `validate_rows` does, and real-valued targets as float64 of shape
+    (n,) or (n, q).
 
     NaN means no target. The others must vary.
     """
     refuse_foreign(y, "y")
     if y is not None:
-        y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
+        y = check_array(
+            y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
+        )
     numbers = None if y is None else np.arange(len(y))  # in place of y, which may not be finite
     X, _ = _validate(estimator, X, numbers)
     check_targets_vary(y[has_target(y)])
@@ -208,34 +383,44 @@ def validate_partial_target_rows(estimator: Any, X: Any, y: Any) -> tuple[Any, n
 
 
 def check_targets_vary(y: np.ndarray) -> None:
-    """Raise a ValueError where real-valued targets do not vary, or are so large or small that squares are lost."""
+    """Raise a ValueError where real-valued targets do not vary, or are so large or small that
+    squares are lost.
+    """
     if not len(y) or (y == y[0]).all():
         what = f"does not vary (all {y[0]!s})" if len(y) else "holds no value"
         raise ValueError(f"y {what}: at least two different targets are needed.")
     if not 1e-100 < (size := np.nanmax(np.abs(y))) < 1e100:
-        raise ValueError(f"y holds values of up to {size:.1e}, whose square is lost: scale it first.")
+        raise ValueError(
+            f"y holds values of up to {size:.1e}, whose square is lost: scale it first."
+        )
 
 
 def validate_pairs(pairs: Any, p: int | None = None) -> np.ndarray:
     """Return pairs of rows, one behind the other, as a float array of shape (n_pairs, 2, p)."""
     refuse_foreign(pairs, "pairs")
-    pairs = check_array(pairs, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name="pairs")
+    pairs = check_array(
+        pairs, allow_nd=True, ensure_2d=False, dtype=_ROWS["dtype"], input_name="pairs"
+    )
     if pairs.ndim != 3 or pairs.shape[1] != 2 or p not in (None, pairs.shape[2]):
         raise ValueError(
-            f"pairs must have the shape (n_pairs, 2, {p or 'p'}), got {pairs.shape}: stack the two rows of each pair, "
+            f"pairs must have the shape (n_pairs, 2, {p or 'p'}), got {pairs.shape}: stack "
+            "the two rows of each pair, "
             "e.g. np.stack([U, V], axis=1)."
         )
     return pairs
 
 
 def validate_labelled_pairs(estimator: Any, pairs: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of rows for fitting, (n_pairs, 2, p), and whether each is similar: y is 1, not -1."""
+    """Return pairs of rows for fitting, (n_pairs, 2, p), and whether each is similar: y is 1, not
+    -1.
+    """
     pairs = validate_pairs(pairs)
     _validate(estimator, pairs.reshape(-1, pairs.shape[2]), reset=True)
     y = column_or_1d(y)
     if y.shape != pairs.shape[:1] or not np.isin(y, (-1, 1)).all():
         raise ValueError(
-            f"y must be 1 (similar) or -1 (dissimilar) for each of {len(pairs)} pairs; got {len(y)} values, among them "
+            f"y must be 1 (similar) or -1 (dissimilar) for each of {len(pairs)} pairs; got "
+            f"{len(y)} values, among them "
             f"{', '.join(map(str, np.unique(y)[:3]))}."
         )
     if not (y == 1).any():
@@ -250,13 +435,19 @@ def check_pairs(pairs: Any, n: int) -> np.ndarray:
     pairs = np.asarray(pairs)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
         remedy = "; rows themselves go to fit_pairs" if pairs.ndim == 3 else ""
-        raise ValueError(f"pairs must be integers of shape (n_pairs, 2), got {pairs.dtype} of {pairs.shape}{remedy}.")
+        raise ValueError(
+            f"pairs must be integers of shape (n_pairs, 2), got {pairs.dtype} of "
+            f"{pairs.shape}{remedy}."
+        )
     if pairs.min() < 0 or pairs.max() >= n:
-        raise ValueError(f"pairs must hold numbers of rows, 0 to {n - 1}, got {pairs.min()} to {pairs.max()}.")
+        raise ValueError(
+            f"pairs must hold numbers of rows, 0 to {n - 1}, got {pairs.min()} to {pairs.max()}."
+        )
     same = pairs[:, 0] == pairs[:, 1]
     if same.any():
         raise ValueError(
-            f"pairs must be of two different rows, pair {same.argmax()} has row {pairs[same][0, 0]} twice."
+            f"pairs must be of two different rows, pair {same.argmax()} has row "
+            f"{pairs[same][0, 0]} twice."
         )
     return pairs
 
@@ -295,10 +486,14 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
 def refuse_sparse_gaps(X: Any) -> None:
     """Raise a ValueError with the remedy where X is sparse and holds NaN."""
     if issparse(X) and np.isnan(csr_array(X).data).any():
-        raise ValueError("X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray().")
+        raise ValueError(
+            "X is sparse and holds NaN: fill these cells, or pass dense rows, X.toarray()."
+        )
 
 
-def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: bool = False) -> csr_array:
+def validate_affinity(
+    affinity: Any, n: int, *, name: str = "affinity", signed: bool = False
+) -> csr_array:
     """Return a graph given by the user as a canonical float64 csr_array without its diagonal.
 
     Raises
@@ -311,26 +506,35 @@ def validate_affinity(affinity: Any, n: int, *, name: str = "affinity", signed: 
     refuse_foreign(affinity, name)
     W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name=name)
     if W.shape != (n, n):
-        raise ValueError(f"{name} must be of shape ({n}, {n}), a weight for every pair of rows of X; got {W.shape}.")
+        raise ValueError(
+            f"{name} must be of shape ({n}, {n}), a weight for every pair of rows of X; got "
+            f"{W.shape}."
+        )
     W = csr_array(W)
     W = canonical(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
     if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
-        raise ValueError(f"{name} must be symmetric: take nearkin.graphs.union({name}), for example.")
+        raise ValueError(
+            f"{name} must be symmetric: take nearkin.graphs.union({name}), for example."
+        )
     if not signed and W.min() < 0:
         raise ValueError(f"{name} must not be negative (smallest weight: {W.min():.3g}).")
     return W
 
 
 def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
-    """Return the weights that new rows have to training rows, given by the user, as a float64 csr_array."""
+    """Return the weights that new rows have to training rows, given by the user, as a float64
+    csr_array.
+    """
     refuse_foreign(affinity, "affinity")
     W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
     if W.shape != (n_new, n):
         what = f"the weights of {n_new} new rows to {n} training rows"
         raise ValueError(f"affinity must be of shape ({n_new}, {n}), {what}; got {W.shape}.")
     if W.nnz and W.min() < 0:
-        raise ValueError(f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows.")
+        raise ValueError(
+            f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows."
+        )
     return canonical(csr_array(W))
 
 
@@ -351,14 +555,20 @@ def canonical(X: Any) -> Any:
 
 
 def check_spread(X: Any, names: Sequence[str] = ()) -> None:
-    """Raise a ValueError when X does not vary, or so little or much that squares under- or overflow; name where."""
+    """Raise a ValueError when X does not vary, or so little or much that squares under- or
+    overflow; name where.
+    """
     if check_squares(X, names) == 0:
         raise ValueError(CONSTANT)
 
 
 def check_squares(X: Any, names: Sequence[str] = ()) -> float:
-    """Return the largest spread of a feature; raise a ValueError when its square under- or overflows, and name it."""
-    ends = [X.max(axis=0), X.min(axis=0)] if issparse(X) else [np.fmax.reduce(X), np.fmin.reduce(X)]  # NaN is missing
+    """Return the largest spread of a feature; raise a ValueError when its square under- or
+    overflows, and name it.
+    """
+    ends = (
+        [X.max(axis=0), X.min(axis=0)] if issparse(X) else [np.fmax.reduce(X), np.fmin.reduce(X)]
+    )  # NaN is missing
     largest, smallest = (end.toarray().ravel() if issparse(X) else end for end in ends)
     with np.errstate(over="ignore"):
         spreads = np.nan_to_num(largest - smallest, posinf=np.inf)
@@ -368,7 +578,9 @@ def check_squares(X: Any, names: Sequence[str] = ()) -> float:
     if spread and not 1 / most < spread < most:
         size = f"{spread:.1e}" if np.isfinite(spread) else f"more than {np.finfo(X.dtype).max:.1e}"
         where = f"{shown(names[at])}" if len(names) else f"feature {at} (counted from 0)"
-        raise ValueError(f"X varies by {size} in {where}, whose square is lost: scale the features first.")
+        raise ValueError(
+            f"X varies by {size} in {where}, whose square is lost: scale the features first."
+        )
     return spread
 
 
@@ -379,7 +591,9 @@ def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
 
 
 def check_number(value: Any, name: str, minimum: float) -> float:
-    """Return `value` as a float if it is a finite number of at least `minimum`, else raise an error that names it."""
+    """Return `value` as a float if it is a finite number of at least `minimum`, else raise an error
+    that names it.
+    """
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
     if not minimum <= value < np.inf:
@@ -388,14 +602,18 @@ def check_number(value: Any, name: str, minimum: float) -> float:
 
 
 def check_positive(value: Any, name: str) -> float:
-    """Return `value` as a float if it is a finite number larger than 0, else raise an error that names it."""
+    """Return `value` as a float if it is a finite number larger than 0, else raise an error that
+    names it.
+    """
     if check_number(value, name, 0) == 0:
         raise ValueError(f"{name} must be larger than 0, got 0.")
     return float(value)
 
 
 def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
-    """Return `value` as an int if it is an integer between the bounds, else raise an error that names them."""
+    """Return `value` as an int if it is an integer between the bounds, else raise an error that
+    names them.
+    """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r} ({type(value).__name__}).")
     if value < minimum or (maximum is not None and value > maximum):

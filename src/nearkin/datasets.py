@@ -1,7 +1,8 @@
 """Real sets that need no download, and the toy sets of the papers.
 
-Real sets come with their names: `load("wine")` says what was measured and which class every row belongs to, so that a
-table of results can be read. Four are scikit-learn's; balance_scale is made from the rule that UCI's file follows.
+Real sets come with their names: `load("wine")` says what was measured and which class every row
+belongs to, so that a table of results can be read. Four are scikit-learn's; balance_scale is made
+from the rule that UCI's file follows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ class Dataset:
     name: str
 
 
-_SCIKIT_LEARN = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
+_SCIKIT_LEARN = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast_cancer": load_breast_cancer,
+    "digits": load_digits,
+}
 
 BUNDLED = (*_SCIKIT_LEARN, "balance_scale")
 
@@ -62,7 +68,9 @@ def load(name: str) -> Dataset:
     >>> wine.X.shape, wine.feature_names[0], str(wine.y[0])
     ((178, 13), 'alcohol', 'class_0')
     """
-    if name == "balance_scale":  # weights and distances from 1 to 5, and the side that goes down, B for none
+    if (
+        name == "balance_scale"
+    ):  # weights and distances from 1 to 5, and the side that goes down, B for none
         X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
         torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
         features = ["left_weight", "left_distance", "right_weight", "right_distance"]
@@ -70,16 +78,20 @@ def load(name: str) -> Dataset:
     check_choice(name, "name", BUNDLED)
     bunch = _SCIKIT_LEARN[name]()
     y = bunch.target_names.astype(str)[bunch.target]
-    return Dataset(np.asarray(bunch.data, dtype=np.float64), y, list(map(str, bunch.feature_names)), name)
+    return Dataset(
+        np.asarray(bunch.data, dtype=np.float64), y, list(map(str, bunch.feature_names)), name
+    )
 
 
 def make_concentric_classes(
     n_samples: int = 300, n_noise: int = 8, noise_scale: float = 3.0, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return three classes on concentric circles in the first two features; the others are noise of large variance.
+    """Return three classes on concentric circles in the first two features; the others are noise of
+    large variance.
 
-    The toy set of NMMP's figure 2. The paper gives no geometry; here the radii are 1, 3 and 5. All class means
-    coincide, so LDA sees nothing; noise of the default scale varies more than the circles, so PCA sees only noise.
+    The toy set of NMMP's figure 2. The paper gives no geometry; here the radii are 1, 3 and 5. All
+    class means coincide, so LDA sees nothing; noise of the default scale varies more than the
+    circles, so PCA sees only noise.
 
     Parameters
     ----------

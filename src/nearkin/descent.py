@@ -1,7 +1,8 @@
-"""Descent: a function that returns (value, gradient) goes in, a frozen result with a diagnosis comes out.
+"""Descent: a function that returns (value, gradient) goes in, a frozen result with a diagnosis
+comes out.
 
-`lbfgs` needs the function itself, `lbfgs_rounds` one whose neighbours are searched again now and then; `adam` needs
-estimates only, each from another part of the data.
+`lbfgs` needs the function itself, `lbfgs_rounds` one whose neighbours are searched again now and
+then; `adam` needs estimates only, each from another part of the data.
 """
 
 from __future__ import annotations
@@ -27,17 +28,21 @@ class Status(enum.Enum):
 
     CONVERGED = "the value, or the gradient, has all but stopped changing"
     MAX_ITER = "the iterations allowed were used up"
-    STALLED = "no lower value was found along the last direction: the precision of the arithmetic is reached"
+    STALLED = (
+        "no lower value was found along the last direction: the precision of the arithmetic "
+        "is reached"
+    )
     STOPPED = "a callback requested it"
     INTERRUPTED = "a KeyboardInterrupt"
 
 
 @dataclass(frozen=True, eq=False)
 class Momentum:
-    """Running means of a stochastic descent: of the last ten gradients or so, of the last thousand squared norms.
+    """Running means of a stochastic descent: of the last ten gradients or so, of the last thousand
+    squared norms.
 
-    The norm takes the place of Adam's entry by entry squares (Kingma and Ba, ICLR 2015): so the descent is the same in
-    all orthonormal coordinates.
+    The norm takes the place of Adam's entry by entry squares (Kingma and Ba, ICLR 2015): so the
+    descent is the same in all orthonormal coordinates.
 
     Attributes
     ----------
@@ -64,8 +69,8 @@ class DescentResult:
     n_iter : int
         Iterations finished.
     curve : list of float
-        Value at the start and after every iteration; with `adam` the first estimate and the mean of those of every
-        iteration, made while the point moved.
+        Value at the start and after every iteration; with `adam` the first estimate and the mean of
+        those of every iteration, made while the point moved.
     status : Status
     memory : Momentum or None
         What `adam` needs to continue.
@@ -87,7 +92,9 @@ class DescentResult:
         return self.status in (Status.STOPPED, Status.INTERRUPTED)
 
     def then(self, next: DescentResult) -> DescentResult:
-        """Return the result of the descent that started where this one ended, with the iterations of both."""
+        """Return the result of the descent that started where this one ended, with the iterations
+        of both.
+        """
         return replace(next, n_iter=self.n_iter + next.n_iter, curve=self.curve + next.curve)
 
 
@@ -110,15 +117,16 @@ def lbfgs(
     max_iter : int
         Iterations; each takes one evaluation, seldom more.
     tol : float
-        Converged when an iteration lowers the value by less than `tol * max(|value|, 1)`, or when no entry of the
-        gradient exceeds tol.
+        Converged when an iteration lowers the value by less than `tol * max(|value|, 1)`, or when
+        no entry of the gradient exceeds tol.
     on_iteration : callable, default=None
         Called after every iteration with the best point so far; True ends the descent.
 
     Returns
     -------
     DescentResult
-        A KeyboardInterrupt is not raised but reported by `status`: the caller keeps the result, then raises it again.
+        A KeyboardInterrupt is not raised but reported by `status`: the caller keeps the result,
+        then raises it again.
     """
     best, lowest, curve = np.ravel(start).astype(np.float64), np.inf, list[float]()
 
@@ -138,8 +146,12 @@ def lbfgs(
 
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter + 20, "ftol": tol, "gtol": tol}
     try:
-        found = minimize(evaluate, best, jac=True, method="L-BFGS-B", callback=after_iteration, options=options)
-        status = {0: Status.CONVERGED, 1: Status.MAX_ITER, 99: Status.STOPPED}.get(found.status, Status.STALLED)
+        found = minimize(
+            evaluate, best, jac=True, method="L-BFGS-B", callback=after_iteration, options=options
+        )
+        status = {0: Status.CONVERGED, 1: Status.MAX_ITER, 99: Status.STOPPED}.get(
+            found.status, Status.STALLED
+        )
     except KeyboardInterrupt:
         if not curve:
             raise
@@ -157,18 +169,21 @@ def lbfgs_rounds(
     on_iteration: OnIteration = None,
     finish_exactly: bool = False,
 ) -> DescentResult:
-    """Minimize a loss that depends on neighbours by `lbfgs`, and look these up again every 15 iterations.
+    """Minimize a loss that depends on neighbours by `lbfgs`, and look these up again every 15
+    iterations.
 
-    A round lowers the loss for the neighbours that it began with, and could do so by letting other rows come near.
-    Hence two points are compared by the loss with the neighbours of each. A round that has not lowered *this* loss is
-    undone and ends the descent.
+    A round lowers the loss for the neighbours that it began with, and could do so by letting other
+    rows come near. Hence two points are compared by the loss with the neighbours of each. A round
+    that has not lowered *this* loss is undone and ends the descent.
 
     Parameters
     ----------
     loss : function `loss(x, neighbors)` of the point and of its neighbours
-        Returns the value and the gradient; for None it finds the neighbours itself, or does without.
+        Returns the value and the gradient; for None it finds the neighbours itself, or does
+        without.
     look_up : function of the point
-        Returns its neighbours; None where the loss for None is as quick: there is one more round, to the end.
+        Returns its neighbours; None where the loss for None is as quick: there is one more round,
+        to the end.
     finish_exactly : bool, default=False
         Whether a round that was undone is followed by one for None.
     start, max_iter, tol, on_iteration
@@ -180,7 +195,9 @@ def lbfgs_rounds(
         return run(partial(loss, neighbors=None), start, max_iter=max_iter)
     best = DescentResult(start, loss(start, neighbors)[0], 0, [], Status.MAX_ITER)
     while neighbors is not None and best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        found = run(partial(loss, neighbors=neighbors), best.x, max_iter=min(ROUND, max_iter - best.n_iter))
+        found = run(
+            partial(loss, neighbors=neighbors), best.x, max_iter=min(ROUND, max_iter - best.n_iter)
+        )
         if not found.ended_early:
             try:
                 neighbors = look_up(found.x)
@@ -190,13 +207,22 @@ def lbfgs_rounds(
             else:
                 if value > best.value:
                     status = Status.MAX_ITER if finish_exactly else Status.CONVERGED
-                    found, neighbors = replace(found, x=best.x, value=best.value, status=status), None
+                    found, neighbors = (
+                        replace(found, x=best.x, value=best.value, status=status),
+                        None,
+                    )
                 else:
                     converged = best.value - value <= ROUND * tol * max(abs(value), 1)
-                    found = replace(found, value=value, status=Status.CONVERGED if converged else Status.MAX_ITER)
+                    found = replace(
+                        found,
+                        value=value,
+                        status=Status.CONVERGED if converged else Status.MAX_ITER,
+                    )
         best = best.then(found)
     if best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        best = best.then(run(partial(loss, neighbors=None), best.x, max_iter=max_iter - best.n_iter))
+        best = best.then(
+            run(partial(loss, neighbors=None), best.x, max_iter=max_iter - best.n_iter)
+        )
     return best
 
 
@@ -211,22 +237,26 @@ def adam(
     memory: Momentum | None = None,
     on_iteration: OnIteration = None,
 ) -> DescentResult:
-    """Minimize a function that is known by estimates only: steps against the running mean of their gradients.
+    """Minimize a function that is known by estimates only: steps against the running mean of their
+    gradients.
 
         x <- x - step(t) mean(gradient) / sqrt(mean(||gradient||^2))
 
     Parameters
     ----------
     estimate : callable
-        Of x and of the number t = 0, 1, ... of the step; returns estimates of the value and the gradient.
+        Of x and of the number t = 0, 1, ... of the step; returns estimates of the value and the
+        gradient.
     start : ndarray
     n_batches : int
         Steps of an iteration, over which the estimates average to the value.
     max_iter : int
-        Iterations, all of them taken unless a callback stops the descent: so a step that decreases with t is planned.
+        Iterations, all of them taken unless a callback stops the descent: so a step that decreases
+        with t is planned.
     tol : float
-        Converged when, from the last fifth of the steps but one to the last, a step lowers the estimates by less than
-        `tol * max(|value|, 1)` in the mean, or when their noise (two standard errors) hides how they change.
+        Converged when, from the last fifth of the steps but one to the last, a step lowers the
+        estimates by less than `tol * max(|value|, 1)` in the mean, or when their noise (two
+        standard errors) hides how they change.
     step : callable
         Returns the length of step t: its norm, if the gradients agree.
     memory : Momentum, default=None
@@ -252,7 +282,9 @@ def adam(
                 mean = RECENT * mean + (1 - RECENT) * gradient
                 square = PAST * square + (1 - PAST) * float(np.sum(gradient**2))
                 n_steps += 1
-                typical = (square / (1 - PAST**n_steps)) ** 0.5  # both are corrected for the 0 that they began with
+                typical = (
+                    square / (1 - PAST**n_steps)
+                ) ** 0.5  # both are corrected for the 0 that they began with
                 if typical > 0:
                     x = x - step(t) * (mean / (1 - RECENT**n_steps) / typical)
             n_iter += 1
@@ -264,13 +296,17 @@ def adam(
         status = Status.INTERRUPTED
     if status is Status.MAX_ITER and _level(values, tol):
         status = Status.CONVERGED
-    curve = values[:1] + [float(np.mean(values[i * n_batches : (i + 1) * n_batches])) for i in range(n_iter)]
+    curve = values[:1] + [
+        float(np.mean(values[i * n_batches : (i + 1) * n_batches])) for i in range(n_iter)
+    ]
     memory = Momentum(mean, square, n_steps)
     return DescentResult(x, float(np.mean(values[-n_batches:])), n_iter, curve, status, memory)
 
 
 def _level(values: list[float], tol: float) -> bool:
-    """Say whether the last fifth of the values is level with the fifth before, as far as their noise allows to say."""
+    """Say whether the last fifth of the values is level with the fifth before, as far as their
+    noise allows to say.
+    """
     count = len(values) // 5
     if count < 2:
         return False

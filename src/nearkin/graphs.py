@@ -1,9 +1,10 @@
 """Weighted graphs from neighbour lists.
 
-A neighbour list (see `neighbors`) is directed and holds distances. A graph is a symmetric sparse `W (n, n)` of
-weights: distances become weights (`binary`, `heat_kernel`), then the two directions are joined (`union`, `mutual`). Its
-Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much a function f on the rows changes along the edges,
-`f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`, and `scatter.py` makes `X'LX` of it.
+A neighbour list (see `neighbors`) is directed and holds distances. A graph is a symmetric sparse `W
+(n, n)` of weights: distances become weights (`binary`, `heat_kernel`), then the two directions are
+joined (`union`, `mutual`). Its Laplacian is `L = D - W` with `D = diag(W 1)`; it measures how much
+a function f on the rows changes along the edges, `f'Lf = 1/2 sum_ij w_ij (f_i - f_j)^2`, and
+`scatter.py` makes `X'LX` of it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ def binary(G: csr_array) -> csr_array:
 LEAST_WEIGHT = 1e-10  # of a heat kernel whose largest weight is 1
 
 
-def heat_kernel(G: csr_array, bandwidth: float | None = None, *, cut: float = LEAST_WEIGHT) -> csr_array:
-    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of d^2.
+def heat_kernel(
+    G: csr_array, bandwidth: float | None = None, *, cut: float = LEAST_WEIGHT
+) -> csr_array:
+    """Return `exp(-d^2 / t)` for every listed distance d; t is `bandwidth`, by default the mean of
+    d^2.
 
-    An infinite t gives weight 1. Weights below `cut` are 0: in scatters they are lost in the rounding of larger ones,
-    and a row with such edges only would count as a direction of its own.
+    An infinite t gives weight 1. Weights below `cut` are 0: in scatters they are lost in the
+    rounding of larger ones, and a row with such edges only would count as a direction of its own.
     """
     squared = np.square(G.data, dtype=np.float64)
     t = squared.mean() if bandwidth is None and G.nnz else bandwidth
@@ -33,19 +37,25 @@ def heat_kernel(G: csr_array, bandwidth: float | None = None, *, cut: float = LE
 
 
 def mean_weights(G: csr_array) -> csr_array:
-    """Return weight 1 / (number of listed neighbours) for every listed neighbour: rows sum to 1, or to 0 if empty."""
+    """Return weight 1 / (number of listed neighbours) for every listed neighbour: rows sum to 1, or
+    to 0 if empty.
+    """
     lengths = np.diff(G.indptr)
     return _reweighted(G, np.repeat(1.0 / np.maximum(lengths, 1), lengths))
 
 
 def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
-    """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales, and its limit where one is 0."""
+    """Return `exp(-d^2 / (s_i s_j))` from squared distances and products of scales, and its limit
+    where one is 0.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(squared > 0, np.exp(-squared / product), 1.0)
 
 
 def kth_distance(G: csr_array, k: int) -> np.ndarray:
-    """Return for every row the distance to its k-th listed neighbour, or to its last; 0 for an empty list."""
+    """Return for every row the distance to its k-th listed neighbour, or to its last; 0 for an
+    empty list.
+    """
     lengths = np.diff(G.indptr)
     last = G.indptr[:-1] + np.minimum(k, lengths) - 1
     distances = np.zeros(len(lengths))
@@ -74,7 +84,9 @@ def laplacian_traces(L: csr_array) -> np.ndarray:
 
 
 def degrees_of_freedom(trace: float, trace_of_square: float) -> float:
-    """Return nu = tr(L)^2 / tr(L^2), 0 without edges: about so many rows would determine a covariance as X'LX does."""
+    """Return nu = tr(L)^2 / tr(L^2), 0 without edges: about so many rows would determine a
+    covariance as X'LX does.
+    """
     return float(trace**2 / trace_of_square) if trace_of_square > 0 else 0.0
 
 
@@ -87,24 +99,31 @@ def normalized_laplacian(W: csr_array) -> csr_array:
 
 
 def indicators(component: np.ndarray, scale: np.ndarray) -> csr_array:
-    """Return a column of unit length for every component (0, 1, ...): `scale` on its rows, 0 elsewhere.
+    """Return a column of unit length for every component (0, 1, ...): `scale` on its rows, 0
+    elsewhere.
 
-    With the components of W they span the null space of its Laplacian (scale 1), or of the normalized one (scale
-    `sqrt(d)`, d the degrees, and 1 for an isolated row).
+    With the components of W they span the null space of its Laplacian (scale 1), or of the
+    normalized one (scale `sqrt(d)`, d the degrees, and 1 for an isolated row).
     """
     n, lengths = len(component), np.sqrt(np.bincount(component, scale**2))
-    return csr_array((scale / lengths[component], component, np.arange(n + 1)), shape=(n, len(lengths)))
+    return csr_array(
+        (scale / lengths[component], component, np.arange(n + 1)), shape=(n, len(lengths))
+    )
 
 
 def connected_components(W: csr_array) -> np.ndarray:
-    """Return the number of its component (0, 1, ...) for every row; an isolated row is one of its own."""
+    """Return the number of its component (0, 1, ...) for every row; an isolated row is one of its
+    own.
+    """
     return csgraph.connected_components(W, directed=False)[1]
 
 
 def coupled_rows(M: csr_array) -> np.ndarray:
-    """Return the connected component of every row of a symmetric matrix, as its eigenvectors see it.
+    """Return the connected component of every row of a symmetric matrix, as its eigenvectors see
+    it.
 
-    Entries of rounding size, relative to the largest of M, do not count: outliers whose weights are 1e-46 are isolated.
+    Entries of rounding size, relative to the largest of M, do not count: outliers whose weights are
+    1e-46 are isolated.
     """
     size = abs(M)
     size.data[size.data <= np.finfo(float).eps * size.data.max(initial=0.0)] = 0.0

@@ -1,9 +1,10 @@
 """Decompositions that do not give up on finite numbers.
 
-LAPACK's faster algorithms, divide and conquer for singular values (gesdd, gelsd) and relatively robust representations
-for eigenvectors (syevr), fail on a few ordinary matrices: which ones depends on its build and on the processor. QR
-iteration (gesvd, gelss, syev), several times slower, finds the same there. So nearkin takes these in place of SciPy's;
-but for eigenvalues without vectors, which every driver finds by QR iteration.
+LAPACK's faster algorithms, divide and conquer for singular values (gesdd, gelsd) and relatively
+robust representations for eigenvectors (syevr), fail on a few ordinary matrices: which ones depends
+on its build and on the processor. QR iteration (gesvd, gelss, syev), several times slower, finds
+the same there. So nearkin takes these in place of SciPy's; but for eigenvalues without vectors,
+which every driver finds by QR iteration.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from scipy import linalg
 from scipy.linalg import LinAlgError as LinAlgError
 
 
-def svd(A: np.ndarray, *, full_matrices: bool = True, check_finite: bool = True) -> tuple[np.ndarray, ...]:
+def svd(
+    A: np.ndarray, *, full_matrices: bool = True, check_finite: bool = True
+) -> tuple[np.ndarray, ...]:
     """Return `scipy.linalg.svd(A)`: U, s and Vt."""
     how = {"full_matrices": full_matrices, "check_finite": check_finite}
     try:
@@ -28,7 +31,9 @@ def svd(A: np.ndarray, *, full_matrices: bool = True, check_finite: bool = True)
 def eigh(
     A: np.ndarray, *, subset_by_index: tuple[int, int] | None = None, driver: str = "evr"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `scipy.linalg.eigh(A)`: eigenvalues, ascending, and eigenvectors; of a subset, its ends included."""
+    """Return `scipy.linalg.eigh(A)`: eigenvalues, ascending, and eigenvectors; of a subset, its
+    ends included.
+    """
     try:
         return linalg.eigh(A, subset_by_index=subset_by_index, driver=driver)
     except LinAlgError:

@@ -1,24 +1,37 @@
 """Rows and a graph make a scatter: `S(W) = X' L X = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'`.
 
-A spectral method is two such matrices and one criterion (`spectral`). Everything is accumulated in float64, and dense X
-is centred first: that changes no difference x_i - x_j, but without it a large common offset cancels every digit. Sparse
-X stays sparse. For p > n all matrices live in the span of the rows, see `span.py`.
+A spectral method is two such matrices and one criterion (`spectral`). Everything is accumulated in
+float64, and dense X is centred first: that changes no difference x_i - x_j, but without it a large
+common offset cancels every digit. Sparse X stays sparse. For p > n all matrices live in the span of
+the rows, see `span.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
+from scipy.linalg import qr
+from scipy.linalg.lapack import dormqr
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.metrics import euclidean_distances
 
-from ._blocks import centre, dense_float64, row_blocks
-from ._parallel import parallel_map, shares
+from ._blocks import (
+    centre,
+    dense_float64,
+    densified,
+    parallel_map,
+    require_memory,
+    row_blocks,
+    shares,
+)
+from ._messages import counted, warn_user
 from .graphs import connected_components, scaled_weights
+from .linalg import svd
 
 
 def scatter(X: Any, L: csr_array) -> np.ndarray:
@@ -40,13 +53,19 @@ def _dense_scatter(X: np.ndarray, L: csr_array) -> np.ndarray:
             adjacent = np.union1d(edges.indices, own + rows.start)
             A = _relative(X, adjacent, anchor[adjacent])
             columns = np.searchsorted(adjacent, edges.indices)
-            local = csr_array((edges.data, columns, edges.indptr), (len(edges.indptr) - 1, len(adjacent)))
+            local = csr_array(
+                (edges.data, columns, edges.indptr), (len(edges.indptr) - 1, len(adjacent))
+            )
             S += A[np.searchsorted(adjacent, own + rows.start)].T @ (local[own] @ A)
         return S
 
     n, p = X.shape
-    adjacent_to_a_row = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
-    S = reduce(np.add, parallel_map(sum_over, shares(row_blocks(n, p * adjacent_to_a_row)), L.nnz * p))
+    adjacent_to_a_row = min(
+        1 + L.nnz // n, 16
+    )  # in a dense graph a block is adjacent to nearly all rows
+    S = reduce(
+        np.add, parallel_map(sum_over, shares(row_blocks(n, p * adjacent_to_a_row)), L.nnz * p)
+    )
     return (S + S.T) / 2
 
 
@@ -58,7 +77,9 @@ def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
         LX = L[rows] @ X
         S += X[rows].T @ LX  # a sparse product, added to the dense sum
         total += LX.sum(axis=0)
-    S -= np.outer(X.mean(axis=0), total)  # total is 0 but for rounding, which an offset of X has magnified in S
+    S -= np.outer(
+        X.mean(axis=0), total
+    )  # total is 0 but for rounding, which an offset of X has magnified in S
     return (S + S.T) / 2
 
 
@@ -68,18 +89,24 @@ def _relative(X: np.ndarray, rows: Any, origin: Any) -> np.ndarray:
 
 
 def _anchors(X: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return for every row of dense X a typical row of its group (connected component of the graph, class).
+    """Return for every row of dense X a typical row of its group (connected component of the graph,
+    class).
 
-    Subtracting it keeps differences within groups, and makes exactly 0 what does not differ within any: a feature that
-    only isolated rows have, the distance between classes in a same-class graph. Its rounding would pass for scatter.
+    Subtracting it keeps differences within groups, and makes exactly 0 what does not differ within
+    any: a feature that only isolated rows have, the distance between classes in a same-class graph.
+    Its rounding would pass for scatter.
     """
     mean = X.mean(axis=0, dtype=np.float64)
-    to_mean = np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)])
+    to_mean = np.concatenate(
+        [np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)]
+    )
     return _least_of_group(to_mean, group)[group]
 
 
 def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
-    """Return sparse X relative to the row of fewest and smallest entries of each group: stays sparse."""
+    """Return sparse X relative to the row of fewest and smallest entries of each group: stays
+    sparse.
+    """
     X = X.astype(np.float64)
     return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
 
@@ -112,18 +139,23 @@ def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
-    """Return `v -> X' (L (X v))` without ever forming the matrix: for many features and few wanted vectors."""
+    """Return `v -> X' (L (X v))` without ever forming the matrix: for many features and few wanted
+    vectors.
+    """
     X = X.astype(np.float64) if issparse(X) else centre(X)
     p = X.shape[1]
 
     def multiply(V: np.ndarray) -> np.ndarray:
         return X.T @ (L @ (X @ V))
 
-    return LinearOperator((p, p), matvec=multiply, matmat=multiply, rmatvec=multiply, dtype=np.float64)
+    return LinearOperator(
+        (p, p), matvec=multiply, matmat=multiply, rmatvec=multiply, dtype=np.float64
+    )
 
 
 def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default every w_i is 1.
+    """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
+    every w_i is 1.
 
     It is the scatter of the complete graph `ww' / sum(w)`.
     """
@@ -142,7 +174,9 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
 
 
 def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
-    """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is constant is exactly 0."""
+    """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is
+    constant is exactly 0.
+    """
     one = np.zeros(X.shape[0], dtype=int)
     anchor = None if issparse(X) else _anchors(X, one)
     X = _sparsely_anchored(X, one) if issparse(X) else X
@@ -159,8 +193,12 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
     return _sum_of_squares(X, weights, lambda rows: X[rows].astype(np.float64))
 
 
-def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np.ndarray]) -> np.ndarray:
-    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0 are skipped."""
+def _sum_of_squares(
+    X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np.ndarray]
+) -> np.ndarray:
+    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
+    are skipped.
+    """
 
     def sum_over(blocks: Sequence[slice]) -> np.ndarray:
         S = np.zeros((X.shape[1], X.shape[1]))
@@ -173,8 +211,12 @@ def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np
 
 
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
-    """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes 0, 1, ..."""
-    one = np.zeros_like(codes)  # one anchor: the means of a constant feature would differ by rounding
+    """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes
+    0, 1, ...
+    """
+    one = np.zeros_like(
+        codes
+    )  # one anchor: the means of a constant feature would differ by rounding
     if issparse(X):
         means = dense_float64(group_means(_sparsely_anchored(X, one), codes))
     else:
@@ -183,9 +225,11 @@ def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
 
 
 def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return `sum_c w_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`; with all w_c = 1 it is total minus between scatter.
+    """Return `sum_c w_c sum_{i in c} (x_i - m_c)(x_i - m_c)'`; with all w_c = 1 it is total minus
+    between scatter.
 
-    A feature that is constant in every class is exactly 0 in it, which no difference of two sums would be.
+    A feature that is constant in every class is exactly 0 in it, which no difference of two sums
+    would be.
     """
     w = np.ones(len(codes)) if weights is None else weights[codes]
     if issparse(X):
@@ -198,10 +242,12 @@ def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None)
 
 
 def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of two classes; 0 of none.
+    """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of two
+    classes; 0 of none.
 
-    No pair is formed: the pairs of a class sum up to n_c times its scatter, all pairs to n times the total scatter, and
-    those of two classes, the difference, to `n S_between + sum_c (n - n_c) S_c`.
+    No pair is formed: the pairs of a class sum up to n_c times its scatter, all pairs to n times
+    the total scatter, and those of two classes, the difference, to `n S_between + sum_c (n - n_c)
+    S_c`.
     """
     n, sizes = len(codes), np.bincount(codes).astype(np.float64)
     n_same, n_other = sizes @ (sizes - 1) / 2, sizes @ (n - sizes) / 2
@@ -210,29 +256,37 @@ def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return same / max(n_same, 1), other / max(n_other, 1)
 
 
-def local_fisher_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is negative.
+def local_fisher_scatters(
+    X: Any, codes: np.ndarray, scales: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is
+    negative.
 
     The third value is tr L and tr L^2 of the graph of S_w.
 
-    With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c the local one
-    (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
+    With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c
+    the local one (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
     """
     share_of_others = 1 - np.bincount(codes) / len(codes)
     S_b = between_scatter(X, codes) + within_scatter(X, codes, share_of_others)
     S_w, traces = np.zeros_like(S_b), np.zeros(2)
-    for share, (S_c, of_class) in zip(share_of_others, locally_scaled_scatters(X, codes, scales), strict=True):
+    for share, (S_c, of_class) in zip(
+        share_of_others, locally_scaled_scatters(X, codes, scales), strict=True
+    ):
         S_w += S_c
         S_b -= share * S_c
         traces += of_class
     return S_w, S_b, traces
 
 
-def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, and its tr L and tr L^2.
+def locally_scaled_scatters(
+    X: Any, codes: np.ndarray, scales: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, and its
+    tr L and tr L^2.
 
-    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by blocks of rows. With
-    infinite scales the sum over classes is `within_scatter`.
+    a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by
+    blocks of rows. With infinite scales the sum over classes is `within_scatter`.
     """
     anchor = None if issparse(X) else _anchors(X, codes)
     X = _sparsely_anchored(X, codes) if issparse(X) else X
@@ -241,9 +295,159 @@ def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> It
         s, n_c = scales[members], len(members)
         S, traces = np.zeros((X.shape[1], X.shape[1])), np.zeros(2)
         for rows in row_blocks(n_c, n_c):
-            W = scaled_weights(euclidean_distances(X_c[rows], X_c, squared=True), np.outer(s[rows], s))
+            W = scaled_weights(
+                euclidean_distances(X_c[rows], X_c, squared=True), np.outer(s[rows], s)
+            )
             L = -W
             L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
             S += X_c[rows].T @ (L @ X_c)
             traces += np.trace(L, offset=rows.start) / n_c, np.square(L / n_c).sum()
         yield (S + S.T) / (2 * n_c), traces
+
+
+# The span of the rows: where p > n, there and back exactly, so that no p x p matrix is ever formed.
+
+RANK_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class RowSpace:
+    """Rows in coordinates that lose nothing, and the way back.
+
+    Attributes
+    ----------
+    coordinates : array or sparse matrix of shape (n, r)
+        For p <= n the rows themselves; for p > n the rows, centred or not, in an orthonormal basis
+        of their span.
+    to_features : function from (r, m) to (p, m), or None
+        Writes columns in these coordinates as columns of features; None where the coordinates are
+        the features.
+    """
+
+    coordinates: Any
+    to_features: Callable[[np.ndarray], np.ndarray] | None
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """The orthonormal basis of the span, shape (r, p), for p > n."""
+        assert self.to_features is not None
+        return self.to_features(np.eye(self.coordinates.shape[1])).T
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """Return the directions V (r, m) as rows in feature space, shape (m, p), the largest entry
+        of each positive.
+
+        Further rows of V are coordinates in the `complement` of the span.
+        """
+        return self.back_project_pairs(V, V[:0])[0]
+
+    def back_project_pairs(self, V: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `back_project(V)` and, as rows of the same signs, the columns of G (c, m) that
+        belong to V's.
+        """
+        components = V.T
+        if self.to_features is not None:
+            r = self.coordinates.shape[1]
+            components = self.to_features(V[:r]).T
+            if len(V) > r:
+                components = components + V[r:].T @ self.complement(len(V) - r)
+        largest = np.take_along_axis(components, np.abs(components).argmax(axis=1)[:, None], axis=1)
+        sign = np.where(largest < 0, -1.0, 1.0)
+        return components * sign, G.T * sign
+
+    def complement(self, m: int) -> np.ndarray:
+        """Return m orthonormal rows (m, p) outside the span: directions in which the rows do not
+        vary at all.
+        """
+        r, p = self.basis.shape
+        start = np.random.default_rng(0).standard_normal((p, m))
+        return qr(np.hstack([self.basis.T, start]), mode="economic")[0][:, r:].T
+
+
+def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
+    """Return R of [1 X] = QR for rows [1 X] that come in blocks; also of such factors of the
+    blocks.
+
+    Without its first row and column it is that of X about its mean: neither the mean is needed nor
+    X'X, in which what lies below 1e-8 would be lost.
+    """
+    R = np.empty((0, 0))
+    for block in blocks:
+        R = qr(np.vstack([R, block]) if R.size else block, mode="r", check_finite=False)[0][
+            : block.shape[1]
+        ]
+    return R
+
+
+def span_basis(R: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis (p, r) of the span of the rows about their mean, from the factor
+    R (., p + 1).
+
+    Directions are dropped whose singular value is below 1e-10 of the largest after every feature is
+    scaled to unit length, so that the units of the features do not decide; with a warning, unless
+    it is the rounding of entries about this mean. The basis is the identity where all p are kept,
+    and exactly 0 in a feature that is constant.
+    """
+    size, R = abs(R[0, 0]), R[1:, 1:]  # size: root of the number of rows
+    unit = np.linalg.norm(R, axis=0)
+    varies = np.flatnonzero(unit)
+    unit = unit[varies]
+    s, Vt = svd(R[:, varies] / unit)[1:]
+    rounding = 10 * np.finfo(float).eps * (1 + np.max(size * np.abs(mean[varies]) / unit))
+    r = int(np.sum(s > max(RANK_TOLERANCE, rounding) * s[0]))
+    n_small = int(np.sum(s[r:] > rounding * s[0]))
+    if n_small:
+        dropped = "which was dropped" if n_small == 1 else "which were dropped"
+        warn_user(
+            f"X varies by less than {RANK_TOLERANCE:g} of its features in "
+            f"{counted(n_small, 'direction')}, {dropped}: "
+            "some features nearly repeat others, or sums of others. To keep what they add, "
+            "replace them by the "
+            "differences."
+        )
+    basis = np.zeros((len(mean), r))
+    basis[varies] = (
+        np.eye(r) if r == len(varies) else qr(Vt[r:].T / unit[:, None])[0][:, len(varies) - r :]
+    )
+    return basis
+
+
+def row_space(X: Any, *, centred: bool = True) -> RowSpace:
+    """Return the rows of X in coordinates as few as necessary: exact, by a thin SVD where p > n.
+
+    Costs nothing for p <= n, O(n^2 p) for p > n. Directions below 1e-10 of the largest singular
+    value count as none. `centred=False`, for criteria that depend on the origin, takes the span of
+    the rows as they are.
+    """
+    n, p = X.shape
+    if p <= n:
+        require_memory(
+            8 * 8 * p * p,
+            f"The scatters of {p} features",
+            "reduce the features first, e.g. with PCA",
+        )
+        return RowSpace(densified(X), None)
+    require_memory(
+        2 * 8 * n * p
+        + 8
+        * 8
+        * n
+        * n,  # X dense and once more; square factors and the work space of the decomposition
+        f"The span of {n} rows with {p} features",
+        "reduce the features first, e.g. with sklearn.decomposition.TruncatedSVD",
+    )
+    rows = centre(dense_float64(X)) if centred else dense_float64(X)
+    (reflectors, tau), R = qr(rows.T, mode="raw", overwrite_a=rows is not X, check_finite=False)
+    U, s, Vt = svd(R.T, full_matrices=False, check_finite=False)
+    r = min(int(np.sum(s > RANK_TOLERANCE * s[0])), n - centred)
+
+    def to_features(E: np.ndarray) -> np.ndarray:
+        """Return Q V E: Q (p, n), with orthonormal columns, stays a product of Householder
+        reflections.
+        """
+        QE = np.zeros((p, E.shape[1]), order="F")
+        QE[:n] = Vt[:r].T @ E
+        size = int(dormqr("L", "N", reflectors, tau, QE[:, :1], -1)[1][0]) * max(1, E.shape[1])
+        return dormqr("L", "N", reflectors, tau, QE, size, overwrite_c=1)[0]
+
+    return RowSpace(U[:, :r] * s[:r], to_features)  # X = R'Q' = U s (QV)'

@@ -1,4 +1,6 @@
-"""Checks of learned maps, for this package's tests and for methods of your own; nothing here needs pytest."""
+"""Checks of learned maps, for this package's tests and for methods of your own; nothing here needs
+pytest.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _X, _y = make_classification(60, 8, n_informative=5, n_classes=3, random_state=0
 _Q = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 8)))[0]  # orthonormal columns
 
 
-def check_gradient(function: Callable[[Any], tuple[float, Any]], start: Any, *, tol: float = 1e-6) -> None:
+def check_gradient(
+    function: Callable[[Any], tuple[float, Any]], start: Any, *, tol: float = 1e-6
+) -> None:
     """Assert that a gradient agrees with central differences of its function.
 
     Parameters
@@ -79,7 +83,8 @@ def assert_same_subspace(A: Any, B: Any, tol: float = 1e-6) -> None:
 
 
 def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
-    """Assert that a linear embedding keeps the contract of this package's own; see `embedding_checks`.
+    """Assert that a linear embedding keeps the contract of this package's own; see
+    `embedding_checks`.
 
     Run scikit-learn's checks, too: `sklearn.utils.estimator_checks.check_estimator`.
 
@@ -107,10 +112,12 @@ def check_embedding(estimator: Any, *, skip: tuple[str, ...] = ()) -> None:
 
 
 def embedding_checks(estimator: Any) -> Iterator[tuple[str, Callable[[Any], None]]]:
-    """Yield the name and function of every check that applies to an embedding, e.g. for `pytest.mark.parametrize`.
+    """Yield the name and function of every check that applies to an embedding, e.g. for
+    `pytest.mark.parametrize`.
 
-    Whether it takes sparse X, and requires labels, is read from its scikit-learn tags. Every function takes the
-    estimator, fits clones of it, and raises an AssertionError that shows what differs.
+    Whether it takes sparse X, and requires labels, is read from its scikit-learn tags. Every
+    function takes the estimator, fits clones of it, and raises an AssertionError that shows what
+    differs.
 
     Parameters
     ----------
@@ -170,7 +177,9 @@ def _distances(estimator: Any) -> None:
     metric = pickle.loads(pickle.dumps(model.get_metric()))
     assert_allclose(metric(_X[0], _X[20]), expected[0])
     assert_allclose(metric(_X[0], _X[20], squared=True), expected[0] ** 2)
-    assert_allclose(metric(np.ones(8, np.uint8), np.full(8, 3, np.uint8)), metric(np.ones(8), np.full(8, 3.0)))
+    assert_allclose(
+        metric(np.ones(8, np.uint8), np.full(8, 3, np.uint8)), metric(np.ones(8), np.full(8, 3.0))
+    )
     assert_raises_regex(ValueError, "shape", model.pair_distance, _X)
 
 
@@ -208,7 +217,9 @@ def _redundant_features(estimator: Any) -> None:
 
 @_check_sparse
 def _sparse(estimator: Any) -> None:
-    """Sparse rows give what dense rows do, also where p > n and where an entry is stored in two parts."""
+    """Sparse rows give what dense rows do, also where p > n and where an entry is stored in two
+    parts.
+    """
     rng = np.random.default_rng(0)
     for p in (8, 100):
         X = rng.normal(size=(60, p)) * (rng.random((60, p)) < 0.5)
@@ -240,19 +251,34 @@ def _bad_input(estimator: Any) -> None:
     assert_raises_regex(ValueError, "does not vary", _fit, estimator, np.full((60, 3), 0.1))
     for unit in (1e150, 1e-150):
         assert_raises_regex(ValueError, "scale", _fit, estimator, _X * unit)
-    for n_components, error in ((0, ValueError), (9, ValueError), ("2", TypeError), (True, TypeError)):
-        assert_raises_regex(error, "n_components", _fit, clone(estimator).set_params(n_components=n_components))
+    for n_components, error in (
+        (0, ValueError),
+        (9, ValueError),
+        ("2", TypeError),
+        (True, TypeError),
+    ):
+        assert_raises_regex(
+            error, "n_components", _fit, clone(estimator).set_params(n_components=n_components)
+        )
 
 
 @_check_labels
 def _missing_labels(estimator: Any) -> None:
     """None and NaN are refused, and -1 is a class."""
     for missing in (None, np.nan):
-        assert_raises_regex(ValueError, "no label", _fit, estimator, _X, np.where(_y == 0, missing, _y))
-    assert_allclose(_fit(estimator, _X, _y - 1).transform(_X), _fit(estimator).transform(_X), atol=_TOL)
+        assert_raises_regex(
+            ValueError, "no label", _fit, estimator, _X, np.where(_y == 0, missing, _y)
+        )
+    assert_allclose(
+        _fit(estimator, _X, _y - 1).transform(_X), _fit(estimator).transform(_X), atol=_TOL
+    )
 
 
 @_check_labels
 def _bad_labels(estimator: Any) -> None:
-    for y, message in ((np.ones(60), "one class"), (np.linspace(0, 1, 60), "continuous"), (_y[:3], "inconsistent")):
+    for y, message in (
+        (np.ones(60), "one class"),
+        (np.linspace(0, 1, 60), "continuous"),
+        (_y[:3], "inconsistent"),
+    ):
         assert_raises_regex(ValueError, message, _fit, estimator, _X, y)

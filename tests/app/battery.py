@@ -1,10 +1,12 @@
-"""The table of hostile inputs that tests/app/test_battery.py tries: what is given to the command, and how it must end.
+"""The table of hostile inputs that tests/app/test_battery.py tries: what is given to the command,
+and how it must end.
 
-A case is the exit code, a piece of what must be printed, the name of a file, its content, and the arguments. Content is
-text or bytes, an Arrow table, a dict of arrays, or a function of the bytes of a sound model. Without arguments, or with
-options alone, the file is compared on with the target "kind"; beside it lie new.csv, sound rows with the column
-"size", and model.safetensors, learned from them. Arguments that begin with $ are a line of bash, in
-which `nobody` gives up the rights of an administrator; those of SIGNALS are run by tests/app/stopped.py.
+A case is the exit code, a piece of what must be printed, the name of a file, its content, and the
+arguments. Content is text or bytes, an Arrow table, a dict of arrays, or a function of the bytes of
+a sound model. Without arguments, or with options alone, the file is compared on with the target
+"kind"; beside it lie new.csv, sound rows with the column "size", and model.safetensors, learned
+from them. Arguments that begin with $ are a line of bash, in which `nobody` gives up the rights of
+an administrator; those of SIGNALS are run by tests/app/stopped.py.
 """
 
 import datetime
@@ -29,7 +31,10 @@ DAYS = [datetime.datetime(2024, 1, 1) + datetime.timedelta(days=17 * i, hours=i)
 
 def table(kinds=KINDS, sizes=SIZES, **more):
     """Return a table of N rows with these labels; fewer cells are repeated."""
-    columns = {name: [cells[i % len(cells)] for i in range(N)] for name, cells in {**more, "kind": kinds}.items()}
+    columns = {
+        name: [cells[i % len(cells)] for i in range(N)]
+        for name, cells in {**more, "kind": kinds}.items()
+    }
     return pd.DataFrame({"size": sizes, **columns})
 
 
@@ -80,7 +85,12 @@ PLAIN = csv()
 MANY = PLAIN + 99 * PLAIN.partition("\n")[2]
 COMMAS = table().assign(size=[f"{size:.3f}".replace(".", ",") for size in SIZES])
 SPARSE = csr_array(np.array([SIZES, SIZES[::-1]]).T)
-PARTS = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": np.array(SPARSE.shape)}
+PARTS = {
+    "data": SPARSE.data,
+    "indices": SPARSE.indices,
+    "indptr": SPARSE.indptr,
+    "shape": np.array(SPARSE.shape),
+}
 HUGE_HEADER = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000, 2), }"
 HUGE = archive(X_npy=b"\x93NUMPY\x01\x00v\x00" + HUGE_HEADER.ljust(117) + b"\n", kind_npy=b"")
 PREDICT = "predict m.safetensors new.csv"
@@ -89,12 +99,27 @@ ENCODINGS = {
     "plain": (0, "24 rows, 1 feature", "t.csv", PLAIN),
     "byte order mark": (0, "24 rows, 1 feature", "t.csv", b"\xef\xbb\xbf" + PLAIN.encode()),
     "UTF-16 with a mark": (0, "24 rows, 1 feature", "t.csv", PLAIN.encode("utf-16")),
-    "UTF-16, big-endian": (0, "24 rows, 1 feature", "t.csv", b"\xfe\xff" + PLAIN.encode("utf-16-be")),
-    "UTF-16 and tabs, as Excel's Unicode text": (0, "1 feature", "t.txt", csv("ä", "b", sep="\t").encode("utf-16")),
+    "UTF-16, big-endian": (
+        0,
+        "24 rows, 1 feature",
+        "t.csv",
+        b"\xfe\xff" + PLAIN.encode("utf-16-be"),
+    ),
+    "UTF-16 and tabs, as Excel's Unicode text": (
+        0,
+        "1 feature",
+        "t.txt",
+        csv("ä", "b", sep="\t").encode("utf-16"),
+    ),
     "UTF-16 without a mark": (2, "UTF-16", "t.csv", PLAIN.encode("utf-16-le")),
     "UTF-32": (0, "24 rows", "t.csv", PLAIN.encode("utf-32")),
     "Windows-1252": (0, "Windows-1252", "t.csv", csv("Zürich", "Köln").encode("cp1252")),
-    "a byte that Windows-1252 lacks": (2, "UTF-8", "t.csv", csv("ä", "b").encode("latin-1").replace(b"b", b"\x81")),
+    "a byte that Windows-1252 lacks": (
+        2,
+        "UTF-8",
+        "t.csv",
+        csv("ä", "b").encode("latin-1").replace(b"b", b"\x81"),
+    ),
     "CRLF": (0, "24 rows", "t.csv", PLAIN.replace("\n", "\r\n")),
     "CR": (0, "24 rows", "t.csv", PLAIN.replace("\n", "\r")),
     "blank lines": (0, "24 rows", "t.csv", PLAIN.replace("\n", "\n\n")),
@@ -130,21 +155,42 @@ LAYOUTS = {
     "a separator that was given": (0, "1 feature", "t.csv", csv(sep=";"), "--sep semicolon"),
     "another separator that was given": (2, "no 'kind'", "t.csv", csv(sep=";"), "--sep tab"),
     "a separator of two letters": (2, "--sep", "t.csv", PLAIN, "--sep ab"),
-    "decimal commas that were given": (0, "1 feature", "t.csv", COMMAS.to_csv(index=False, sep=";"), "--decimal ,"),
+    "decimal commas that were given": (
+        0,
+        "1 feature",
+        "t.csv",
+        COMMAS.to_csv(index=False, sep=";"),
+        "--decimal ,",
+    ),
     "commas inside quotes": (0, "24 rows", "t.csv", csv("a, b", "c;d", sep=";")),
     "everything quoted": (0, "24 rows", "t.csv", table().to_csv(index=False, quoting=1)),
     "an open quote": (2, "quote", "t.csv", PLAIN.replace("red", '"red', 1)),
     "thousands of quotes": (2, "5000 characters", "t.csv", '"' * 10_001),
     "a long row": (2, "Expected 2 columns, got 3", "t.csv", PLAIN + "1,red,red\n"),
     "a short row": (2, "Expected 2 columns, got 1", "t.csv", PLAIN + "1\n"),
-    "a trailing separator in every line": (0, "24 rows, 1 feature", "t.csv", PLAIN.replace("\n", ",\n")),
+    "a trailing separator in every line": (
+        0,
+        "24 rows, 1 feature",
+        "t.csv",
+        PLAIN.replace("\n", ",\n"),
+    ),
     "a title above the header": (2, "lines above", "t.csv", "Results of 2024\n\n" + PLAIN),
     "two columns of one name": (2, "more than once", "t.csv", PLAIN.replace("size,", "kind,", 1)),
     "columns without names": (0, "24 rows", "t.csv", PLAIN.replace("size", "")),
     "a name of 100,000 letters": (2, "100000 characters", "t.csv", PLAIN.replace("size", LONG)),
-    "a value of 100,000 letters": (0, "text of more than 500 characters: more", "t.csv", csv(more=[LONG, "y"])),
+    "a value of 100,000 letters": (
+        0,
+        "text of more than 500 characters: more",
+        "t.csv",
+        csv(more=[LONG, "y"]),
+    ),
     "a label of 100,000 letters": (2, "characters", "t.csv", csv(LONG, "y")),
-    "100,000 columns": (2, "columns", "t.csv", ",".join(map(str, range(100_000))) + ",kind\n" + "1," * 100_000 + "a\n"),
+    "100,000 columns": (
+        2,
+        "columns",
+        "t.csv",
+        ",".join(map(str, range(100_000))) + ",kind\n" + "1," * 100_000 + "a\n",
+    ),
     "no such column": (2, "did you mean 'kind'?", "t.csv", PLAIN, "--target kid"),
     "groups that are the target": (2, "give two columns", "t.csv", PLAIN, "--groups kind"),
     "a folder": (2, "is a folder", "t.csv", PLAIN, "compare . --target kind"),
@@ -152,8 +198,19 @@ LAYOUTS = {
 }
 MISSING = {
     "a missing number": (0, "1 row", "t.csv", csv(more=["", *range(1, N)])),
-    "the usual marks of a missing number": (0, "NA", "t.csv", csv(more=["NA", "?", "-", "n/a", *range(4, N)])),
-    "missing numbers that are refused": (2, "'more' (1)", "t.csv", csv(more=["", *range(1, N)]), "--refuse-missing"),
+    "the usual marks of a missing number": (
+        0,
+        "NA",
+        "t.csv",
+        csv(more=["NA", "?", "-", "n/a", *range(4, N)]),
+    ),
+    "missing numbers that are refused": (
+        2,
+        "'more' (1)",
+        "t.csv",
+        csv(more=["", *range(1, N)]),
+        "--refuse-missing",
+    ),
     "a mark of one's own": (0, "-999", "t.csv", csv(more=[-999, *range(1, N)]), "--missing -999"),
     "missing text": (0, "24 rows", "t.csv", csv(more=["", "a", "b"])),
     "a column without a value": (0, "more", "t.csv", csv(more=[""])),
@@ -183,8 +240,20 @@ LABELS = {
     "labels that are formulas": (0, "2 classes", "t.csv", csv("=cmd()|'/c calc'!A0", "@b")),
     "labels from right to left, and emoji": (0, "2 classes", "t.csv", csv("\u202eفيل", "🐘")),
     "labels of several lines": (0, "2 classes", "t.csv", csv("a\nb", "c")),
-    "numbers in percent": (0, "from", "t.csv", csv(*(f"{i}%" for i in range(N))), "--task regression"),
-    "numbers in euros": (0, "from", "t.csv", csv(*(f"€{i}.50" for i in range(N))), "--task regression"),
+    "numbers in percent": (
+        0,
+        "from",
+        "t.csv",
+        csv(*(f"{i}%" for i in range(N))),
+        "--task regression",
+    ),
+    "numbers in euros": (
+        0,
+        "from",
+        "t.csv",
+        csv(*(f"€{i}.50" for i in range(N))),
+        "--task regression",
+    ),
     "numbers that are words": (2, "no number", "t.csv", PLAIN, "--task regression"),
     "numbers that are all equal": (2, "kind", "t.csv", csv(3.5), "--task regression"),
     "a score of another task": (2, "--score", "t.csv", PLAIN, "--score r2"),
@@ -192,30 +261,84 @@ LABELS = {
 VALUES = {
     "percent": (0, "2 features", "t.csv", csv(more=[f"{i * i}.5%" for i in range(N)])),
     "currency": (0, "2 features", "t.csv", csv(more=[f"€{i * i}.50" for i in range(N)])),
-    "thousands": (0, "2 features", "t.csv", csv(more=[f"{1 + i * i % 9},{i:03}.5" for i in range(N)])),
-    "decimal commas in quotes": (0, "2 features", "t.csv", csv(more=[f"{i * i},5" for i in range(N)])),
-    "accounting": (0, "2 features", "t.csv", csv(more=[f"({i * i}.50)" if i % 2 else f"{i}.00" for i in range(N)])),
-    "a typographic minus": (0, "2 features", "t.csv", csv(more=[f"\N{MINUS SIGN}{i * i}.5" for i in range(N)])),
+    "thousands": (
+        0,
+        "2 features",
+        "t.csv",
+        csv(more=[f"{1 + i * i % 9},{i:03}.5" for i in range(N)]),
+    ),
+    "decimal commas in quotes": (
+        0,
+        "2 features",
+        "t.csv",
+        csv(more=[f"{i * i},5" for i in range(N)]),
+    ),
+    "accounting": (
+        0,
+        "2 features",
+        "t.csv",
+        csv(more=[f"({i * i}.50)" if i % 2 else f"{i}.00" for i in range(N)]),
+    ),
+    "a typographic minus": (
+        0,
+        "2 features",
+        "t.csv",
+        csv(more=[f"\N{MINUS SIGN}{i * i}.5" for i in range(N)]),
+    ),
     "ZIP codes": (0, "4 features", "t.csv", csv(zip=["01234", "02345", "91234"])),
     "1 and 1.0 among words": (0, "24 rows", "t.csv", csv(more=["1", "1.0", "many"])),
     "numbers of the rows": (0, "ignored, numbers of the rows: no", "t.csv", csv(no=range(N))),
     "identifiers": (0, "ignored", "t.csv", csv(name=[f"person {i}" for i in range(N)])),
-    "only identifiers": (2, "no feature columns", "t.csv", table(sizes=range(N)).to_csv(index=False)),
+    "only identifiers": (
+        2,
+        "no feature columns",
+        "t.csv",
+        table(sizes=range(N)).to_csv(index=False),
+    ),
     "only constants": (2, "no feature columns", "t.csv", table(sizes=1).to_csv(index=False)),
     "an infinite number": (2, "'more' (1)", "t.csv", csv(more=["inf", *range(1, N)])),
     "1e400": (2, "infinite", "t.csv", csv(more=["1e400", *range(1, N)])),
-    "integers of 40 digits": (0, "2 features", "t.csv", csv(more=[10**40 + 10**38 * i * i for i in range(N)])),
-    "numbers of all sizes": (0, "2 features", "t.csv", csv(more=[float(f"1e{i}") for i in range(-12, 12)])),
-    "numbers whose squares are infinite": (2, "more", "t.csv", csv(more=[1e300 * (i % 7) for i in range(N)])),
+    "integers of 40 digits": (
+        0,
+        "2 features",
+        "t.csv",
+        csv(more=[10**40 + 10**38 * i * i for i in range(N)]),
+    ),
+    "numbers of all sizes": (
+        0,
+        "2 features",
+        "t.csv",
+        csv(more=[float(f"1e{i}") for i in range(-12, 12)]),
+    ),
+    "numbers whose squares are infinite": (
+        2,
+        "more",
+        "t.csv",
+        csv(more=[1e300 * (i % 7) for i in range(N)]),
+    ),
     "truth values and numbers": (0, "24 rows", "t.csv", csv(more=[True, 1, 0, False])),
     "words among numbers": (0, "24 rows", "t.csv", csv(more=[1, "one", 2.5, True])),
-    "a name like an encoded value": (2, "more than once", "t.csv", csv(**{"more": "ab", "more=a": SIZES})),
+    "a name like an encoded value": (
+        2,
+        "more than once",
+        "t.csv",
+        csv(**{"more": "ab", "more=a": SIZES}),
+    ),
     "markup in names": (0, "2 features", "t.csv", csv(**{"[red]<script>": SIZES[::-1]})),
     "the rows twice": (0, "twin", "t.csv", PLAIN + PLAIN.partition("\n")[2]),
     **{
         f"dates as {form}": (0, "day", "t.csv", days(form))
         for form in (
-            *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%b %d, %Y"),
+            *(
+                "%Y-%m-%d",
+                "%Y/%m/%d",
+                "%d.%m.%Y",
+                "%d/%m/%Y",
+                "%m/%d/%Y",
+                "%d-%m-%Y",
+                "%d %b %Y",
+                "%b %d, %Y",
+            ),
             *("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %I:%M %p", "%H:%M"),
         )
     },
@@ -230,7 +353,12 @@ VALUES = {
 PARQUET = {
     "Parquet": (0, "24 rows, 1 feature", "t.parquet", arrow()),
     "nulls": (0, "24 rows, 2 features", "t.parquet", arrow(more=[None, *range(1, N)])),
-    "truth values with nulls": (0, "24 rows", "t.parquet", arrow(more=[*[True, False] * 11, True, None])),
+    "truth values with nulls": (
+        0,
+        "24 rows",
+        "t.parquet",
+        arrow(more=[*[True, False] * 11, True, None]),
+    ),
     "categories with nulls": (
         0,
         "24 rows",
@@ -240,33 +368,88 @@ PARQUET = {
     "only nulls": (0, "more", "t.parquet", arrow(more=pa.nulls(N))),
     "NaN": (0, "24 rows", "t.parquet", arrow(more=[np.nan, *SIZES[1:]])),
     "an infinite number in Parquet": (2, "'more' (24)", "t.parquet", arrow(more=[np.inf] * N)),
-    "decimals": (0, "2 features", "t.parquet", arrow(more=[decimal.Decimal(i * i) / 8 for i in range(N)])),
-    "timestamps in a zone": (0, "day", "t.parquet", arrow(day=pa.array(DAYS, pa.timestamp("ns", "UTC")))),
+    "decimals": (
+        0,
+        "2 features",
+        "t.parquet",
+        arrow(more=[decimal.Decimal(i * i) / 8 for i in range(N)]),
+    ),
+    "timestamps in a zone": (
+        0,
+        "day",
+        "t.parquet",
+        arrow(day=pa.array(DAYS, pa.timestamp("ns", "UTC"))),
+    ),
     "timestamps without a zone": (0, "day", "t.parquet", arrow(day=pa.array(DAYS))),
-    "times that no calendar has": (0, "24 rows", "t.parquet", arrow(day=pa.array([2**62, 1] * 12, pa.timestamp("us")))),
+    "times that no calendar has": (
+        0,
+        "24 rows",
+        "t.parquet",
+        arrow(day=pa.array([2**62, 1] * 12, pa.timestamp("us"))),
+    ),
     "days": (0, "day", "t.parquet", arrow(day=pa.array(DAYS, pa.date32()))),
     "times of the day": (0, "day", "t.parquet", arrow(day=[datetime.time(i) for i in range(N)])),
-    "durations": (0, "24 rows", "t.parquet", arrow(more=pa.array([i * i for i in range(N)], pa.duration("s")))),
+    "durations": (
+        0,
+        "24 rows",
+        "t.parquet",
+        arrow(more=pa.array([i * i for i in range(N)], pa.duration("s"))),
+    ),
     "lists": (0, "3 features", "t.parquet", arrow(more=[[i % 5, i // 2] for i in range(N)])),
-    "lists of other lengths": (2, "'more'", "t.parquet", arrow(more=[[1.0, 2.0]] * 20 + [[1.0]] * 4)),
+    "lists of other lengths": (
+        2,
+        "'more'",
+        "t.parquet",
+        arrow(more=[[1.0, 2.0]] * 20 + [[1.0]] * 4),
+    ),
     "structs": (2, "'more' (struct<", "t.parquet", arrow(more=[{"a": [{"b": 1}]}] * N)),
-    "maps": (2, "'more' (map<", "t.parquet", arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64())))),
+    "maps": (
+        2,
+        "'more' (map<",
+        "t.parquet",
+        arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64()))),
+    ),
     "bytes": (2, "'more' (binary)", "t.parquet", arrow(more=[b"ab"] * N)),
     "no rows in Parquet": (2, "0 rows", "t.parquet", arrow().slice(0, 0)),
     "no columns in Parquet": (2, "a table without columns", "t.parquet", pa.table({})),
-    "Parquet with two columns of one name": (2, "once", "t.parquet", pa.Table.from_arrays([KINDS] * 2, ["kind"] * 2)),
+    "Parquet with two columns of one name": (
+        2,
+        "once",
+        "t.parquet",
+        pa.Table.from_arrays([KINDS] * 2, ["kind"] * 2),
+    ),
     "CSV called Parquet": (2, "no readable Parquet file", "t.parquet", PLAIN),
     "Parquet that is empty": (2, "no readable Parquet file", "t.parquet", ""),
-    "an index of text": (0, "24 rows", "t.parquet", pa.Table.from_pandas(table().set_index(pd.Index(map(str, DAYS))))),
+    "an index of text": (
+        0,
+        "24 rows",
+        "t.parquet",
+        pa.Table.from_pandas(table().set_index(pd.Index(map(str, DAYS)))),
+    ),
 }
 NPZ = {
     "NPZ": (0, "24 rows, 2 features", "t.npz", npz()),
     "single precision": (0, "1 feature", "t.npz", npz(X=np.array([SIZES], np.float32).T)),
     "NaN in NPZ": (0, "2 features", "t.npz", npz(X=np.array([[np.nan, *SIZES[1:]], SIZES]).T)),
-    "an infinite number in NPZ": (2, "column 0", "t.npz", npz(X=np.array([[np.inf, *SIZES[1:]], SIZES]).T)),
+    "an infinite number in NPZ": (
+        2,
+        "column 0",
+        "t.npz",
+        npz(X=np.array([[np.inf, *SIZES[1:]], SIZES]).T),
+    ),
     "sparse rows": (0, "2 sparse features", "t.npz", {**PARTS, "kind": np.array(KINDS)}),
-    "sparse NaN": (2, "'data'", "t.npz", {**PARTS, "data": SPARSE.data * np.nan, "kind": np.array(KINDS)}),
-    "sparse rows out of bounds": (2, "sparse", "t.npz", {**PARTS, "shape": np.array([N, 1]), "kind": np.array(KINDS)}),
+    "sparse NaN": (
+        2,
+        "'data'",
+        "t.npz",
+        {**PARTS, "data": SPARSE.data * np.nan, "kind": np.array(KINDS)},
+    ),
+    "sparse rows out of bounds": (
+        2,
+        "sparse",
+        "t.npz",
+        {**PARTS, "shape": np.array([N, 1]), "kind": np.array(KINDS)},
+    ),
     "pickled objects": (2, "Object arrays", "t.npz", npz(kind=np.array(KINDS, dtype=object))),
     "pickled rows": (2, "NPZ", "t.npz", npz(X=np.array([SIZES, KINDS], dtype=object).T)),
     "text for numbers": (2, "'X' holds", "t.npz", npz(X=np.array([KINDS]).T)),
@@ -287,19 +470,61 @@ MODELS = {
     "an empty model": (2, "no nearkin model", "m.safetensors", "", PREDICT),
     "a cut model": (2, "no nearkin model", "m.safetensors", lambda model: model[:-1], PREDICT),
     "a cut header": (2, "no nearkin model", "m.safetensors", lambda model: model[:50], PREDICT),
-    "a longer model": (2, "no nearkin model", "m.safetensors", lambda model: model + b"\0", PREDICT),
-    "a flipped bit": (2, "damaged", "m.safetensors", lambda model: model[:-1] + bytes([model[-1] ^ 1]), PREDICT),
+    "a longer model": (
+        2,
+        "no nearkin model",
+        "m.safetensors",
+        lambda model: model + b"\0",
+        PREDICT,
+    ),
+    "a flipped bit": (
+        2,
+        "damaged",
+        "m.safetensors",
+        lambda model: model[:-1] + bytes([model[-1] ^ 1]),
+        PREDICT,
+    ),
     "CSV for a model": (2, "no nearkin model", "m.safetensors", PLAIN, PREDICT),
-    "a PNG for a model": (2, "no nearkin model", "m.safetensors", b"\x89PNG\r\n\x1a\n" + bytes(99), PREDICT),
-    "a pickle for a model": (2, "no nearkin model", "m.safetensors", b"\x80\4\x95cos\nsystem\n", PREDICT),
+    "a PNG for a model": (
+        2,
+        "no nearkin model",
+        "m.safetensors",
+        b"\x89PNG\r\n\x1a\n" + bytes(99),
+        PREDICT,
+    ),
+    "a pickle for a model": (
+        2,
+        "no nearkin model",
+        "m.safetensors",
+        b"\x80\4\x95cos\nsystem\n",
+        PREDICT,
+    ),
     "an old model": (2, "make it again", "m.safetensors", archive(schema_json="{}"), PREDICT),
     "a model of the last format": (2, "make it again", "m.safetensors", edited(format=4), PREDICT),
     "a newer model": (2, "install a newer nearkin", "m.safetensors", edited(format=99), PREDICT),
     "a field that is unknown": (2, "make it again", "m.safetensors", edited(more=1), PREDICT),
-    "a format that is no number": (2, "make it again", "m.safetensors", edited(format="x"), PREDICT),
+    "a format that is no number": (
+        2,
+        "make it again",
+        "m.safetensors",
+        edited(format="x"),
+        PREDICT,
+    ),
     "a task that is none": (2, "no nearkin model", "m.safetensors", edited(task="x"), PREDICT),
-    "labels of a model that are one": (2, "no nearkin model", "m.safetensors", edited(classes=["a", "a"]), PREDICT),
-    "more votes than rows": (2, "no nearkin model", "m.safetensors", edited(n_neighbors=900), PREDICT),
+    "labels of a model that are one": (
+        2,
+        "no nearkin model",
+        "m.safetensors",
+        edited(classes=["a", "a"]),
+        PREDICT,
+    ),
+    "more votes than rows": (
+        2,
+        "no nearkin model",
+        "m.safetensors",
+        edited(n_neighbors=900),
+        PREDICT,
+    ),
     "a model that is missing": (2, "cannot be read", "t.csv", PLAIN, PREDICT),
     "a model that is a folder": (2, "is no file", "t.csv", PLAIN, "predict . new.csv"),
     "a model that is a device": (2, "is no file", "t.csv", PLAIN, "predict /dev/zero new.csv"),
@@ -332,20 +557,50 @@ OPTIONS = {
     "an unknown method": (2, "--methods", "t.csv", PLAIN, "--methods magic"),
     "a report that is no page": (2, ".html", "t.csv", PLAIN, "--report r.pdf"),
     "a picture in no folder": (2, "another place", "t.csv", PLAIN, "--picture no/p.png"),
-    "a folder on a cluster that is none": (2, "", "t.csv", PLAIN, "compare t.csv --target kind --dask"),
+    "a folder on a cluster that is none": (
+        2,
+        "",
+        "t.csv",
+        PLAIN,
+        "compare t.csv --target kind --dask",
+    ),
 }
 
 COMPARE = f"nearkin compare t.csv --target kind {QUICK}"
 ENDINGS = {
     "standard input is closed": (0, "Picture", "t.csv", PLAIN, f"$ {COMPARE} <&-"),
-    "standard input is read and closed": (2, "standard input", "t.csv", PLAIN, "$ nearkin compare - --target kind <&-"),
-    "standard input": (0, "24 rows", "t.csv", PLAIN, f"$ nearkin compare - --target kind {QUICK} < t.csv"),
+    "standard input is read and closed": (
+        2,
+        "standard input",
+        "t.csv",
+        PLAIN,
+        "$ nearkin compare - --target kind <&-",
+    ),
+    "standard input": (
+        0,
+        "24 rows",
+        "t.csv",
+        PLAIN,
+        f"$ nearkin compare - --target kind {QUICK} < t.csv",
+    ),
     "standard output is closed": (0, "", "t.csv", PLAIN, f"$ {COMPARE} >&- && ls *.png"),
     "all three are closed": (0, "", "t.csv", PLAIN, f"$ {COMPARE} <&- >&- 2>&-"),
     "standard output is full": (1, "standard output", "t.csv", PLAIN, f"$ {COMPARE} > /dev/full"),
-    "ASCII": (0, "+-", "t.csv", csv("\u202e\u0641", "\N{ELEPHANT}"), f"$ PYTHONIOENCODING=ascii {COMPARE}"),
+    "ASCII": (
+        0,
+        "+-",
+        "t.csv",
+        csv("\u202e\u0641", "\N{ELEPHANT}"),
+        f"$ PYTHONIOENCODING=ascii {COMPARE}",
+    ),
     "a reader that leaves": (0, "24 rows", "t.csv", PLAIN, f"$ {COMPARE} | head -1 && ls *.png"),
-    "a reader of the help that leaves": (0, "usage", "t.csv", PLAIN, "$ nearkin compare --help | head -1"),
+    "a reader of the help that leaves": (
+        0,
+        "usage",
+        "t.csv",
+        PLAIN,
+        "$ nearkin compare --help | head -1",
+    ),
     "a reader of labels that leaves": (
         0,
         "label",
@@ -353,15 +608,55 @@ ENDINGS = {
         MANY,
         f"$ nearkin {NEW} | head -1",
     ),
-    "no room for the model": (1, "m.safetensors", "t.csv", PLAIN, f"$ ulimit -f 1; {COMPARE} --save m.safetensors"),
-    "no room for the labels": (1, "out.csv", "t.csv", MANY, f"$ ulimit -f 1; nearkin {NEW} -o out.csv"),
-    "no room for standard input": (2, "standard input", "t.csv", MANY, "$ ulimit -f 1; nearkin compare - < t.csv"),
-    "a table of somebody else": (2, "Permission denied", "t.csv", PLAIN, f"$ chmod 0 t.csv; nobody; {COMPARE}"),
-    "a folder of somebody else": (1, "another place", "t.csv", PLAIN, f"$ chmod a-w .; nobody; {COMPARE}"),
-    "a model of somebody else": (2, "cannot be read", "t.csv", PLAIN, f"$ chmod 0 model*; nobody; nearkin {NEW}"),
+    "no room for the model": (
+        1,
+        "m.safetensors",
+        "t.csv",
+        PLAIN,
+        f"$ ulimit -f 1; {COMPARE} --save m.safetensors",
+    ),
+    "no room for the labels": (
+        1,
+        "out.csv",
+        "t.csv",
+        MANY,
+        f"$ ulimit -f 1; nearkin {NEW} -o out.csv",
+    ),
+    "no room for standard input": (
+        2,
+        "standard input",
+        "t.csv",
+        MANY,
+        "$ ulimit -f 1; nearkin compare - < t.csv",
+    ),
+    "a table of somebody else": (
+        2,
+        "Permission denied",
+        "t.csv",
+        PLAIN,
+        f"$ chmod 0 t.csv; nobody; {COMPARE}",
+    ),
+    "a folder of somebody else": (
+        1,
+        "another place",
+        "t.csv",
+        PLAIN,
+        f"$ chmod a-w .; nobody; {COMPARE}",
+    ),
+    "a model of somebody else": (
+        2,
+        "cannot be read",
+        "t.csv",
+        PLAIN,
+        f"$ chmod 0 model*; nobody; nearkin {NEW}",
+    ),
 }
 SIGNALS = {
     f"SIG{name} while {moment}": (code, says, "t.csv", PLAIN, f"{name}-{moment}")
-    for name, code, says in (("INT", 130, "interrupted"), ("TERM", 143, "terminated"), ("HUP", 129, "closed"))
+    for name, code, says in (
+        ("INT", 130, "interrupted"),
+        ("TERM", 143, "terminated"),
+        ("HUP", 129, "closed"),
+    )
     for moment in ("loading", "waiting", "reading", "comparing", "writing")
 }

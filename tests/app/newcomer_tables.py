@@ -1,7 +1,8 @@
 """Ten tables as people have them, invented: python -m tests.app.newcomer_tables FOLDER writes them.
 
-Each is a data frame of numbers, dates and text, and how somebody saved it: separator, encoding, and the style of its
-cells. Beside it lie new rows without the target, in Parquet, with a missing cell and a word that was not learned from.
+Each is a data frame of numbers, dates and text, and how somebody saved it: separator, encoding, and
+the style of its cells. Beside it lie new rows without the target, in Parquet, with a missing cell
+and a word that was not learned from.
 """
 
 import sys
@@ -20,7 +21,8 @@ N_NEW = 5
 class Saved:
     """A data frame, and how it was saved.
 
-    `says` are pieces of what `nearkin compare` must say of it, `styles` how cells are written, by column.
+    `says` are pieces of what `nearkin compare` must say of it, `styles` how cells are written, by
+    column.
     """
 
     frame: pd.DataFrame
@@ -40,16 +42,22 @@ class Saved:
         """Return the content of the file."""
         cells = self.frame.copy()
         for name, style in self.styles.items():
-            cells[name] = [self.missing if pd.isna(cell) else style(cell) for cell in self.frame[name]]
+            cells[name] = [
+                self.missing if pd.isna(cell) else style(cell) for cell in self.frame[name]
+            ]
         if self.index:
             cells.index = pd.RangeIndex(1, len(cells) + 1) if self.missing == "NA" else cells.index
-        text = cells.to_csv(sep=self.sep, na_rep=self.missing, index=self.index, date_format="%Y-%m-%d")
+        text = cells.to_csv(
+            sep=self.sep, na_rep=self.missing, index=self.index, date_format="%Y-%m-%d"
+        )
         lines = text.splitlines()
         return "".join(line + self.ending + self.line_end for line in lines).encode(self.encoding)
 
     @property
     def new_rows(self) -> pd.DataFrame:
-        """Return rows without the target: the first lacks a number, the last has a word that was not learned from."""
+        """Return rows without the target: the first lacks a number, the last has a word that was
+        not learned from.
+        """
         rows = self.frame.drop(columns=self.target)[-N_NEW:].reset_index(drop=True)
         number = next(name for name in rows if rows[name].dtype.kind == "f")
         words = [name for name in rows if rows[name].dtype.kind not in "fibM"]
@@ -59,10 +67,14 @@ class Saved:
 
 
 def table(seed, classes, **columns):
-    """Return a data frame of N rows; columns are functions of a generator and of the class of each row, or cells."""
+    """Return a data frame of N rows; columns are functions of a generator and of the class of each
+    row, or cells.
+    """
     rng = np.random.default_rng(seed)
     code = rng.permutation(np.arange(N) % len(classes))
-    cells = {name: column(rng, code) if callable(column) else column for name, column in columns.items()}
+    cells = {
+        name: column(rng, code) if callable(column) else column for name, column in columns.items()
+    }
     return pd.DataFrame(cells), np.array(classes)[code]
 
 
@@ -107,7 +119,17 @@ def spreadsheet():
         "ignored, empty: Unnamed: 4",
     ]
     frame = frame.assign(**{"Qualität": y})
-    return Saved(frame, "Qualität", says, "spreadsheet.csv", ";", "cp1252", styles, line_end="\r\n", ending=";")
+    return Saved(
+        frame,
+        "Qualität",
+        says,
+        "spreadsheet.csv",
+        ";",
+        "cp1252",
+        styles,
+        line_end="\r\n",
+        ending=";",
+    )
 
 
 def survey():
@@ -121,7 +143,9 @@ def survey():
     )
     styles = {"income": "{:.0f}".format, "age": "{:.0f}".format}
     says = ["3 classes of 20", "missing values", "country=NA", "age (2 rows)", "income (3 rows)"]
-    return Saved(frame.assign(severity=y), "severity", says[:2] + says[3:], "survey.csv", styles=styles)
+    return Saved(
+        frame.assign(severity=y), "severity", says[:2] + says[3:], "survey.csv", styles=styles
+    )
 
 
 def sales():
@@ -146,7 +170,13 @@ def sales():
 
 def hospital():
     """Three visits of every patient, and a third of the rows entered twice."""
-    frame, y = table(4, ["flu", "cold"], temperature=around(38, 0.5, 1), pulse=around(80, 5, 0), ward=words("A", "B"))
+    frame, y = table(
+        4,
+        ["flu", "cold"],
+        temperature=around(38, 0.5, 1),
+        pulse=around(80, 5, 0),
+        ward=words("A", "B"),
+    )
     frame = frame.assign(patient_id=np.arange(N) // 3 + 700, diagnosis=y)
     frame = pd.concat([frame, frame[::3]], ignore_index=True)
     return Saved(frame, "diagnosis", ["80 rows", "twin", "--groups patient_id"], "hospital.csv")
@@ -177,8 +207,14 @@ def churn():
         TotalCharges=around(1500, 300, missing=[7, 30]),
         Contract=words("Month-to-month", "One year", "Two year"),
     )
-    says = ["2 classes of 30", "ignored, text that differs in every row: customerID", "TotalCharges (2 rows)"]
-    return Saved(frame.assign(Churn=y), "Churn", says, "churn.csv", styles={"TotalCharges": str}, missing=" ")
+    says = [
+        "2 classes of 30",
+        "ignored, text that differs in every row: customerID",
+        "TotalCharges (2 rows)",
+    ]
+    return Saved(
+        frame.assign(Churn=y), "Churn", says, "churn.csv", styles={"TotalCharges": str}, missing=" "
+    )
 
 
 def r_export():
@@ -196,7 +232,9 @@ def r_export():
 
 def pandas_export():
     """What to_csv of pandas writes, with the index."""
-    frame, y = table(8, ["a", "b", "c"], x=around(0, 1, 6), y=around(0, 2, 6), flag=words("True", "False"))
+    frame, y = table(
+        8, ["a", "b", "c"], x=around(0, 1, 6), y=around(0, 2, 6), flag=words("True", "False")
+    )
     says = ["60 rows, 3 features, 3 classes of 20", "ignored, numbers of the rows: Unnamed: 0"]
     frame["flag"] = frame["flag"] == "True"
     return Saved(frame.assign(kind=y), "kind", says, "pandas_export.csv", index=True)
@@ -205,21 +243,47 @@ def pandas_export():
 def unicode_text():
     """What Excel calls Unicode text: UTF-16 and tabs."""
     frame, y = table(
-        9, ["はい", "いいえ"], **{"年齢": around(40, 9, 0), "身長": around(1.7, 0.1), "都市": words("東京", "大阪")}
+        9,
+        ["はい", "いいえ"],
+        **{"年齢": around(40, 9, 0), "身長": around(1.7, 0.1), "都市": words("東京", "大阪")},
     )
     says = ["2 classes of 30", "separated by tabs"]
-    return Saved(frame.assign(**{"回答": y}), "回答", says, "unicode_text.txt", "\t", "utf-16", line_end="\r\n")
+    return Saved(
+        frame.assign(**{"回答": y}),
+        "回答",
+        says,
+        "unicode_text.txt",
+        "\t",
+        "utf-16",
+        line_end="\r\n",
+    )
 
 
 def leak():
     """A column that is filled in only when the answer is known."""
     frame, y = table(10, ["paid", "overdue"], amount=around(100, 20), days_open=around(20, 5, 0))
     frame["reminder_fee"] = np.where(y == "paid", 0.0, 7.5)
-    says = ["2 classes of 30", "suspicious: reminder_fee (100.0% of the rows) predicts outcome alone"]
+    says = [
+        "2 classes of 30",
+        "suspicious: reminder_fee (100.0% of the rows) predicts outcome alone",
+    ]
     return Saved(frame.assign(outcome=y), "outcome", says, "leak.csv")
 
 
-TABLES = (*(spreadsheet, survey, sales, hospital, sensors, churn, r_export, pandas_export, unicode_text, leak),)
+TABLES = (
+    *(
+        spreadsheet,
+        survey,
+        sales,
+        hospital,
+        sensors,
+        churn,
+        r_export,
+        pandas_export,
+        unicode_text,
+        leak,
+    ),
+)
 
 
 def write_tables(folder):

@@ -1,4 +1,5 @@
-"""Documents such as `nearkin compare --json` writes (docs/guide/json.md), made up to look at the page.
+"""Documents such as `nearkin compare --json` writes (docs/guide/json.md), made up to look at the
+page.
 
 By hand: `python -m tests.app.sample_document FOLDER` writes a page of each.
 """
@@ -16,18 +17,38 @@ METHODS = (
     "NCA", "NCA log", "LDE", "LFDA", "LDA", "RCA", "GMML", "DMLMJ", "DNE", "NMMP ratio trace", "NMMP", "MFA", "LMNN",
     "PCA", "raw k-NN", "LPP", "ANMM",
 )  # fmt: skip
-ACCURACY = {"name": "accuracy", "title": "Accuracy", "axis": "Accuracy on held-out rows, %", "factor": 100, "unit": "%",
+ACCURACY = {"name": "accuracy", "title": "Accuracy", "axis": "Accuracy on held-out " "rows, " "%", "factor": 100, "unit": "%",
             "decimals": 1, "sign": 1}  # fmt: skip
 BALANCED = ACCURACY | {"name": "balanced_accuracy", "title": "Balanced accuracy"}
-R2 = {"name": "r2", "title": "R²", "axis": "R² on held-out rows", "factor": 1, "unit": "", "decimals": 3, "sign": 1}
+R2 = {
+    "name": "r2",
+    "title": "R²",
+    "axis": "R² on held-out rows",
+    "factor": 1,
+    "unit": "",
+    "decimals": 3,
+    "sign": 1,
+}
 MAE = R2 | {"name": "mae", "title": "Mean absolute error", "decimals": None, "sign": -1}
-NO_NEIGHBORS = {"kind": "reference", "status": "reference", "neighbors": None, "soft": None, "dimension": None}
-MODELS = {"random forest": 0.3, "gradient boosting": 0.15, "logistic regression": 0.5, "majority": 2.6}
+NO_NEIGHBORS = {
+    "kind": "reference",
+    "status": "reference",
+    "neighbors": None,
+    "soft": None,
+    "dimension": None,
+}
+MODELS = {
+    "random forest": 0.3,
+    "gradient boosting": 0.15,
+    "logistic regression": 0.5,
+    "majority": 2.6,
+}
 
 
 def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", target="side", single=False, dimensions=2,
            points=125, wrap=str):  # fmt: skip
-    """Return a document of a classification with these labels, or, if there are none, of a regression.
+    """Return a document of a classification with these labels, or, if there are none, of a
+    regression.
 
     Parameters
     ----------
@@ -47,27 +68,46 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
     labels = None if labels is None else [wrap(label) for label in labels]
     score, beside = (R2, MAE) if labels is None else (ACCURACY, BALANCED)
     title = {"score": score, "beside": beside}
-    rows = [_line(rng, method, place / len(methods), n_folds, beside) for place, method in enumerate(methods)]
+    rows = [
+        _line(rng, method, place / len(methods), n_folds, beside)
+        for place, method in enumerate(methods)
+    ]
     base = next(row for row in rows if row["kind"] == "baseline")
     choice = _line(rng, "automatic choice", 0.01, n_folds, beside) | {"kind": "choice"}
-    references = [_line(rng, name_, place, n_folds, beside) | NO_NEIGHBORS for name_, place in MODELS.items()]
+    references = [
+        _line(rng, name_, place, n_folds, beside) | NO_NEIGHBORS for name_, place in MODELS.items()
+    ]
     for row in [choice, *rows, *references]:
         row["difference"] = row["score"] - base["score"]
         if row is not base:
             row["low"], row["high"] = row["difference"] - 0.03, row["difference"] + 0.03
         if row["kind"] in ("choice", "method"):
-            row["status"] = "better" if row["low"] > 0 else "worse" if row["high"] < 0 else "unclear"
+            row["status"] = (
+                "better" if row["low"] > 0 else "worse" if row["high"] < 0 else "unclear"
+            )
             row["p"] = None if single else 0.00003 if row["status"] != "unclear" else 0.43
         row["written"] = {
             "score": _written(row["score"], score),
             "second": _written(row["scores"][beside["name"]], beside),
-            **{name: _written(row[name], score, sign="+") for name in ("difference", "low", "high")},
+            **{
+                name: _written(row[name], score, sign="+") for name in ("difference", "low", "high")
+            },
         }
-    said = [f"{score['factor'] * row['score']:.{score['decimals']}f}{score['unit']}" for row in (choice, base)]
-    found = f"k-NN is more accurate after a chosen map than on the raw features: {said[0]} against {said[1]}"
+    said = [
+        f"{score['factor'] * row['score']:.{score['decimals']}f}{score['unit']}"
+        for row in (choice, base)
+    ]
+    found = (
+        f"k-NN is more accurate after a chosen map than on the raw features: {said[0]} "
+        f"against {said[1]}"
+    )
     n_classes = 0 if labels is None else len(labels)
     counts = None if labels is None else rng.integers(20, 300, n_classes).tolist()
-    answers = rng.uniform(5, 50, points).round(2) if labels is None else rng.integers(0, n_classes, points)
+    answers = (
+        rng.uniform(5, 50, points).round(2)
+        if labels is None
+        else rng.integers(0, n_classes, points)
+    )
     maps = [_map(rng, row, answers, dimensions) for row in rows if row["kind"] == "method"]
     return {
         "format": 1, "nearkin": "0.2.0", "command": ["nearkin", "compare", name, "--target", target],
@@ -80,7 +120,7 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
             "classes": labels and [{"label": a, "rows": b} for a, b in zip(labels, counts, strict=True)],
             "range": [5.0, 50.0] if labels is None else None,
             "largest_class": None if labels is None else f"{max(counts) / sum(counts):.1%}", "groups": None,
-            "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text in every row"}],
+            "n_left_out": 1, "left_out": [{"column": wrap("id"), "reason": "a different text " "in " "every " "row"}],
             "suspicious": [{"column": wrap("weight_copy"), "score": 0.99}], "group_hints": [wrap("patient")],
             "missing": {"cells": 14, "n_features": 1, "features": [{"feature": wrap("left weight"), "rows": 14}]},
             "twins": {"rows": 12, "share": 0.0192, "kept": False},
@@ -92,10 +132,10 @@ def sample(labels=("L", "B", "R"), *, methods=METHODS, name="balance_scale", tar
             "tests": len(methods), "detectable": 0.021,
         },
         **title,
-        "verdict": f"{found} of held-out rows, p <0.001 after Holm over {len(methods)} methods.\nA second line.",
+        "verdict": f"{found} of held-out rows, p <0.001 after Holm " "over " f"{len(methods)} " "methods.\nA second line.",
         "doubts": [],
         "quote": f"{found} of held-out rows of {name} (625 rows, p <0.001; nearkin 0.2.0).",
-        "notes": ["LMNN (3 fits) warned: it did not converge.", "10 folds reduced to 5 folds: a class has 5 rows."],
+        "notes": ["LMNN (3 fits) warned: it did not " "converge.", "10 folds reduced to 5 " "folds: " "a class has 5 rows."],
         "ranking": [choice, *rows, *references],
         "columns": _columns(rng, [wrap(f"{label} tail") for label in labels or "abcdefg"][:20], wrap),
         "curves": [_curve(rng, row, n_folds) for row in rows],
@@ -124,10 +164,22 @@ def _line(rng, name, place, n_folds, beside):
 
 
 def _columns(rng, levels, wrap):
-    names = [wrap(name) for name in ("left weight", "left distance", "kind", *(f"column {i}" for i in range(12)))]
+    names = [
+        wrap(name)
+        for name in ("left weight", "left distance", "kind", *(f"column {i}" for i in range(12)))
+    ]
     edges = np.sort(rng.lognormal(8, 1, 9)).round(2)
-    number = {"edges": edges.tolist(), "levels": None, "places": rng.normal(0, 1, (3, 9)).cumsum(axis=1).tolist()}
-    category = {"edges": None, "levels": levels, "places": rng.normal(0, 1, (3, len(levels))).tolist(), "missing": None}
+    number = {
+        "edges": edges.tolist(),
+        "levels": None,
+        "places": rng.normal(0, 1, (3, 9)).cumsum(axis=1).tolist(),
+    }
+    category = {
+        "edges": None,
+        "levels": levels,
+        "places": rng.normal(0, 1, (3, len(levels))).tolist(),
+        "missing": None,
+    }
     return {
         "squared": True, "axes": [0.6, 0.3, 0.05], "n_columns": 60,
         "effects": [{"column": name, "effect": 3.21 / (i + 1) ** 2} for i, name in enumerate(names)],
@@ -140,7 +192,9 @@ def _curve(rng, row, n_folds):
     dimension = [4] if row["kind"] == "baseline" else [1, 2, 3, 4]
     mean = row["score"] - 0.1 / np.array(dimension)
     ends = {"mean": mean, "low": mean - 0.02, "high": mean + 0.02}
-    return {"name": row["name"], "dimension": dimension} | {key: v.round(5).tolist() for key, v in ends.items()}
+    return {"name": row["name"], "dimension": dimension} | {
+        key: v.round(5).tolist() for key, v in ends.items()
+    }
 
 
 def _rows(rng, answers, wrap):
@@ -171,13 +225,24 @@ def _confusion(rng, name, labels):
         matrix *= errors / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9)
         np.fill_diagonal(matrix, 100 - matrix.sum(axis=1))
         shares.append(matrix.round(2).tolist())
-    return {"name": name, "labels": list(labels), "classes": n, "before": shares[0], "after": shares[1]}
+    return {
+        "name": name,
+        "labels": list(labels),
+        "classes": n,
+        "before": shares[0],
+        "after": shares[1],
+    }
 
 
 def large():
-    """Return a document whose figures are as long as any: an error in a large unit, many dimensions, long fits."""
+    """Return a document whose figures are as long as any: an error in a large unit, many
+    dimensions, long fits.
+    """
     document = sample(
-        None, name="houses", target="price", methods=("MLKR", "NCA tables", "raw k-NN", "NMMP ratio trace")
+        None,
+        name="houses",
+        target="price",
+        methods=("MLKR", "NCA tables", "raw k-NN", "NMMP ratio trace"),
     )
     document |= {"score": MAE, "beside": R2}
     for row in document["ranking"]:

@@ -1,7 +1,8 @@
 """Send the command a signal at a moment of its work: python stopped.py TERM-writing HUP-reading ...
 
-Every command runs in a fork of this process, which has loaded all modules, in a folder of its own below the working
-directory; its exit code, what it prints and the files that it leaves are written to standard output, as JSON.
+Every command runs in a fork of this process, which has loaded all modules, in a folder of its own
+below the working directory; its exit code, what it prints and the files that it leaves are written
+to standard output, as JSON.
 """
 
 import importlib
@@ -15,7 +16,8 @@ import threading
 from pathlib import Path
 
 QUICK = "compare t.csv --target kind --methods PCA --no-references --folds 2 --save m.safetensors"
-# What happens at a moment, to a file whose name ends so, the how many-th time, and how much later to stop.
+# What happens at a moment, to a file whose name ends so, the how many-th time, and how much later
+# to stop.
 MOMENTS = {
     "loading": ("import", "pandas", 1, 0.0),
     "waiting": ("open", "stdin", 1, 0.1),  # standard input is copied into this file
@@ -44,12 +46,20 @@ def stop(number, moment):
 def work(name):
     """Run a command in this process, with streams of its own, and end it."""
     signal_name, _, moment = name.partition("-")
-    source, _ = os.pipe() if moment == "waiting" else (os.open(os.devnull, os.O_RDONLY), 0)  # nothing ever comes
-    for place, file in enumerate((source, *(os.open(end, os.O_CREAT | os.O_RDWR) for end in ("out", "err")))):
+    source, _ = (
+        os.pipe() if moment == "waiting" else (os.open(os.devnull, os.O_RDONLY), 0)
+    )  # nothing ever comes
+    for place, file in enumerate(
+        (source, *(os.open(end, os.O_CREAT | os.O_RDWR) for end in ("out", "err")))
+    ):
         os.dup2(file, place)
-    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(place, mode, closefd=False) for place, mode in enumerate("rww"))
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(place, mode, closefd=False) for place, mode in enumerate("rww")
+    )
     given = QUICK.replace("t.csv", "-" if moment == "waiting" else "t.csv")
-    repeats = 20 if moment == "comparing" else 1  # of which some are still to come when the signal does
+    repeats = (
+        20 if moment == "comparing" else 1
+    )  # of which some are still to come when the signal does
     sys.argv = ["nearkin", *given.split(), "--repeats", str(repeats)]
     stop(signal.Signals[f"SIG{signal_name}"], moment)
     try:
@@ -74,7 +84,12 @@ def stopped(name):
         work(name)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     left = sorted(str(path.relative_to(here)) for path in here.rglob("*"))
-    return {"code": code, "out": (here / "out").read_text(), "err": (here / "err").read_text(), "left": left}
+    return {
+        "code": code,
+        "out": (here / "out").read_text(),
+        "err": (here / "err").read_text(),
+        "left": left,
+    }
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from nearkin.app.adapter_file import load_adapter
 from nearkin.app.cli import main
-from nearkin.app.model_file import ModelFileError, pack
+from nearkin.app.model import ModelFileError, pack
 from nearkin.evaluation import adaptation
 
 N, P = 240, 10
@@ -44,7 +44,20 @@ def run(*words):
 
 
 def adapted(*more):
-    assert run("adapt", "vectors.parquet", "--label", "topic", "--sizes", "4,6", "--save", "a.safetensors", *more) == 0
+    assert (
+        run(
+            "adapt",
+            "vectors.parquet",
+            "--label",
+            "topic",
+            "--sizes",
+            "4,6",
+            "--save",
+            "a.safetensors",
+            *more,
+        )
+        == 0
+    )
     return load_adapter("a.safetensors")
 
 
@@ -52,15 +65,36 @@ class TestAdapt:
     def test_from_labels_to_a_shorter_file(self, capsys):
         adapter = adapted("--report", "a.html")
         text = capsys.readouterr().out
-        for words in ("240 vectors of 10 numbers", "Take adapter", "unseen - raw", "Adapter: a.safetensors"):
+        for words in (
+            "240 vectors of 10 numbers",
+            "Take adapter",
+            "unseen - raw",
+            "Adapter: a.safetensors",
+        ):
             assert words in text
         page = Path("a.html").read_text()
-        assert all(words in page for words in (adapter.header.name, "<svg", "precision@10", "nearkin adapt vectors"))
-        assert page.count('id="chosen"') == page.count("<svg") == 2  # a ring, for seen and for unseen classes
+        assert all(
+            words in page
+            for words in (adapter.header.name, "<svg", "precision@10", "nearkin adapt vectors")
+        )
+        assert (
+            page.count('id="chosen"') == page.count("<svg") == 2
+        )  # a ring, for seen and for unseen classes
         assert page.count(f"<!-- advised: {adapter.header.name} -->") == 2
         assert "#888888" not in page  # what is grey has the colour of the theme
         assert adapter.header.held_out["adapter"] > adapter.header.held_out["raw"]
-        assert run("transform", "a.safetensors", "vectors.parquet", "--id", "name", "-o", "short.parquet") == 0
+        assert (
+            run(
+                "transform",
+                "a.safetensors",
+                "vectors.parquet",
+                "--id",
+                "name",
+                "-o",
+                "short.parquet",
+            )
+            == 0
+        )
         short = parquet.read_table("short.parquet")
         assert short.column_names == ["name", "embedding"]
         found = np.stack(short["embedding"].to_numpy())
@@ -94,11 +128,17 @@ class TestAdapt:
         capsys.readouterr()
         assert run("inspect", "a.safetensors") == 0
         text = capsys.readouterr().out
-        assert all(words in text for words in ("adapter 4 int8", "10 numbers to 4, 4 bytes each", "precision@10"))
+        assert all(
+            words in text
+            for words in ("adapter 4 int8", "10 numbers to 4, 4 bytes each", "precision@10")
+        )
 
     def test_noise_is_left_alone(self, capsys, folder):
         np.savez("noise.npz", X=X, y=RNG.permutation(LABELS))
-        assert run("adapt", "noise.npz", "--label", "y", "--sizes", "4", "--save", "n.safetensors") == 0
+        assert (
+            run("adapt", "noise.npz", "--label", "y", "--sizes", "4", "--save", "n.safetensors")
+            == 0
+        )
         text = capsys.readouterr().out
         assert "Keep the raw vectors: no adapter is shown to be better" in text
         assert "No adapter was saved" in text
@@ -106,8 +146,13 @@ class TestAdapt:
 
     def test_pairs_by_name(self, capsys):
         order = np.argsort(LABELS, kind="stable").reshape(-1, 2)
-        pd.DataFrame(order, columns=["a", "b"]).map(lambda i: f"row {i}").to_csv("pairs.csv", index=False)
-        assert run("adapt", "vectors.parquet", "--id", "name", "--pairs", "pairs.csv", "--sizes", "4") == 0
+        pd.DataFrame(order, columns=["a", "b"]).map(lambda i: f"row {i}").to_csv(
+            "pairs.csv", index=False
+        )
+        assert (
+            run("adapt", "vectors.parquet", "--id", "name", "--pairs", "pairs.csv", "--sizes", "4")
+            == 0
+        )
         assert "240 held-out queries" in capsys.readouterr().out
 
     def test_queries_and_judged_documents(self, capsys):
@@ -127,14 +172,21 @@ class TestAdapt:
         (folder := Path("parts")).mkdir()
         for part in range(3):
             parquet.write_table(table[80 * part : 80 * part + 80], folder / f"{part}.parquet")
-        assert run("adapt", "parts", "--label", "topic", "--sizes", "4", "--save", "f.safetensors") == 0
-        assert run("transform", "f.safetensors", "parts", "--id", "name", "-o", "short", "--dask") == 0
+        assert (
+            run("adapt", "parts", "--label", "topic", "--sizes", "4", "--save", "f.safetensors")
+            == 0
+        )
+        assert (
+            run("transform", "f.safetensors", "parts", "--id", "name", "-o", "short", "--dask") == 0
+        )
         adapter = load_adapter("f.safetensors")
         found = [parquet.read_table(f"short/{part}.parquet") for part in range(3)]
         names = [name for one in found for name in one["name"].to_pylist()]
         assert names == table["name"].to_pylist()
         Z = np.concatenate([np.stack(one["embedding"].to_numpy()) for one in found])
-        np.testing.assert_allclose(Z, adapter.transform(X), atol=1)  # a code may be rounded otherwise in a batch
+        np.testing.assert_allclose(
+            Z, adapter.transform(X), atol=1
+        )  # a code may be rounded otherwise in a batch
 
 
 class TestRefusals:
@@ -142,7 +194,10 @@ class TestRefusals:
         ("words", "message"),
         [
             ([], "one of --label COLUMN, --pairs FILE, --relevance FILE"),
-            (["--label", "topic", "--pairs", "vectors.npz"], "--label and --pairs each say what is known"),
+            (
+                ["--label", "topic", "--pairs", "vectors.npz"],
+                "--label and --pairs each say what is known",
+            ),
             (["--label", "topik"], "did you mean 'topic'"),
             (["--label", "name"], "at least two classes need two rows each"),
             (["--relevance", "vectors.npz"], "give both"),
@@ -159,13 +214,28 @@ class TestRefusals:
         assert message in capsys.readouterr().err
 
     def test_a_name_that_is_not_compared(self, capsys):
-        assert run("adapt", "vectors.parquet", "--label", "topic", "--sizes", "4", "--take", "adapter 5") == 2
+        assert (
+            run(
+                "adapt",
+                "vectors.parquet",
+                "--label",
+                "topic",
+                "--sizes",
+                "4",
+                "--take",
+                "adapter 5",
+            )
+            == 2
+        )
         assert "--take 'adapter 5' is none of the adapters" in capsys.readouterr().err
 
     def test_pairs_that_name_no_row(self, capsys):
         pd.DataFrame({"a": ["row 1"], "b": ["row x"]}).to_csv("pairs.csv", index=False)
         assert run("adapt", "vectors.parquet", "--id", "name", "--pairs", "pairs.csv") == 2
-        assert "names 'row x', which the column --id of vectors does not hold" in capsys.readouterr().err
+        assert (
+            "names 'row x', which the column --id of vectors does not hold"
+            in capsys.readouterr().err
+        )
 
     def test_missing_cells(self, capsys):
         np.savez("gap.npz", X=np.where(np.arange(P) == 3, np.nan, X), y=LABELS)
@@ -174,7 +244,9 @@ class TestRefusals:
 
     def test_vectors_of_another_width(self, capsys):
         adapted("--take", "adapter 4")
-        np.savez("wide.npz", X=np.hstack([X, X]), feature_names=np.array([f"v{i}" for i in range(2 * P)]))
+        np.savez(
+            "wide.npz", X=np.hstack([X, X]), feature_names=np.array([f"v{i}" for i in range(2 * P)])
+        )
         assert run("transform", "a.safetensors", "wide.npz") == 2
         assert "from which the adapter maps" in capsys.readouterr().err
 
@@ -188,10 +260,17 @@ class TestRefusals:
         adapter = adapted("--take", "adapter 4")
         content = bytearray((folder / "a.safetensors").read_bytes())
         header = {"format": 9 if damage == "format" else 1, "adapter": vars(adapter.header)}
-        arrays = {"components": adapter.components, "bias": adapter.bias[:2], "scale": np.ones(1, np.float32)}
+        arrays = {
+            "components": adapter.components,
+            "bias": adapter.bias[:2],
+            "scale": np.ones(1, np.float32),
+        }
         content[-3] ^= 1
-        (folder / "d.safetensors").write_bytes(content if damage == "bit" else pack(json.dumps(header), arrays))
+        (folder / "d.safetensors").write_bytes(
+            content if damage == "bit" else pack(json.dumps(header), arrays)
+        )
         with pytest.raises(
-            ModelFileError, match={"bit": "checksum", "format": "format 9", "shape": "its bias"}[damage]
+            ModelFileError,
+            match={"bit": "checksum", "format": "format 9", "shape": "its bias"}[damage],
         ):
             load_adapter(folder / "d.safetensors")

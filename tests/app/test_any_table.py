@@ -1,4 +1,5 @@
-"""Any data frame, by whatever library and in whatever format it is written, is read as the same features and labels.
+"""Any data frame, by whatever library and in whatever format it is written, is read as the same
+features and labels.
 
 Or it is refused by one clear line. What hypothesis finds is the same in every run.
 """
@@ -18,16 +19,54 @@ from nearkin.app.tables import TableError, read_table
 
 MIN_ROWS, MAX_ROWS = 6, 10
 HOSTILE = (
-    *("", " ", "NA", "None", "nan", "?", "-", "1", "1.0", "007", "12.3%", "€5", "1,234", "1,5", "(3)", "1e5", "1e400"),
-    *("2024-01-02", "03/04/2024", "12:30", "True", "false", "inf", "=1+1", '"', "'", ";", ",", "\t", "a\nb", "a\r\nb"),
+    *(
+        "",
+        " ",
+        "NA",
+        "None",
+        "nan",
+        "?",
+        "-",
+        "1",
+        "1.0",
+        "007",
+        "12.3%",
+        "€5",
+        "1,234",
+        "1,5",
+        "(3)",
+        "1e5",
+        "1e400",
+    ),
+    *(
+        "2024-01-02",
+        "03/04/2024",
+        "12:30",
+        "True",
+        "false",
+        "inf",
+        "=1+1",
+        '"',
+        "'",
+        ";",
+        ",",
+        "\t",
+        "a\nb",
+        "a\r\nb",
+    ),
     *("\u202eb", "é", "🐘", "#", "\ufeff", "\x85", "\u2028", "a ", "null", "<NA>", "x" * 600),
 )
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.sampled_from(HOSTILE)
 DAYS = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1))
-TIMES = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(2070, 1, 1)).map(lambda t: t.replace(fold=0))
+TIMES = st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(2070, 1, 1)).map(
+    lambda t: t.replace(fold=0)
+)
 CELLS = {
     "integer": (st.integers(-(2**53), 2**53), "Int64"),
-    "float": (st.floats(-1e100, 1e100, allow_subnormal=False) | st.integers(-9, 9).map(float), "float64"),
+    "float": (
+        st.floats(-1e100, 1e100, allow_subnormal=False) | st.integers(-9, 9).map(float),
+        "float64",
+    ),
     "truth value": (st.booleans(), "boolean"),
     "text": (TEXT, "str"),
     "word": (st.sampled_from(["red", "blue", "None", "NA"]), "str"),
@@ -39,7 +78,9 @@ CELLS = {
 
 @st.composite
 def frames(draw, kinds=tuple(CELLS)):
-    """Draw a data frame of mixed columns, with missing cells anywhere, and two classes in the column "target"."""
+    """Draw a data frame of mixed columns, with missing cells anywhere, and two classes in the
+    column "target".
+    """
     n_rows = draw(st.integers(MIN_ROWS, MAX_ROWS))
     columns = {}
     for place, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=4))):
@@ -47,11 +88,15 @@ def frames(draw, kinds=tuple(CELLS)):
         missing = st.none() if draw(st.booleans()) else st.nothing()
         values = draw(st.lists(cells | missing, min_size=n_rows, max_size=n_rows))
         columns[f"{string.ascii_lowercase[place]} {kind}"] = pd.Series(values, dtype=dtype)
-    return pd.DataFrame(columns).assign(target=["yes", "no"] * (n_rows // 2) + ["yes"] * (n_rows % 2))
+    return pd.DataFrame(columns).assign(
+        target=["yes", "no"] * (n_rows // 2) + ["yes"] * (n_rows % 2)
+    )
 
 
 def features(table):
-    """Return the features of a table by name, and its labels; of what is refused, the line that says why."""
+    """Return the features of a table by name, and its labels; of what is refused, the line that
+    says why.
+    """
     try:
         read = table()
     except (TableError, ValueError) as error:
@@ -95,7 +140,10 @@ def check_formats(folder, frame):
     other.write_csv(folder / "polars.csv")
     other.write_parquet(folder / "polars.parquet")
     expected = features(lambda: encoded(frame))
-    for found in (lambda: encoded(other), *(lambda path=path: from_file(path) for path in sorted(folder.iterdir()))):
+    for found in (
+        lambda: encoded(other),
+        *(lambda path=path: from_file(path) for path in sorted(folder.iterdir())),
+    ):
         assert_same(features(found), expected)
 
 
@@ -103,7 +151,12 @@ def check_numbers(folder, frame):
     """Assert that a data frame of numbers is read alike from an NPZ file."""
     numbers = frame.drop(columns="target").astype(float)
     names = np.array(numbers.columns, dtype=str)
-    np.savez(folder / "t.npz", X=numbers.to_numpy(), target=frame["target"].to_numpy(str), feature_names=names)
+    np.savez(
+        folder / "t.npz",
+        X=numbers.to_numpy(),
+        target=frame["target"].to_numpy(str),
+        feature_names=names,
+    )
     assert_same(features(lambda: from_file(folder / "t.npz")), features(lambda: encoded(frame)))
 
 

@@ -1,6 +1,8 @@
-"""Hostile inputs, as a user would give them: each ends with the exit code and the words that the table says.
+"""Hostile inputs, as a user would give them: each ends with the exit code and the words that the
+table says.
 
-And whatever happens: no traceback, one line where the input is refused, and nothing left behind half written.
+And whatever happens: no traceback, one line where the input is refused, and nothing left behind
+half written.
 """
 
 import json
@@ -23,7 +25,18 @@ from . import battery
 from .battery import QUICK, SIGNALS
 
 GROUPS = (
-    *("ENCODINGS", "LAYOUTS", "MISSING", "LABELS", "VALUES", "PARQUET", "NPZ", "MODELS", "ROWS", "OPTIONS"),
+    *(
+        "ENCODINGS",
+        "LAYOUTS",
+        "MISSING",
+        "LABELS",
+        "VALUES",
+        "PARQUET",
+        "NPZ",
+        "MODELS",
+        "ROWS",
+        "OPTIONS",
+    ),
     "ENDINGS",
 )
 CASES = {name: case for group in GROUPS for name, case in getattr(battery, group).items()}
@@ -38,7 +51,14 @@ FAST = (
         "no such column",
         "one class",
     ),
-    *("lists of other lengths", "pickled objects", "a sound model", "a cut model", "a newer model", "new rows"),
+    *(
+        "lists of other lengths",
+        "pickled objects",
+        "a sound model",
+        "a cut model",
+        "a newer model",
+        "new rows",
+    ),
 )
 
 
@@ -48,13 +68,18 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("battery")
     (folder / "t.csv").write_text(battery.PLAIN)
     files = ["--save", str(folder / "m.safetensors"), "--picture", str(folder / "t.png")]
-    assert main(["compare", str(folder / "t.csv"), "--target", "kind", "-q", *QUICK.split(), *files]) == 0
+    assert (
+        main(["compare", str(folder / "t.csv"), "--target", "kind", "-q", *QUICK.split(), *files])
+        == 0
+    )
     return (folder / "m.safetensors").read_bytes()
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, model):
-    """An empty working directory with a model and new rows, and a folder of its own for what is temporary."""
+    """An empty working directory with a model and new rows, and a folder of its own for what is
+    temporary.
+    """
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(model)
@@ -71,8 +96,14 @@ def endings(tmp_path_factory):
     """How the command ended by every signal at every moment."""
     folder = tmp_path_factory.mktemp("signals")
     (folder / "t.csv").write_text(battery.PLAIN)
-    command = [sys.executable, str(Path(__file__).with_name("stopped.py")), *(case[-1] for case in SIGNALS.values())]
-    return json.loads(subprocess.check_output(command, cwd=folder, env={**os.environ, "MPLBACKEND": "agg"}))
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("stopped.py")),
+        *(case[-1] for case in SIGNALS.values()),
+    ]
+    return json.loads(
+        subprocess.check_output(command, cwd=folder, env={**os.environ, "MPLBACKEND": "agg"})
+    )
 
 
 def write(path, content, model):
@@ -100,8 +131,15 @@ nobody() { if [ $UID = 0 ]; then nobody="setpriv --bounding-set -dac_override,-d
 
 def run_line(line, folder):
     """Return the exit code of a line of bash."""
-    environment = {**os.environ, "python": sys.executable, "TMPDIR": tempfile.gettempdir(), "MPLBACKEND": "agg"}
-    done = subprocess.run(["bash", "-c", PRELUDE + line], cwd=folder, env=environment, capture_output=True, text=True)
+    environment = {
+        **os.environ,
+        "python": sys.executable,
+        "TMPDIR": tempfile.gettempdir(),
+        "MPLBACKEND": "agg",
+    }
+    done = subprocess.run(
+        ["bash", "-c", PRELUDE + line], cwd=folder, env=environment, capture_output=True, text=True
+    )
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
     return done.returncode
@@ -117,10 +155,14 @@ def run(given):
         return end.code
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in FAST else pytest.mark.slow) for case in CASES])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in FAST else pytest.mark.slow) for case in CASES]
+)
 def test_battery(here, capsys, model, case, request):
     code, says, file, content, *given = CASES[case]
-    if case not in battery.LABELS | battery.ENDINGS:  # these stand in the picture, or are about its file
+    if (
+        case not in battery.LABELS | battery.ENDINGS
+    ):  # these stand in the picture, or are about its file
         request.getfixturevalue("undrawn")
     write(here / file, content, model)
     line = "".join(given)

@@ -30,7 +30,20 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_ranking_verdict_and_picture(here, capsys):
     assert (
-        main(["compare", "table.csv", "--target", "kind", "--folds", "2", "--repeats", "1", "--methods", "pca,dne"])
+        main(
+            [
+                "compare",
+                "table.csv",
+                "--target",
+                "kind",
+                "--folds",
+                "2",
+                "--repeats",
+                "1",
+                "--methods",
+                "pca,dne",
+            ]
+        )
         == 0
     )
     out, err = capsys.readouterr()
@@ -39,10 +52,14 @@ def test_ranking_verdict_and_picture(here, capsys):
     for name in (RAW, "PCA", "DNE", CHOICE, "majority", "gradient boosting"):
         assert f"\n{name} " in out
     assert "LDA" not in out
-    assert re.search(r"^method +accuracy % balanced % +dim +vote +fit +vs raw +p +verdict", out, re.MULTILINE)
+    assert re.search(
+        r"^method +accuracy % balanced % +dim +vote +fit +vs raw +p +verdict", out, re.MULTILINE
+    )
     assert out.index("\nDNE ") < out.index("\n──", out.index("\nDNE ")) < out.index("\nmajority ")
     assert "The best reference, " in out
-    assert re.search("large enough to show a true difference of about .* in four of five cases.", out)
+    assert re.search(
+        "large enough to show a true difference of about .* in four of five cases.", out
+    )
     assert "Picture: table-nearkin.png" in out
     assert "compared: 14 fits in" in err  # progress stays out of standard output
     assert (here / "table-nearkin.png").read_bytes().startswith(b"\x89PNG")
@@ -50,7 +67,17 @@ def test_ranking_verdict_and_picture(here, capsys):
 
 
 def test_options(here, capsys, undrawn):
-    options = ["--picture", "p.png", "--neighbors", "1", "--no-scaling", "--seed", "7", "--score", "balanced"]
+    options = [
+        "--picture",
+        "p.png",
+        "--neighbors",
+        "1",
+        "--no-scaling",
+        "--seed",
+        "7",
+        "--score",
+        "balanced",
+    ]
     assert main(["compare", "table.csv", "--target", "kind", *QUICK, *options]) == 0
     out = capsys.readouterr().out
     assert "Balanced accuracy on held-out rows (40 rows, 2 folds, unscaled features, seed 7)" in out
@@ -75,9 +102,15 @@ def test_quick(here, capsys, undrawn):
 
 def test_twins_are_kept_on_request(here, capsys, undrawn):
     (here / "twice.csv").write_text(CSV + CSV.partition("\n")[2])
-    for options, said in ([], "twins stay on one side"), (["--keep-twins"], "they were split like others"):
+    for options, said in (
+        ([], "twins stay on one side"),
+        (["--keep-twins"], "they were split like others"),
+    ):
         assert main(["compare", "twice.csv", "--target", "kind", *QUICK, *options]) == 0
-        assert f"100% of the rows have an identical or nearly identical twin: {said}" in capsys.readouterr().out
+        assert (
+            f"100% of the rows have an identical or nearly identical twin: {said}"
+            in capsys.readouterr().out
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,14 +122,20 @@ def test_twins_are_kept_on_request(here, capsys, undrawn):
             ["table.csv", "--target", "kind", "--methods", "PCA,NCB"],
             "--methods knows no 'NCB': name some of raw k-NN, PCA, LDA",
         ),
-        (["table.csv", "--target", "kind", "--methods", ","], "--methods knows no '': name some of"),
+        (
+            ["table.csv", "--target", "kind", "--methods", ","],
+            "--methods knows no '': name some of",
+        ),
         (
             ["table.csv", "--target", "kind", "--score", "r2"],
             "--score r2 is none of a classification: give accuracy, b",
         ),
         (["table.csv", "--target", "kind", "--json", "p.txt"], "the name must end in .json"),
         (["table.csv", "--target", "kind", "--picture", "p.jpg"], "the name must end in .png"),
-        (["table.csv", "--target", "kind", "--picture", "no/where.png"], "choose another place with --picture"),
+        (
+            ["table.csv", "--target", "kind", "--picture", "no/where.png"],
+            "choose another place with --picture",
+        ),
         (
             ["table.csv", "--target", "kind", "--groups", "unit"],
             "table: groups holds 1 group: at least 3 are needed",
@@ -162,7 +201,10 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(here, capsys, mo
 def test_a_reader_that_leaves_early_still_gets_its_picture(here):
     arguments = ["compare", "table.csv", "--target", "kind", *QUICK]
     process = subprocess.Popen(
-        [sys.executable, "-m", "nearkin", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=here
+        [sys.executable, "-m", "nearkin", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=here,
     )
     with process:
         process.stdout.readline()
@@ -176,7 +218,9 @@ def test_a_reader_that_leaves_early_still_gets_its_picture(here):
 def test_missing_extras_are_named(monkeypatch, capsys):
     monkeypatch.setattr(cli, "find_spec", lambda name: None if name == "rich" else object())
     assert main(["compare", "iris"]) == 2
-    assert capsys.readouterr().err == "nearkin: the command needs rich: pip install 'nearkin[app]'\n"
+    assert (
+        capsys.readouterr().err == "nearkin: the command needs rich: pip install 'nearkin[app]'\n"
+    )
 
 
 @pytest.mark.slow
@@ -186,7 +230,9 @@ def test_control_c_prints_what_is_finished(here):
     rng, y = np.random.default_rng(0), np.arange(300) % 2
     frame = pd.DataFrame(rng.standard_normal((300, 5)) + y[:, None])
     frame.assign(kind=y).to_csv("rows.csv", index=False)
-    show = "console.Progress.__call__ = lambda self, *done: print(*done, file=sys.stderr, flush=True)"
+    show = (
+        "console.Progress.__call__ = lambda self, *done: print(*done, file=sys.stderr, flush=True)"
+    )
     code = f"import sys; from nearkin.app import cli, console; {show}; raise SystemExit(cli.main())"
     options = ["--methods", "PCA", "--no-references", "--repeats", "40", "--save", "m.safetensors"]
     files = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": here}
@@ -213,7 +259,8 @@ def test_control_c_prints_what_is_finished(here):
         (
             ["--refuse-missing"],
             2,
-            "missing values (empty fields, NA, None and the like) in 'height' (12), first on line 2",
+            "missing values (empty fields, NA, None and the like) in 'height' (12), first "
+            "on line 2",
         ),
         (["--sep", "tab"], 2, "table.csv has no 'kind'"),
         (["--sep", "!"], 2, "table.csv has no 'kind'"),

@@ -1,4 +1,6 @@
-"""Save a winner, and use it on rows that nobody labelled: the commands in the order a user meets them."""
+"""Save a winner, and use it on rows that nobody labelled: the commands in the order a user meets
+them.
+"""
 
 import io
 import json
@@ -13,7 +15,7 @@ import pytest
 
 from nearkin.app import console
 from nearkin.app.cli import main
-from nearkin.app.model_file import load_model, save_model
+from nearkin.app.model import load_model, save_model
 from nearkin.app.output import significant
 from nearkin.app.tables import read_table
 
@@ -40,7 +42,9 @@ def folder(tmp_path_factory):
     )
     frame.to_csv(folder / "animals.csv", index=False)
     frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
-    save_model(winner("LFDA", read_table(str(folder / "animals.csv"), "kind")), folder / "m.safetensors")
+    save_model(
+        winner("LFDA", read_table(str(folder / "animals.csv"), "kind")), folder / "m.safetensors"
+    )
     return folder
 
 
@@ -55,14 +59,29 @@ def here(folder, monkeypatch, tmp_path):
 
 def process(folder, *arguments, stdin=None):
     """Run the command in a process of its own."""
-    command = [sys.executable, "-c", "from nearkin.app.cli import main; raise SystemExit(main())", *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        "from nearkin.app.cli import main; raise SystemExit(main())",
+        *arguments,
+    ]
     return subprocess.run(command, cwd=folder, input=stdin, capture_output=True)
 
 
 @pytest.mark.slow
 def test_from_a_table_to_labels_in_processes_of_their_own(here):
     quick = ["--repeats", "1", "--folds", "3", "--methods", "LDA,LFDA"]
-    done = process(here, "compare", "animals.csv", "--target", "kind", "--save", "new.safetensors", "-q", *quick)
+    done = process(
+        here,
+        "compare",
+        "animals.csv",
+        "--target",
+        "kind",
+        "--save",
+        "new.safetensors",
+        "-q",
+        *quick,
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"method")
     done = process(here, "predict", "new.safetensors", "-", stdin=(here / "new.csv").read_bytes())
@@ -117,13 +136,24 @@ def test_rows_are_named_by_a_column(here, command, suffix):
     frame = pd.read_csv("new.csv", dtype=str)
     codes = [f"{i:04}" for i in range(N - 1)]
     frame.assign(code=[*codes, ""], height=frame["height"] + "0").to_csv("new.csv", index=False)
-    for name, cells in {"code": codes, "name": frame["name"], "height": frame["height"] + "0"}.items():
-        assert main([command, "m.safetensors", "new.csv", "--id", name, "-o", f"out.{suffix}", "-q"]) == 0
+    for name, cells in {
+        "code": codes,
+        "name": frame["name"],
+        "height": frame["height"] + "0",
+    }.items():
+        assert (
+            main([command, "m.safetensors", "new.csv", "--id", name, "-o", f"out.{suffix}", "-q"])
+            == 0
+        )
         if suffix == "npz":
             with np.load("out.npz") as found:
                 given = found[name].tolist()
         else:
-            out = pd.read_csv("out.csv", dtype=str) if suffix == "csv" else pd.read_parquet("out.parquet")
+            out = (
+                pd.read_csv("out.csv", dtype=str)
+                if suffix == "csv"
+                else pd.read_parquet("out.parquet")
+            )
             assert out.columns[0] == name
             given = out[name].tolist()
         assert given[: len(cells)] == list(cells)
@@ -137,9 +167,14 @@ def test_new_rows_may_be_written_in_another_way(here, capsys):
     assert main(["predict", "m.safetensors", "german.txt"]) == 0
     out, err = capsys.readouterr()
     assert out == expected
-    assert "read as separated by semicolons and with decimal commas (--sep and --decimal choose others)" in err
+    assert (
+        "read as separated by semicolons and with decimal commas (--sep and --decimal "
+        "choose others)" in err
+    )
     assert "ignored, not learned from: name, kind" in err
-    frame.assign(height=frame["height"].where(frame.index != 3)).to_csv("new.csv", index=False, na_rep="n/a")
+    frame.assign(height=frame["height"].where(frame.index != 3)).to_csv(
+        "new.csv", index=False, na_rep="n/a"
+    )
     assert main(["transform", "m.safetensors", "new.csv", "-o", "z.csv"]) == 0
     assert "missing: 'n/a' (1 cell)" in capsys.readouterr().err
     assert pd.read_csv("z.csv").notna().all(axis=None)
@@ -155,8 +190,13 @@ def test_the_name_of_a_column_of_the_output_is_kept(here, capsys):
 
 def test_text_that_a_spreadsheet_would_compute_is_escaped_on_request(here, capsys):
     odd = ["=1+1", "+1", "-1", "@A1", "\tx", "plain"]
-    pd.read_csv("new.csv").assign(code=[odd[i % 6] for i in range(N)]).to_csv("new.csv", index=False)
-    for options, expected in ([], odd), (["--escape-formulas"], [*(f"'{text}" for text in odd[:5]), "plain"]):
+    pd.read_csv("new.csv").assign(code=[odd[i % 6] for i in range(N)]).to_csv(
+        "new.csv", index=False
+    )
+    for options, expected in (
+        ([], odd),
+        (["--escape-formulas"], [*(f"'{text}" for text in odd[:5]), "plain"]),
+    ):
         assert main(["predict", "m.safetensors", "new.csv", "--id", "code", "-q", *options]) == 0
         assert pd.read_csv(io.StringIO(capsys.readouterr().out))["code"][:6].tolist() == expected
 
@@ -179,7 +219,10 @@ def test_new_rows_are_matched_by_the_names_of_their_columns(here, capsys):
 def test_a_value_that_was_never_seen_is_reported(here, capsys):
     pd.read_csv("new.csv").replace("red", "pink").to_csv("other.csv", index=False)
     assert main(["predict", "m.safetensors", "other.csv", "-o", "out.csv"]) == 0
-    assert "unknown values, encoded as none of the known ones: 'pink' in colour (20 rows)" in capsys.readouterr().err
+    assert (
+        "unknown values, encoded as none of the known ones: 'pink' in colour (20 rows)"
+        in capsys.readouterr().err
+    )
 
 
 def test_transform_gives_the_coordinates_that_predict_measures_in(here):
@@ -217,7 +260,10 @@ def test_inspect(here, capsys, monkeypatch):
     assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
     model = load_model(here / "m.safetensors")
-    assert "m.safetensors: LFDA, learned from 60 rows of animals (30 features, 3 classes of 'kind')" in out
+    assert (
+        "m.safetensors: LFDA, learned from 60 rows of animals (30 features, 3 classes of 'kind')"
+        in out
+    )
     assert "Held out: the 3-NN is right in" in out
     assert model.n_components == 29
     assert "Vectors: 30 features to 29 coordinates; the file has " in out  # not: 1.0 times smaller
@@ -235,27 +281,41 @@ def test_the_automatic_choice_is_saved_with_what_it_promises(here, capsys, undra
     assert main(["compare", "iris", *options, "--save", "iris.safetensors"]) == 0
     out = capsys.readouterr().out
     found = re.search(
-        r"Model: iris\.safetensors, raw k-NN \((.*NN)\), fitted to all rows; held-out accuracy of this choice: (.*%)",
+        r"Model: iris\.safetensors, raw k-NN \((.*NN)\), fitted to all rows; held-out "
+        r"accuracy of this choice: (.*%)",
         out,
     )
     assert re.search(rf"^automatic choice +{found[2][:-1]} ", out, re.MULTILINE)
     assert main(["inspect", "iris.safetensors"]) == 0
     out = capsys.readouterr().out
     assert "raw k-NN, learned from 150 rows of iris" in out
-    assert f"Held out: the {found[1]} is right in {found[2]} of the held-out rows (2 folds), raw k-NN in " in out
+    assert (
+        f"Held out: the {found[1]} is right in {found[2]} of the held-out rows (2 folds), "
+        "raw k-NN in " in out
+    )
     assert main(["transform", "iris.safetensors", "iris"]) == 0
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
     np.testing.assert_allclose(rows.mean(), 0, atol=1e-12)  # the scaled features
 
 
 def test_indicators_of_missing_cells_are_counted_by_the_rule(here, capsys, undrawn):
-    """Twelve columns with gaps, six of them with those of the others: three would be too many for 29 rows."""
+    """Twelve columns with gaps, six of them with those of the others: three would be too many for
+    29 rows.
+    """
     rng = np.random.default_rng(0)
     gaps = np.tile(rng.random((29, 6)) < 0.4, 2)
     frame = pd.DataFrame(np.where(gaps, np.nan, rng.normal(size=(29, 12)))).add_prefix("size ")
     frame.assign(kind=["a", "b"] * 14 + ["a"]).to_csv(here / "gaps.csv", index=False)
-    assert main(["compare", "gaps.csv", "--target", "kind", *QUICK[:-2], "raw k-NN", "--no-references"]) == 0
-    assert "29 rows, 12 features and 2 indicators of missing cells, 2 classes" in capsys.readouterr().out
+    assert (
+        main(
+            ["compare", "gaps.csv", "--target", "kind", *QUICK[:-2], "raw k-NN", "--no-references"]
+        )
+        == 0
+    )
+    assert (
+        "29 rows, 12 features and 2 indicators of missing cells, 2 classes"
+        in capsys.readouterr().out
+    )
 
 
 def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
@@ -274,15 +334,15 @@ def test_page_and_json_hold_the_verdict(here, capsys, undrawn):
         (["predict", "no.safetensors", "new.csv"], "no.safetensors cannot be read"),
         (["predict", "new.csv", "new.csv"], "new.csv is no nearkin model"),
         (["predict", "m.safetensors", "no.csv"], "no.csv: no such file"),
-        (["predict", "m.safetensors", "other.csv", "-o", "o.csv"], "may be 'Height' here), which the"),
-        (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "must end in .csv or .parquet or .npz (-o)"),
-        (["transform", "m.safetensors", "new.csv", "-o", "no/z.csv"], "choose another place with -o"),
-        (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "name must end in .safetensors (--save)"),
+        (["predict", "m.safetensors", "other.csv", "-o", "o.csv"], "may be 'Height' " "here), " "which " "the"),
+        (["transform", "m.safetensors", "new.csv", "-o", "z.txt"], "must end in .csv " "or " ".parquet " "or .npz (-o)"),
+        (["transform", "m.safetensors", "new.csv", "-o", "no/z.csv"], "choose another " "place " "with " "-o"),
+        (["compare", "animals.csv", "--target", "kind", "--save", "m.pkl"], "name must end in " ".safetensors " "(--save)"),
         (
             ["compare", "animals.csv", "--target", "kind", "--save", "n.safetensors", "--neighbors", "2000"],
             "at most 1000 neigh",
         ),
-        (["compare", "animals.csv", "--target", "kind", "--report", "r.pdf"], "the name must end in .html"),
+        (["compare", "animals.csv", "--target", "kind", "--report", "r.pdf"], "the name must end " "in " ".html"),
         (["inspect", "m.safetensors", "--picture", "p.svg"], "the name must end in .png"),
     ],
 )  # fmt: skip
@@ -305,7 +365,10 @@ def test_what_fails_in_the_middle_leaves_the_old_file(here, capsys, monkeypatch)
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", broken)
     assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 1
-    said = "out.csv could not be written (No space left on device): free some space, or choose another place with -o."
+    said = (
+        "out.csv could not be written (No space left on device): free some space, or choose "
+        "another place with -o."
+    )
     assert capsys.readouterr().err.endswith(f"nearkin: {said}\n")
     assert (here / "out.csv").read_text() == "precious"
     assert not (here / "out.csv.part").exists()
@@ -333,4 +396,6 @@ def test_an_approximate_search_finds_the_same_in_a_small_table(here, capsys, sea
 def test_absent_faiss_is_one_line(here, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert main(["predict", "m.safetensors", "new.csv", "--search", "approximate"]) == 2
-    assert capsys.readouterr().err.endswith('An approximate search needs faiss: pip install "nearkin[ann]".\n')
+    assert capsys.readouterr().err.endswith(
+        'An approximate search needs faiss: pip install "nearkin[ann]".\n'
+    )

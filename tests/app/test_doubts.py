@@ -1,4 +1,6 @@
-"""What the command suspects stands wherever a figure does that it would spoil: verdict, model, inspect, page, JSON."""
+"""What the command suspects stands wherever a figure does that it would spoil: verdict, model,
+inspect, page, JSON.
+"""
 
 import json
 from dataclasses import replace
@@ -9,11 +11,10 @@ import pytest
 
 from nearkin.app import table_comparison
 from nearkin.app.cli import main
-from nearkin.app.model_file import load_model
-from nearkin.app.sentences import notes
-from nearkin.app.verdicts import quote, verdict
+from nearkin.app.model import load_model
+from nearkin.app.words import notes, quote, verdict
 from nearkin.evaluation import compare, default_references
-from nearkin.evaluation.tables import few_decide
+from nearkin.evaluation.protocol import few_decide
 
 QUICK = ["--methods", "pca", "--no-references", "--folds", "2", "--repeats", "1", "-q"]
 
@@ -22,9 +23,13 @@ def grouped():
     """Rows of a machine look alike, and share the fault."""
     rng = np.random.default_rng(0)
     machine = np.repeat(np.arange(24), 6)
-    frame = pd.DataFrame(rng.normal(size=(24, 3))[machine] + 0.5 * rng.normal(size=(144, 3)), columns=list("abc"))
+    frame = pd.DataFrame(
+        rng.normal(size=(24, 3))[machine] + 0.5 * rng.normal(size=(144, 3)), columns=list("abc")
+    )
     frame["machine"] = [f"M{number}" for number in machine]
-    return frame.assign(kind=np.where((rng.random(24) < 0.5)[machine] ^ (rng.random(144) < 0.03), "fault", "fine"))
+    return frame.assign(
+        kind=np.where((rng.random(24) < 0.5)[machine] ^ (rng.random(144) < 0.03), "fault", "fine")
+    )
 
 
 def leaking():
@@ -32,11 +37,16 @@ def leaking():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 4))
     claim = X[:, 0] + rng.normal(size=150) > 0
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(refund=np.where(claim, rng.integers(50, 90, 150), 0))
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(
+        refund=np.where(claim, rng.integers(50, 90, 150), 0)
+    )
     return frame.assign(kind=np.where(claim, "claim", "none"))
 
 
-TABLES = {"groups": (grouped, "machine looks like groups of rows"), "leak": (leaking, "refund (100.0% of the rows)")}
+TABLES = {
+    "groups": (grouped, "machine looks like groups of rows"),
+    "leak": (leaking, "refund (100.0% of the rows)"),
+}
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -49,7 +59,9 @@ def test_a_doubt_stands_wherever_the_figure_does(kind, tmp_path, monkeypatch, ca
     assert main(["compare", "t.csv", "--target", "kind", *QUICK[:-1], *files]) == 0
     out = capsys.readouterr().out
     assert f"\nIn doubt: {begins}" in out
-    assert f". In doubt: {begins}" in next(line for line in out.splitlines() if line.startswith("Model: "))
+    assert f". In doubt: {begins}" in next(
+        line for line in out.splitlines() if line.startswith("Model: ")
+    )
     document = json.loads((tmp_path / "r.json").read_text())
     assert [doubt["kind"] for doubt in document["doubts"]] == [kind]
     assert document["verdict"].startswith(f"In doubt: {begins}")
@@ -71,7 +83,15 @@ def test_groups_that_are_given_are_no_doubt(tmp_path, monkeypatch, capsys):
 def test_twins_that_were_split():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(40, 3)), 2, axis=0)
-    found = compare(X, np.arange(80) // 2 % 2, methods=[], references=[], keep_twins=True, n_splits=2, n_repeats=1)
+    found = compare(
+        X,
+        np.arange(80) // 2 % 2,
+        methods=[],
+        references=[],
+        keep_twins=True,
+        n_splits=2,
+        n_repeats=1,
+    )
     assert [doubt.kind for doubt in found.doubts] == ["twins"]
     assert verdict(found).startswith("In doubt: twins were split like other rows")
     assert quote(found).endswith("Expect less of new rows.")
@@ -80,9 +100,16 @@ def test_twins_that_were_split():
 def test_many_twins_that_stay_together_make_the_figures_careful():
     rng = np.random.default_rng(0)
     X = np.append(rng.normal(size=(60, 3)), rng.normal(size=(20, 3)).repeat(2, axis=0), axis=0)
-    found = compare(X, np.arange(100) // 2 % 2, methods=[], references=[], n_splits=2, n_repeats=1, refit=False)
-    assert "40% of the rows have an identical or nearly identical twin, and none was predicted" in verdict(found)
-    assert "twin" not in verdict(compare(X[:60], np.arange(60) % 2, methods=[], references=[], n_splits=2, refit=False))
+    found = compare(
+        X, np.arange(100) // 2 % 2, methods=[], references=[], n_splits=2, n_repeats=1, refit=False
+    )
+    assert (
+        "40% of the rows have an identical or nearly identical twin, and none was predicted"
+        in verdict(found)
+    )
+    assert "twin" not in verdict(
+        compare(X[:60], np.arange(60) % 2, methods=[], references=[], n_splits=2, refit=False)
+    )
 
 
 # Numbers, few of which are huge
@@ -109,9 +136,9 @@ def test_few_huge_numbers_do_not_decide_the_ranking():
     assert [reference.name for reference in found.references] == ["median"]
     (doubt,) = found.doubts
     assert doubt.kind == "huge"
-    assert doubt.text.startswith(f"2 rows of 200 ({y[70]:.6g}, {y[3]:.6g}; the median is ") or doubt.text.startswith(
-        f"2 rows of 200 ({y[3]:.6g}, {y[70]:.6g}; the median is "
-    )
+    assert doubt.text.startswith(
+        f"2 rows of 200 ({y[70]:.6g}, {y[3]:.6g}; the median is "
+    ) or doubt.text.startswith(f"2 rows of 200 ({y[3]:.6g}, {y[70]:.6g}; the median is ")
     assert "hold 100% of the squares about the median" in doubt.text
     assert compare(X, y, references=[], score="r2", **few).score.name == "r2"
 
@@ -119,7 +146,14 @@ def test_few_huge_numbers_do_not_decide_the_ranking():
 def test_features_that_order_the_rows_are_not_called_useless():
     """By R² the mean is better: the huge numbers alone decide that."""
     X, y = prices()
-    few = {"task": "regression", "methods": [], "n_splits": 5, "n_repeats": 1, "refit": False, "score": "r2"}
+    few = {
+        "task": "regression",
+        "methods": [],
+        "n_splits": 5,
+        "n_repeats": 1,
+        "refit": False,
+        "score": "r2",
+    }
     few |= {"references": default_references("regression")[:1], "n_neighbors": 5}
     found = compare(X, y, **few)
     assert found.raw.score.mean() < 0 < found.raw.scores["rank_correlation"].mean()
@@ -133,9 +167,20 @@ def test_features_that_order_the_rows_are_not_called_useless():
 def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():
     rng = np.random.default_rng(0)
     y = np.arange(100) % 10 == 0
-    found = compare(rng.normal(size=(100, 3)), y, methods=[], references=[], n_splits=2, n_repeats=1, refit=False)
+    found = compare(
+        rng.normal(size=(100, 3)),
+        y,
+        methods=[],
+        references=[],
+        n_splits=2,
+        n_repeats=1,
+        refit=False,
+    )
     assert found.score.name == "auc"
-    assert any(note.startswith("The largest class has 90% of the rows, so AUC ranks") for note in notes(found))
+    assert any(
+        note.startswith("The largest class has 90% of the rows, so AUC ranks")
+        for note in notes(found)
+    )
 
 
 # The first of a ranking
@@ -165,7 +210,10 @@ def test_rows_of_new_groups_alone_are_remarked(given, tmp_path, monkeypatch, cap
     frame[~known].to_csv("new.csv", index=False)
     pd.concat([frame[~known], frame[known].head(1)]).to_csv("mixed.csv", index=False)
     groups = ["--groups", "machine"] if given else []
-    assert main(["compare", "t.csv", "--target", "kind", *QUICK, *groups, "--save", "m.safetensors"]) == 0
+    assert (
+        main(["compare", "t.csv", "--target", "kind", *QUICK, *groups, "--save", "m.safetensors"])
+        == 0
+    )
     said = {}
     for name in ("new.csv", "mixed.csv", "t.csv"):
         capsys.readouterr()
@@ -199,17 +247,42 @@ def test_numbers_of_groups_are_known_however_they_are_written(tmp_path, monkeypa
     ("methods", "score", "names"),
     [
         ("pca", "accuracy", ["label", "vote", "nearest_1"]),
-        ("nca tables", "accuracy", ["label", "probability", "probability of claim", "probability of none"]),
-        ("nca tables balanced", "balanced", ["label", "probability", "probability of claim", "probability of none"]),
+        (
+            "nca tables",
+            "accuracy",
+            ["label", "probability", "probability of claim", "probability of none"],
+        ),
+        (
+            "nca tables balanced",
+            "balanced",
+            ["label", "probability", "probability of claim", "probability of none"],
+        ),
     ],
 )
-def test_votes_are_called_votes_and_probabilities_are_of_all_classes(methods, score, names, tmp_path, monkeypatch):
+def test_votes_are_called_votes_and_probabilities_are_of_all_classes(
+    methods, score, names, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     frame = leaking().drop(columns="refund")
     frame = frame.drop(index=frame.index[frame["kind"] == "claim"][15:])
     frame.to_csv("t.csv", index=False)
     options = ["--folds", "2", "--repeats", "1", "--no-references", "-q", "--save", "m.safetensors"]
-    assert main(["compare", "t.csv", "--target", "kind", "--methods", methods, "--score", score, *options]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                "t.csv",
+                "--target",
+                "kind",
+                "--methods",
+                methods,
+                "--score",
+                score,
+                *options,
+            ]
+        )
+        == 0
+    )
     assert main(["predict", "m.safetensors", "t.csv", "-o", "p.csv"]) == 0
     found = pd.read_csv("p.csv")
     assert list(found.columns[1 : 1 + len(names)]) == names
@@ -217,7 +290,9 @@ def test_votes_are_called_votes_and_probabilities_are_of_all_classes(methods, sc
         return
     P = found[names[2:]].to_numpy()
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-5)
-    assert P[:, 0].mean() == pytest.approx((frame["kind"] == "claim").mean(), abs=0.05)  # as frequent as they are
+    assert P[:, 0].mean() == pytest.approx(
+        (frame["kind"] == "claim").mean(), abs=0.05
+    )  # as frequent as they are
     labels = found["label"] == "claim"
     if score == "accuracy":
         np.testing.assert_array_equal(labels, P[:, 0] > 0.5)
@@ -228,7 +303,9 @@ def test_votes_are_called_votes_and_probabilities_are_of_all_classes(methods, sc
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(tmp_path, monkeypatch, capsys):
+def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     grouped().drop(columns="machine").to_csv("t.csv", index=False)
 
@@ -236,7 +313,17 @@ def test_an_interrupt_of_the_methods_that_follow_leaves_the_first_answer(tmp_pat
         return replace(comparison, interrupted=True)
 
     monkeypatch.setattr(table_comparison.TableComparison, "rank_more", interrupted)
-    options = ["--folds", "2", "--repeats", "1", "--no-references", "--save", "m.safetensors", "--json", "r.json"]
+    options = [
+        "--folds",
+        "2",
+        "--repeats",
+        "1",
+        "--no-references",
+        "--save",
+        "m.safetensors",
+        "--json",
+        "r.json",
+    ]
     assert main(["compare", "t.csv", "--target", "kind", *options]) == 130
     out = capsys.readouterr().out
     assert "Interrupted: what is written now is the first answer." in out

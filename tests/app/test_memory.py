@@ -13,10 +13,13 @@ import pytest
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it"),
+    pytest.mark.skipif(
+        not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it"
+    ),
 ]
 
-# 4 GB are more than any table here may take, and less than what some took: the machine is not to suffer from a mistake
+# 4 GB are more than any table here may take, and less than what some took: the machine is not to
+# suffer from a mistake
 READ = """
 import json, resource, sys
 from pathlib import Path
@@ -39,7 +42,9 @@ print(json.dumps([memory("VmHWM") - before, found]))
 
 
 def peak(path):
-    """Return the bytes by which a process grows that reads a table, and the shape that it found, or its one line."""
+    """Return the bytes by which a process grows that reads a table, and the shape that it found, or
+    its one line.
+    """
     command = [sys.executable, "-W", "error", "-c", READ, str(path)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
@@ -67,7 +72,10 @@ def test_numbers_are_held_once(tmp_path, numbers, suffix, most):
 
 
 def claiming(shape):
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    header = (
+        f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode()
+        + b"\n"
+    )
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
 
 
@@ -82,13 +90,20 @@ def archive(X):
 
 def sparse(n_columns):
     file = io.BytesIO()
-    parts = {"data": np.ones(24), "indices": np.arange(24), "indptr": np.arange(25), "shape": [24, n_columns]}
+    parts = {
+        "data": np.ones(24),
+        "indices": np.arange(24),
+        "indptr": np.arange(25),
+        "shape": [24, n_columns],
+    }
     np.savez(file, **parts, kind=np.array(["a", "b"] * 12))
     return file.getvalue()
 
 
 def csv(**columns):
-    return pd.DataFrame({"size": np.arange(20_000) % 7, "kind": np.arange(20_000) % 2, **columns}).to_csv(index=False)
+    return pd.DataFrame(
+        {"size": np.arange(20_000) % 7, "kind": np.arange(20_000) % 2, **columns}
+    ).to_csv(index=False)
 
 
 LONG = "x" * 100_000
@@ -96,11 +111,23 @@ GREEDY = {
     "no rows, 10**12 columns.npz": (archive(claiming("(0, 1000000000000)")), "(0, 1000000000000)"),
     "no numbers, 10**8 rows.npz": (archive(claiming("(100000000, 20)")), "t.npz"),
     "10**8 columns.npz": (sparse(10**8), "(24, 100000000)"),
-    "a long text among 20,000.csv": (csv(text=[f"{i}{LONG if i == 0 else ''}" for i in range(20_000)]), "[20000, 1]"),
-    "a long value among 20,000.csv": (csv(text=[LONG if i < 2 else "a" for i in range(20_000)]), "[20000, 1]"),
-    "a long label among 20,000.csv": (csv(kind=[LONG if i < 2 else "a" for i in range(20_000)]), "100000 characters"),
+    "a long text among 20,000.csv": (
+        csv(text=[f"{i}{LONG if i == 0 else ''}" for i in range(20_000)]),
+        "[20000, 1]",
+    ),
+    "a long value among 20,000.csv": (
+        csv(text=[LONG if i < 2 else "a" for i in range(20_000)]),
+        "[20000, 1]",
+    ),
+    "a long label among 20,000.csv": (
+        csv(kind=[LONG if i < 2 else "a" for i in range(20_000)]),
+        "100000 characters",
+    ),
     "a long name among 10,000.csv": (
-        pd.DataFrame(np.eye(4, 10_000)).rename(columns={0: LONG}).assign(kind=[0, 1, 0, 1]).to_csv(index=False),
+        pd.DataFrame(np.eye(4, 10_000))
+        .rename(columns={0: LONG})
+        .assign(kind=[0, 1, 0, 1])
+        .to_csv(index=False),
         "100000 characters",
     ),
 }

@@ -27,15 +27,39 @@ def here(tmp_path, monkeypatch):
     ("arguments", "said"),
     [
         ("compare t.csv Kind", "compare has no argument Kind: did you mean --target Kind?"),
-        ("compare t.csv more.csv --target Kind", "compare has no argument more.csv (nearkin compare --help)"),
-        ("compare t.csv --traget Kind", "compare has no argument --traget Kind: did you mean --target?"),
-        ("compare t.csv --target kind", "no 'kind' (did you mean 'Kind'?): give --target one of 'size', 'Kind'"),
+        (
+            "compare t.csv more.csv --target Kind",
+            "compare has no argument more.csv (nearkin compare --help)",
+        ),
+        (
+            "compare t.csv --traget Kind",
+            "compare has no argument --traget Kind: did you mean --target?",
+        ),
+        (
+            "compare t.csv --target kind",
+            "no 'kind' (did you mean 'Kind'?): give --target one of 'size', 'Kind'",
+        ),
         ("adapt v.parquet intent", "adapt has no argument intent: did you mean --label intent?"),
-        ("adapt v.parquet --label intnet", "no 'intnet' (did you mean 'intent'?): give --label one of 'intent'."),
-        ("adapt wide.parquet --label intnet", "no 'intnet' (did you mean 'intent'?): give --label one of 'x0', "),
-        ("adapt v.parquet --label intent --pairs t.csv", "--label and --pairs each say what is known of the vectors"),
-        ("adapt v.parquet", "say what is known of the vectors by one of --label COLUMN, --pairs FILE"),
-        ("predict m.safetensors t.csv out.csv", "predict has no argument out.csv: did you mean -o out.csv?"),
+        (
+            "adapt v.parquet --label intnet",
+            "no 'intnet' (did you mean 'intent'?): give --label one of 'intent'.",
+        ),
+        (
+            "adapt wide.parquet --label intnet",
+            "no 'intnet' (did you mean 'intent'?): give --label one of 'x0', ",
+        ),
+        (
+            "adapt v.parquet --label intent --pairs t.csv",
+            "--label and --pairs each say what is known of the vectors",
+        ),
+        (
+            "adapt v.parquet",
+            "say what is known of the vectors by one of --label COLUMN, --pairs FILE",
+        ),
+        (
+            "predict m.safetensors t.csv out.csv",
+            "predict has no argument out.csv: did you mean -o out.csv?",
+        ),
     ],
 )
 def test_a_line_says_what_may_be_meant(here, capsys, arguments, said):

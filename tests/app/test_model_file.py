@@ -1,4 +1,6 @@
-"""A model goes to disk, and another process takes it from there: only arrays, numbers and words are in the file."""
+"""A model goes to disk, and another process takes it from there: only arrays, numbers and words are
+in the file.
+"""
 
 import json
 import subprocess
@@ -13,22 +15,20 @@ from scipy.sparse import issparse
 
 from nearkin.app import console, pictures
 from nearkin.app.cli import main
-from nearkin.app.column_curves import learned_columns
-from nearkin.app.model import MAX_NAME, embed, predict
-from nearkin.app.model_file import load_model, save_model
+from nearkin.app.model import MAX_NAME, embed, learned_model, load_model, predict, save_model
 from nearkin.app.readers import Reading
-from nearkin.app.saved_choice import learned_model
+from nearkin.app.report import learned_columns
 from nearkin.app.tables import read_rows, read_table
-from nearkin.estimators import soft_votes
 from nearkin.evaluation import RAW, Vote, all_methods, compare
 from nearkin.plotting import ColumnsDisplay
+from nearkin.tables import members
 
 from .winners import FOR_SPARSE_ROWS, HARD, METHODS, N_ROWS, SOFT, fitted, winner, write_tables
 
 PREDICT = """
 import json, sys
 from nearkin.app.model import predict
-from nearkin.app.model_file import load_model
+from nearkin.app.model import load_model
 from nearkin.app.tables import read_rows
 model = load_model(sys.argv[1])
 found = predict(model, read_rows(sys.argv[2], model.encoder)[0])
@@ -70,9 +70,17 @@ def again(tmp_path):
     [
         *(("dense", name, True) for name in METHODS),
         *(("sparse", name, True) for name in FOR_SPARSE_ROWS),
-        *((kind, name, False) for kind in ("dense", "words") for name in (RAW, "PCA", "LDA", "NMMP", "TDL")),
+        *(
+            (kind, name, False)
+            for kind in ("dense", "words")
+            for name in (RAW, "PCA", "LDA", "NMMP", "TDL")
+        ),
         *(("sparse", name, False) for name in (RAW, "LPP", "TDL")),
-        *(("gaps", name, scale) for name in (RAW, "NMMP", "TDL", "NCA tables") for scale in (True, False)),
+        *(
+            ("gaps", name, scale)
+            for name in (RAW, "NMMP", "TDL", "NCA tables")
+            for scale in (True, False)
+        ),
         *(("single", name, True) for name in ("PCA", "DNE")),
     ],
 )
@@ -83,13 +91,17 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
     loaded = again(model)
     for field in fields(model):
         np.testing.assert_equal(getattr(loaded, field.name), getattr(model, field.name))
-    rows, _ = read_rows(str(folder / f"{kind} new.{'csv' if kind in TEXT else 'npz'}"), loaded.encoder)
+    rows, _ = read_rows(
+        str(folder / f"{kind} new.{'csv' if kind in TEXT else 'npz'}"), loaded.encoder
+    )
     Z, expected = embed(loaded, rows), rows.astype(np.float64)
     for _, step in pipeline.steps:
         expected = step.transform(expected) if hasattr(step, "transform") else expected
     assert issparse(Z) == issparse(expected)
     single = kind == "single" or (kind, name) == ("sparse", "NCA tables")
-    tolerance = 1e-4 if single else 1e-9  # the pipeline's voters have single precision, too, or its features
+    tolerance = (
+        1e-4 if single else 1e-9
+    )  # the pipeline's voters have single precision, too, or its features
     Z, expected = (part.toarray() if issparse(part) else part for part in (Z, expected))
     atol = (1e-6 if kind == "sparse" and single else 1e-9) * np.abs(expected).max()
     np.testing.assert_allclose(Z, expected, rtol=1e-9, atol=atol)
@@ -101,21 +113,27 @@ def test_a_file_maps_and_predicts_as_the_fitted_pipeline(folder, table, again, k
 
 
 def test_a_vote_of_all_rows(folder, again, capsys):
-    """Columns, gaps and the vote of all rows are in the file: new rows are predicted as by the fitted predictor."""
+    """Columns, gaps and the vote of all rows are in the file: new rows are predicted as by the
+    fitted predictor.
+    """
     data = read_table(str(folder / "gaps table.csv"), "kind")
     comparison, pipeline = fitted("NCA tables", data)
     model = again(learned_model(comparison, data))
     rows, _ = read_rows(str(folder / "gaps new.csv"), model.encoder)
     found = predict(model, rows)
     np.testing.assert_array_equal(found["label"], pipeline.predict(rows))
-    np.testing.assert_allclose(found["probability"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(
+        found["probability"], pipeline.predict_proba(rows).max(axis=1), rtol=1e-6
+    )
     distances, near = pipeline[-1].kneighbors(rows)
     np.testing.assert_allclose(found["distance"], distances, atol=1e-6)
     np.testing.assert_array_equal(found["nearest"], near)
     assert (str(model.vote), model.stretched) == ("all rows", ["width", "price", "day", "colour"])
 
 
-def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(folder, again, capsys, monkeypatch):
+def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(
+    folder, again, capsys, monkeypatch
+):
     """All are `feature_effects_` of the predictor that is saved."""
     data = read_table(str(folder / "gaps table.csv"), "kind")
     comparison, pipeline = fitted("NCA tables", data)
@@ -123,25 +141,33 @@ def test_the_bars_of_columns_are_the_same_in_text_picture_and_page(folder, again
     model = again(learned_model(comparison, data))
     console.describe(model, folder / "gaps table.csv")
     text = capsys.readouterr().out.partition("How far each column moves the rows")[2]
-    said = {line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()}
+    said = {
+        line.split()[-1]: float(line.split()[0]) for line in text.splitlines()[1:] if line.strip()
+    }
     assert said == {name: round(effect, 2) for name, effect in effects.items()}
     drawn = []
     monkeypatch.setattr(ColumnsDisplay, "plot", lambda self, ax: drawn.append(self))
     pictures.draw_model(model, folder / "effects.png")
-    assert dict(zip(drawn[0].names, drawn[0].effects, strict=True)) == pytest.approx(effects, rel=1e-6)
+    assert dict(zip(drawn[0].names, drawn[0].effects, strict=True)) == pytest.approx(
+        effects, rel=1e-6
+    )
     document = learned_columns(comparison, data)
-    assert {one["column"]: one["effect"] for one in document["effects"]} == pytest.approx(effects, rel=1e-3)
+    assert {one["column"]: one["effect"] for one in document["effects"]} == pytest.approx(
+        effects, rel=1e-3
+    )
 
 
 def test_a_regression_by_all_rows(folder, again):
     data = read_table(str(folder / "words table.csv"), "width", task="regression")
     methods = {method.name: method for method in all_methods("regression")}
     comparison, pipeline = fitted(methods["NCA tables"], data)
-    plain = soft_votes.SoftVote(distance="plain")
-    for vote in (plain, soft_votes.Mixture(plain, soft_votes.LocalLines(2.0, 0.1), 0.25)):
+    plain = members.SoftVote(distance="plain")
+    for vote in (plain, members.Mixture(plain, members.LocalLines(2.0, 0.1), 0.25)):
         pipeline[-1].vote_ = vote
         model = again(learned_model(comparison, data))
-        np.testing.assert_allclose(predict(model, data.X)["value"], pipeline.predict(data.X), rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(
+            predict(model, data.X)["value"], pipeline.predict(data.X), rtol=1e-6, atol=1e-8
+        )
 
 
 def test_missing_numbers_are_filled_though_none_was_missing_before(folder, again):
@@ -162,7 +188,9 @@ def test_features_that_say_what_is_missing_have_names(folder, again, capsys):
     assert "width (missing)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("vote", [Vote(1), Vote(4), Vote(40), Vote(1, soft=True), SOFT, Vote(40, soft=True)], ids=str)
+@pytest.mark.parametrize(
+    "vote", [Vote(1), Vote(4), Vote(40), Vote(1, soft=True), SOFT, Vote(40, soft=True)], ids=str
+)
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_every_vote_is_that_of_the_pipeline(folder, table, again, kind, vote):
     comparison, pipeline = fitted(RAW, table(kind), vote=vote)
@@ -190,7 +218,11 @@ def test_numbers_are_those_of_the_pipeline(folder, again, name, vote):
 @pytest.mark.parametrize("name", ["PCA", "LDA", "TDL"])
 def test_only_rows_with_a_label_vote(folder, again, name):
     with np.load(folder / "dense table.npz") as archive:
-        np.savez(folder / "partly.npz", X=archive["X"], y=np.where(np.arange(N_ROWS) % 2, archive["y"], np.nan))
+        np.savez(
+            folder / "partly.npz",
+            X=archive["X"],
+            y=np.where(np.arange(N_ROWS) % 2, archive["y"], np.nan),
+        )
     data = read_table(str(folder / "partly.npz"))
     comparison, pipeline = fitted(name, data, vote=SOFT)
     model = again(learned_model(comparison, data))
@@ -214,7 +246,9 @@ def test_an_approximate_search_that_finds_all_rows_changes_nothing(folder, table
 
 def test_the_model_is_the_automatic_choice_with_its_held_out_figures(table, again):
     data = table("dense")
-    comparison = compare(data.X, data.y, methods=[METHODS["PCA"]], references=[], score="f1", n_splits=2, n_repeats=1)
+    comparison = compare(
+        data.X, data.y, methods=[METHODS["PCA"]], references=[], score="f1", n_splits=2, n_repeats=1
+    )
     model, choice = again(learned_model(comparison, data)), comparison.choice
     vote = comparison.winner[-1]
     assert (model.method, model.score) == (comparison.winner_method, "f1")
@@ -223,12 +257,16 @@ def test_the_model_is_the_automatic_choice_with_its_held_out_figures(table, agai
         **{"score": choice.score.mean(), "raw": comparison.raw.score.mean(), "folds": 2.0},
         **{"low": choice.interval[0], "high": choice.interval[1], "p_value": choice.p_value},
     }
-    np.testing.assert_array_equal(predict(model, data.X)["label"], comparison.winner.predict(data.X))
+    np.testing.assert_array_equal(
+        predict(model, data.X)["label"], comparison.winner.predict(data.X)
+    )
 
 
 def test_figures_that_are_no_numbers_are_left_out(table, again):
     comparison, _ = fitted(RAW, table("dense"))
-    results = tuple(replace(r, interval=(-np.inf, np.inf), p_value=np.nan) for r in comparison.results)
+    results = tuple(
+        replace(r, interval=(-np.inf, np.inf), p_value=np.nan) for r in comparison.results
+    )
     model = again(learned_model(replace(comparison, results=results), table("dense")))
     assert set(model.held_out) == {"score", "raw", "folds"}
 
@@ -240,11 +278,15 @@ def test_another_process_gives_identical_labels(folder, table, tmp_path):
     command = [sys.executable, "-c", PREDICT, str(tmp_path / "m.safetensors"), rows]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = predict(model, read_rows(rows, model.encoder)[0])
-    assert json.loads(done.stdout) == [x.tolist() for x in (found["label"], found["nearest"], found["distance"])]
+    assert json.loads(done.stdout) == [
+        x.tolist() for x in (found["label"], found["nearest"], found["distance"])
+    ]
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("labels", [np.array([3, -1]), np.array(["no", "yés"]), np.array([False, True])], ids=str)
+@pytest.mark.parametrize(
+    "labels", [np.array([3, -1]), np.array(["no", "yés"]), np.array([False, True])], ids=str
+)
 def test_labels_keep_their_type(folder, again, labels):
     with np.load(folder / "dense table.npz") as archive:
         np.savez(folder / "labels.npz", X=archive["X"], y=labels[archive["y"] % 2])
@@ -272,18 +314,29 @@ def test_safetensors_alone_can_open_it(table, tmp_path):
         np.testing.assert_array_equal(file.get_tensor("components"), model.arrays["components"])
         header = json.loads(file.metadata()["nearkin"])
     assert header["columns"]["numbers"] == ["width", "height", "depth"]
-    colour = {"kind": "category", "name": "colour", "values": ["blue", "green", "red"], "missing": False}
+    colour = {
+        "kind": "category",
+        "name": "colour",
+        "values": ["blue", "green", "red"],
+        "missing": False,
+    }
     assert header["columns"]["columns"] == [colour]
 
 
 def test_names_are_kept_so_that_they_can_be_shown(again):
-    loaded = again(winner("PCA", replace(read_table("iris"), name="caf\udce9", target="long " * 1000)))
+    loaded = again(
+        winner("PCA", replace(read_table("iris"), name="caf\udce9", target="long " * 1000))
+    )
     assert (loaded.table, len(loaded.target)) == ("caf?", MAX_NAME)
 
 
 @pytest.mark.parametrize(
     ("name", "shown"),
-    [("LDA", {"colour=blue", "colour=green", "colour=red"}), ("TDL", set()), ("NCA tables", {"colour"})],
+    [
+        ("LDA", {"colour=blue", "colour=green", "colour=red"}),
+        ("TDL", set()),
+        ("NCA tables", {"colour"}),
+    ],
 )
 def test_a_model_can_be_shown(table, again, tmp_path, capsys, name, shown):
     loaded = again(winner(name, table("words")))
@@ -298,7 +351,10 @@ def test_a_model_can_be_shown(table, again, tmp_path, capsys, name, shown):
 @pytest.mark.parametrize("name", ["PCA", "LDA", "NMMP ratio trace", "DP", "TDL"])
 def test_coordinates_have_the_names_that_the_map_gives_them(table, name):
     comparison, pipeline = fitted(name, table("dense"))
-    assert learned_model(comparison, table("dense")).names == pipeline[-2].get_feature_names_out().tolist()
+    assert (
+        learned_model(comparison, table("dense")).names
+        == pipeline[-2].get_feature_names_out().tolist()
+    )
 
 
 @pytest.mark.parametrize("name", [RAW, "PCA", "LDA", "NCA"])
@@ -313,7 +369,9 @@ def test_blocks_of_rows_change_no_prediction(table, monkeypatch):
     model = winner("NMMP", table("dense"))
     rows = np.random.default_rng(0).normal(size=(40, len(model.feature_names)))
     whole = predict(model, rows)
-    monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * (model.n_neighbors + len(model.classes)))
+    monkeypatch.setattr(
+        "nearkin.app.model.VOTES_PER_BLOCK", 7 * (model.n_neighbors + len(model.classes))
+    )
     monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
     done = []
     parts = predict(model, rows, lambda n_done, total: done.append((n_done, total)))
@@ -325,10 +383,14 @@ def test_blocks_of_rows_change_no_prediction(table, monkeypatch):
 @pytest.mark.parametrize("scale", [True, False])
 def test_a_model_of_dense_rows_maps_sparse_ones_alike(folder, table, name, scale):
     model = winner(name, table("dense"), scale=scale)
-    rows, _ = read_rows(str(folder / "sparse new.npz"), read_table(str(folder / "sparse table.npz")).encoder)
+    rows, _ = read_rows(
+        str(folder / "sparse new.npz"), read_table(str(folder / "sparse table.npz")).encoder
+    )
     rows = rows[:, : len(model.feature_names)]
     Z = embed(model, rows)
-    np.testing.assert_allclose(Z.toarray() if issparse(Z) else Z, embed(model, rows.toarray()), atol=1e-12)
+    np.testing.assert_allclose(
+        Z.toarray() if issparse(Z) else Z, embed(model, rows.toarray()), atol=1e-12
+    )
 
 
 def test_a_file_is_readable_by_whom_other_files_are(table, tmp_path):
@@ -350,7 +412,9 @@ def test_a_column_without_a_value_among_the_labelled_rows(tmp_path, again):
     X, y = rng.normal(size=(60, 3)), np.array([0, 1, None] * 20)
     X[[label is not None for label in y], 2] = np.nan
     X[::4, 1] = np.nan
-    np.savez(tmp_path / "gaps.npz", X=X, y=np.array([np.nan if label is None else label for label in y]))
+    np.savez(
+        tmp_path / "gaps.npz", X=X, y=np.array([np.nan if label is None else label for label in y])
+    )
     table = read_table(str(tmp_path / "gaps.npz"), reading=Reading(refuse_missing=False))
     comparison = compare(table.X, table.y, methods=[], references=[], n_splits=2, n_repeats=1)
     model = again(learned_model(comparison, table))

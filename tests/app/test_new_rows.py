@@ -1,4 +1,6 @@
-"""Rows for a saved model, whatever their format and the order of their columns; and the files that are written."""
+"""Rows for a saved model, whatever their format and the order of their columns; and the files that
+are written.
+"""
 
 import datetime
 import io
@@ -14,9 +16,8 @@ from pyarrow import parquet
 from scipy.sparse import csr_array, random_array
 
 from nearkin.app import output
-from nearkin.app.encoder import number_encoder
 from nearkin.app.readers import Reading
-from nearkin.app.tables import TableError, read_rows, read_table
+from nearkin.app.tables import TableError, number_encoder, read_rows, read_table
 
 N = 24
 RNG = np.random.default_rng(0)
@@ -90,9 +91,23 @@ def test_parquet_holds_what_the_csv_does(blocks, learned):
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(
+            pa.int8(),
+            pa.int16(),
+            pa.int32(),
+            pa.int64(),
+            pa.uint8(),
+            pa.uint16(),
+            pa.uint32(),
+            pa.uint64(),
+        ),
         *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(30, 2), pa.decimal256(60, 2)),
-        *(pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.int64()), pa.dictionary(pa.int8(), pa.string())),
+        *(
+            pa.string(),
+            pa.large_string(),
+            pa.dictionary(pa.int8(), pa.int64()),
+            pa.dictionary(pa.int8(), pa.string()),
+        ),
     ],
     ids=str,
 )
@@ -100,7 +115,11 @@ def test_every_plain_type_is_read_as_from_csv(blocks, kind):
     """Words for types of text, numbers for the others."""
     is_text = "string" in str(kind)
     values = [f"v{i % 3}" for i in range(N)] if is_text else (INTEGERS // 2).tolist()
-    column = pa.array(values).dictionary_encode() if "dictionary" in str(kind) else pa.array(values).cast(kind)
+    column = (
+        pa.array(values).dictionary_encode()
+        if "dictionary" in str(kind)
+        else pa.array(values).cast(kind)
+    )
     parquet.write_table(pa.table({"more": column, "kind": KINDS}), "t.parquet")
     pd.DataFrame({"more": values, "kind": KINDS}).to_csv("t.csv", index=False)
     table, same = read_table("t.parquet", "kind"), read_table("t.csv", "kind")
@@ -117,9 +136,13 @@ def test_dates_are_read_as_from_csv(blocks):
     np.testing.assert_array_equal(tables[0].X, tables[1].X)
 
 
-@pytest.mark.parametrize("labels", [KINDS, (INTEGERS % 3).tolist(), (INTEGERS % 2 == 0).tolist(), [1.0, 2.0] * 12])
+@pytest.mark.parametrize(
+    "labels", [KINDS, (INTEGERS % 3).tolist(), (INTEGERS % 2 == 0).tolist(), [1.0, 2.0] * 12]
+)
 def test_labels_and_groups_are_read_as_from_csv(blocks, labels):
-    frame = pd.DataFrame({"size": INTEGERS % 7, "place": [f"place {i % 5}" for i in range(N)], "kind": labels})
+    frame = pd.DataFrame(
+        {"size": INTEGERS % 7, "place": [f"place {i % 5}" for i in range(N)], "kind": labels}
+    )
     tables = [read_table(write(frame, suffix), "kind", "place") for suffix in ("csv", "parquet")]
     for table in tables:
         assert table.y.dtype == tables[0].y.dtype
@@ -163,7 +186,9 @@ def test_errors_name_standard_input(monkeypatch, content, says):
 
 @contextmanager
 def full_disk():
-    """Let no file grow beyond 1,000 bytes; not for a whole test, for pytest's own report may be such a file."""
+    """Let no file grow beyond 1,000 bytes; not for a whole test, for pytest's own report may be
+    such a file.
+    """
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -175,7 +200,10 @@ def full_disk():
 
 def test_a_full_disk_under_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(bytes(5000))))
-    says = r"^standard input: it cannot be copied to .* \(File too large\): free some space, or name another folder by"
+    says = (
+        r"^standard input: it cannot be copied to .* \(File too large\): free some space, or "
+        r"name another folder by"
+    )
     with full_disk(), pytest.raises(TableError, match=says):
         read_table("-", "kind")
 
@@ -221,7 +249,9 @@ def refused(frame, encoder, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_missing_columns_are_named(learned, suffix):
     line = refused(LEARNED[["id", "count", "wet"]], learned.encoder, suffix)
-    assert line == (f"t.{suffix} lacks 'width', 'colour', which the model learned from: add or rename them.")
+    assert line == (
+        f"t.{suffix} lacks 'width', 'colour', which the model learned from: add or rename them."
+    )
     line = refused(LEARNED.rename(columns={"width": "Width "}), learned.encoder, suffix)
     assert line.startswith(f"t.{suffix} lacks 'width' ('width' may be 'Width ' here), which")
 
@@ -229,20 +259,26 @@ def test_missing_columns_are_named(learned, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_many_missing_columns_are_cut(suffix):
     frame = pd.DataFrame({"a": [1.0]})
-    line = refused(frame, number_encoder([f"a long name of a column {j}" for j in range(10_000)]), suffix)
+    line = refused(
+        frame, number_encoder([f"a long name of a column {j}" for j in range(10_000)]), suffix
+    )
     assert "and 9995 more" in line
     assert len(line) < 400
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_gaps_in_new_rows_are_said(blocks, learned, suffix):
-    X, notes = read_rows(write(LEARNED.assign(width=LEARNED["width"].where(INTEGERS != 6)), suffix), learned.encoder)
+    X, notes = read_rows(
+        write(LEARNED.assign(width=LEARNED["width"].where(INTEGERS != 6)), suffix), learned.encoder
+    )
     assert np.argwhere(np.isnan(X)).tolist() == [[6, learned.feature_names.index("width")]]
     assert notes[0] == "missing: empty (1 cell)"
 
 
 def test_new_rows_have_the_marks_of_the_table_that_was_learned_from(blocks):
-    words = LEARNED.assign(width=LEARNED["width"].where(INTEGERS % 5 != 1, -99), colour=["lost", "red", "blue"] * 8)
+    words = LEARNED.assign(
+        width=LEARNED["width"].where(INTEGERS % 5 != 1, -99), colour=["lost", "red", "blue"] * 8
+    )
     learned = read_table(write(words, "csv"), "kind", reading=Reading(missing=("-99", "lost")))
     X, notes = read_rows(write(words, "csv"), learned.encoder)
     np.testing.assert_array_equal(X, learned.X)
@@ -257,7 +293,9 @@ def test_codes_are_numbers_where_numbers_were_learned(learned):
 
 
 def test_the_decimal_mark_is_that_of_styled_cells_and_of_the_table_that_was_learned_from(folder):
-    """76.571 is a number of thousands beside 4,24 €, and in new rows of a table with decimal commas."""
+    """76.571 is a number of thousands beside 4,24 €, and in new rows of a table with decimal
+    commas.
+    """
     sales = [f"{i + 10}.571" for i in range(N)]
     prices = [f"{i % 7},{i + 10} €" for i in range(N)]
     table = pd.DataFrame({"sales": sales, "price": prices, "kind": ["a", "b"] * (N // 2)})
@@ -284,7 +322,10 @@ def test_values_that_were_never_seen_are_none_of_the_known_and_said(blocks, lear
     expected = learned.X.copy()
     expected[(INTEGERS % 6 == 0) | (INTEGERS == 23), 3:] = 0
     np.testing.assert_array_equal(X, expected)
-    assert notes[-1] == "unknown values, encoded as none of the known ones: 'Amber', 'pink' in colour (5 rows)"
+    assert (
+        notes[-1]
+        == "unknown values, encoded as none of the known ones: 'Amber', 'pink' in colour (5 rows)"
+    )
 
 
 def test_many_values_that_were_never_seen_are_cut(learned):
@@ -293,11 +334,16 @@ def test_many_values_that_were_never_seen_are_cut(learned):
     assert notes[-1].startswith("every colour is new: expect less")
 
 
-@pytest.mark.parametrize(("suffix", "place"), [("csv", "on line 14"), ("parquet", "in row 12 (counted from 0)")])
+@pytest.mark.parametrize(
+    ("suffix", "place"), [("csv", "on line 14"), ("parquet", "in row 12 (counted from 0)")]
+)
 def test_text_where_numbers_were_learned_is_refused(blocks, learned, suffix, place):
     words = [f"{value}" if i != 12 else "wide" for i, value in enumerate(LEARNED["width"])]
     line = refused(LEARNED.assign(width=words), learned.encoder, suffix)
-    assert line == (f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were learned from there: give numbers.")
+    assert line == (
+        f"t.{suffix}: 'width' holds 'wide' {place}, but numbers were learned from there: "
+        "give numbers."
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -306,7 +352,9 @@ def test_numbers_where_text_was_learned_are_text(blocks, suffix):
     learned = read_table(write(table, "csv"), "kind")
     numbers = LEARNED.assign(colour=1 + INTEGERS % 2)
     X, notes = read_rows(write(numbers, suffix), learned.encoder)
-    np.testing.assert_array_equal(X[:, 3:], np.column_stack([INTEGERS % 2 == 0, INTEGERS % 2 == 1, 0 * INTEGERS]))
+    np.testing.assert_array_equal(
+        X[:, 3:], np.column_stack([INTEGERS % 2 == 0, INTEGERS % 2 == 1, 0 * INTEGERS])
+    )
     assert len(notes) == 1
 
 
@@ -322,11 +370,15 @@ def test_numbers_stand_for_truth_values(blocks, learned, suffix):
 def test_npz_by_the_names_of_its_columns():
     frame = LEARNED[["width", "count"]]
     learned = read_table(write(frame, "npz"))
-    X, notes = read_rows(write(frame.assign(more=1)[["more", "count", "width"]], "npz"), learned.encoder)
+    X, notes = read_rows(
+        write(frame.assign(more=1)[["more", "count", "width"]], "npz"), learned.encoder
+    )
     np.testing.assert_array_equal(X, learned.X)
     assert notes == ["ignored, not learned from: more"]
     np.savez("t.npz", X=frame.to_numpy(float))
-    with pytest.raises(TableError, match=r"^t\.npz lacks 'width', 'count', which the model learned from"):
+    with pytest.raises(
+        TableError, match=r"^t\.npz lacks 'width', 'count', which the model learned from"
+    ):
         read_rows("t.npz", learned.encoder)
 
 
@@ -339,7 +391,9 @@ def test_a_csv_for_a_model_of_an_npz():
 def test_an_npz_has_no_text(learned):
     np.savez("t.npz", X=np.ones((3, 4)), feature_names=["width", "count", "wet", "colour"])
     _, notes = read_rows("t.npz", learned.encoder)
-    assert notes[:-1] == ["unknown values, encoded as none of the known ones: '1' in colour (3 rows)"]
+    assert notes[:-1] == [
+        "unknown values, encoded as none of the known ones: '1' in colour (3 rows)"
+    ]
 
 
 @pytest.mark.parametrize("names", [None, ["p", "q", "r"]])
@@ -454,7 +508,9 @@ def test_numbers_with_units_are_read_alike_whatever_the_format(blocks):
             "length": [f"{size // 20:.0f}h {size % 20:.0f}min" for size in sizes],
             "age": [f"{20 + 10 * (i % 4)}-{29 + 10 * (i % 4)}" for i in range(N)],
             "level": ["<0.1" if i % 3 == 0 else f"{i / 10}*" for i in range(N)],
-            "price": [str(size) if i % 2 else str(size).replace(".", ",") for i, size in enumerate(sizes)],
+            "price": [
+                str(size) if i % 2 else str(size).replace(".", ",") for i, size in enumerate(sizes)
+            ],
             "kind": KINDS,
         }
     )
@@ -463,12 +519,17 @@ def test_numbers_with_units_are_read_alike_whatever_the_format(blocks):
     assert table.feature_names == ["weight", "length", "age", "level", "price"]
     assert any("read as durations, in days: length" in note for note in table.notes)
     np.testing.assert_allclose(table.X[:, [0, 4]], np.column_stack([sizes, sizes]))
-    for name, write_rows in {"new.csv": pd.DataFrame.to_csv, "new.parquet": pd.DataFrame.to_parquet}.items():
+    for name, write_rows in {
+        "new.csv": pd.DataFrame.to_csv,
+        "new.parquet": pd.DataFrame.to_parquet,
+    }.items():
         write_rows(shop.drop(columns="kind"), name, index=False)
         np.testing.assert_array_equal(read_rows(name, table.encoder)[0], table.X)
     odd = shop.assign(weight=["heavy", *shop["weight"][1:]])
     odd.to_csv("new.csv", index=False)
-    with pytest.raises(TableError, match=r"'weight' holds 'heavy' on line 2, but numbers in 'kg' were learned"):
+    with pytest.raises(
+        TableError, match=r"'weight' holds 'heavy' on line 2, but numbers in 'kg' were learned"
+    ):
         read_rows("new.csv", table.encoder)
 
 

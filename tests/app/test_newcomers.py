@@ -1,4 +1,6 @@
-"""Ten tables as people have them need no second try: `nearkin compare FILE --target COLUMN`, then `predict`."""
+"""Ten tables as people have them need no second try: `nearkin compare FILE --target COLUMN`, then
+`predict`.
+"""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +31,10 @@ def test_the_first_try(tables, monkeypatch, capsys, request, name):
         request.getfixturevalue("undrawn")
     monkeypatch.chdir(folder)
     model = f"{name}.safetensors"
-    assert main(["compare", table.file, "--target", table.target, *QUICK.split(), "--save", model]) == 0
+    assert (
+        main(["compare", table.file, "--target", table.target, *QUICK.split(), "--save", model])
+        == 0
+    )
     out, err = capsys.readouterr()
     print(out, err)
     assert out.startswith(f"{name}: ")
@@ -49,12 +54,20 @@ def test_data_frames_give_the_same_features(tables, name):
     folder, table = tables[0], tables[1][name]
     read = read_table(str(folder / table.file), table.target)
     found = compare(
-        table.frame, table.target, methods=[], references=[], n_splits=2, n_repeats=1, n_neighbors=3, refit=False
+        table.frame,
+        table.target,
+        methods=[],
+        references=[],
+        n_splits=2,
+        n_repeats=1,
+        n_neighbors=3,
+        refit=False,
     )
     encoder = found.encoder
     X = encoder.transform(table.frame)
     assert_same(
-        (features(X, encoder), table.frame[table.target].tolist()), (features(read.X, read.encoder), read.y.tolist())
+        (features(X, encoder), table.frame[table.target].tolist()),
+        (features(read.X, read.encoder), read.y.tolist()),
     )
 
 

@@ -33,14 +33,22 @@ def half_width(result):
 
 def test_a_difference_comes_from_the_rows_on_which_two_methods_differ():
     n = 10_000
-    raw, better, same, worse = np.arange(n) < 5000, np.arange(n) < 5200, np.arange(n) % 2 == 0, np.arange(n) < 4000
-    results, least = rank_split([of(RAW, raw), of("b", better), of("s", same), of("w", worse)], N_TRAIN)
+    raw, better, same, worse = (
+        np.arange(n) < 5000,
+        np.arange(n) < 5200,
+        np.arange(n) % 2 == 0,
+        np.arange(n) < 4000,
+    )
+    results, least = rank_split(
+        [of(RAW, raw), of("b", better), of("s", same), of("w", worse)], N_TRAIN
+    )
     assert [(r.name, r.status) for r in results] == [
         ("b", "better"), (RAW, "baseline"), ("s", "unclear"), ("w", "worse")
     ]  # fmt: skip
     by_name = {r.name: r for r in results}
     assert by_name["b"].difference == pytest.approx(0.02)
-    share = 0.02  # 200 rows of 10,000, all one way: variance q - q^2; the factor is that of other training rows
+    # 200 rows of 10,000, all one way: variance q - q^2; the factor is that of other training rows
+    share = 0.02
     expected = 1.96 * np.sqrt((1 + n / N_TRAIN) * (share - share**2) / n)
     assert half_width(by_name["b"]) == pytest.approx(expected, rel=1e-3)
     # as accurate, but right elsewhere: less sure than a method that differs in few rows
@@ -62,7 +70,9 @@ def test_the_interval_holds_as_often_as_it_says():
     rng, held = np.random.default_rng(0), 0
     for _ in range(200):
         raw = rng.random(400) < 0.6
-        results, _ = rank_split([of(RAW, raw), of("m", np.where(rng.random(400) < 0.3, ~raw, raw))], 10**6)
+        results, _ = rank_split(
+            [of(RAW, raw), of("m", np.where(rng.random(400) < 0.3, ~raw, raw))], 10**6
+        )
         low, high = next(r.interval for r in results if r.name == "m")
         held += low <= 0.3 * (0.4 - 0.6) <= high
     assert 0.91 < held / 200 < 0.98

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nearkin.app.cli import main
-from nearkin.app.model_file import save_model
-from nearkin.app.options import PARSER
+from nearkin.app.cli import PARSER, main
+from nearkin.app.model import save_model
 from nearkin.app.output import READ, WRITTEN, default_picture, refuse_overwriting
 from nearkin.app.tables import read_table
 
@@ -18,8 +17,17 @@ from .winners import winner
 
 RNG = np.random.default_rng(0)
 N = 48
-COMMANDS = next(action for action in PARSER._actions if hasattr(action, "choices") and action.dest == "command").choices
-FILES = {"FILE", "OUT", "TABLE", "MODEL", "VECTORS", "ADAPTER"}  # what options that name files call them in the help
+COMMANDS = next(
+    action for action in PARSER._actions if hasattr(action, "choices") and action.dest == "command"
+).choices
+FILES = {
+    "FILE",
+    "OUT",
+    "TABLE",
+    "MODEL",
+    "VECTORS",
+    "ADAPTER",
+}  # what options that name files call them in the help
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,12 @@ CASES = [
     (ADAPT, "--report", ".html", ["q.parquet", "new.csv", "judged.csv"]),
     ("predict m.safetensors new.csv", "-o", ".csv", ["m.safetensors", "new.csv"]),
     ("transform m.safetensors new.csv", "-o", ".npz", ["m.safetensors", "new.csv"]),
-    ("transform m.safetensors many --dask", "-o", ".parquet", ["m.safetensors", "many/part.parquet"]),
+    (
+        "transform m.safetensors many --dask",
+        "-o",
+        ".parquet",
+        ["m.safetensors", "many/part.parquet"],
+    ),
     ("inspect m.safetensors", "--picture", ".png", ["m.safetensors"]),
     ("export m.safetensors --to npz", "-o", ".npz", ["m.safetensors"]),
     ("export m.safetensors --to torch", "-o", "", ["m.safetensors"]),
@@ -91,11 +104,14 @@ def test_no_output_is_a_link_to_an_input(here, capsys, command, option, ending, 
         link(here / name, here / output)
         line = refused([*command.split(), option, output], capsys, here)
         assert (
-            f"{output} is {name}, which is read, and would be overwritten: choose another place with {option}" in line
+            f"{output} is {name}, which is read, and would be overwritten: choose another "
+            f"place with {option}" in line
         )
 
 
-@pytest.mark.parametrize("path", ["new.csv", "./new.csv", "many/../new.csv", "{here}/new.csv", "way/new.csv"])
+@pytest.mark.parametrize(
+    "path", ["new.csv", "./new.csv", "many/../new.csv", "{here}/new.csv", "way/new.csv"]
+)
 @pytest.mark.parametrize("command", ["predict", "transform"])
 def test_no_output_is_the_table(here, capsys, command, path):
     (here / "way").symlink_to(here)
@@ -134,7 +150,10 @@ def test_no_two_outputs_are_one_file(here, capsys, exists):
         (here / "r.html").write_text("old")
     (here / "r.json").symlink_to(here / "r.html")
     line = refused([*COMPARE.split(), "--report", "r.html", "--json", "r.json"], capsys, here)
-    assert "r.json is r.html, which is written by --report, too: choose another place with --json" in line
+    assert (
+        "r.json is r.html, which is written by --report, too: choose another place with --json"
+        in line
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,13 +172,21 @@ def test_the_picture_that_is_drawn_unasked_is_no_input(here, capsys, command, pi
 def test_the_picture_that_is_drawn_unasked_has_the_name_that_is_checked(here, undrawn):
     arguments = [*COMPARE.split(), "--quick", "--methods", "PCA", "--no-references"]
     assert main(arguments) == main(["inspect", "m.safetensors"]) == 0
-    for line, name in ((arguments, "t-nearkin.png"), (["inspect", "m.safetensors"], "m-features.png")):
+    for line, name in (
+        (arguments, "t-nearkin.png"),
+        (["inspect", "m.safetensors"], "m-features.png"),
+    ):
         assert default_picture(PARSER.parse_args(line)) == Path(name)
         assert (here / name).exists()
 
 
 def test_every_option_that_names_a_file_is_checked():
-    named = {action.dest for parser in COMMANDS.values() for action in parser._actions if action.metavar in FILES}
+    named = {
+        action.dest
+        for parser in COMMANDS.values()
+        for action in parser._actions
+        if action.metavar in FILES
+    }
     assert named - {"sql_table"} == {*READ, *WRITTEN}  # the table of a database is no file
 
 
@@ -172,7 +199,11 @@ def test_a_draft_takes_the_place_of_no_file(here, capsys):
 
 def test_a_file_that_is_no_input_is_replaced(here, capsys):
     (here / "many" / "adapter.safetensors").write_text("old")
-    refuse_overwriting(PARSER.parse_args(["adapt", "many", "--label", "kind", "--save", "many/adapter.safetensors"]))
+    refuse_overwriting(
+        PARSER.parse_args(
+            ["adapt", "many", "--label", "kind", "--save", "many/adapter.safetensors"]
+        )
+    )
     (here / "out.csv").write_text("old")
     assert main(["predict", "m.safetensors", "new.csv", "-o", "out.csv"]) == 0
     assert (here / "out.csv").read_text() != "old"

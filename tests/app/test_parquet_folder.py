@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from nearkin.app.parquet_file import ParquetFile
 from nearkin.app.parquet_folder import (
     Block,
+    ParquetFile,
     Part,
     chosen,
     classes_of,
@@ -19,7 +19,7 @@ from nearkin.app.parquet_folder import (
     labels_of,
     open_folder,
 )
-from nearkin.app.refusals import TableError, find_name
+from nearkin.app.readers import TableError, find_name
 
 RNG = np.random.default_rng(0)
 
@@ -99,7 +99,9 @@ def test_some_rows_and_all_but_these(folder):
         for but in parts:
             parts[but].append(features_of(block, ["whole"], rows=held_out, but=but)[:, 0])
     np.testing.assert_array_equal(np.concatenate(parts[False]), held_out)
-    np.testing.assert_array_equal(np.concatenate(parts[True]), np.setdiff1d(np.arange(50), held_out))
+    np.testing.assert_array_equal(
+        np.concatenate(parts[True]), np.setdiff1d(np.arange(50), held_out)
+    )
     assert chosen(Block(30, (Part(path, 0, 5),)), held_out).sum() == 0
 
 
@@ -115,7 +117,9 @@ def test_some_rows_and_all_but_these(folder):
     ],
 )
 def test_every_type_of_class(tmp_path, values, classes):
-    parquet.write_table(pa.table({"x": np.arange(80.0), "y": values}), tmp_path / "a.parquet", row_group_size=33)
+    parquet.write_table(
+        pa.table({"x": np.arange(80.0), "y": values}), tmp_path / "a.parquet", row_group_size=33
+    )
     opened = open_folder(tmp_path)
     counts = count_classes(opened.whole_files[0], "y")
     found, sizes = classes_of(opened, "y", counts)
@@ -157,7 +161,10 @@ def written(tmp_path, *frames):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="double"), "1.parquet lacks 'double', unlike 0.parquet: give all files the same"),
+        (
+            lambda f: f.drop(columns="double"),
+            "1.parquet lacks 'double', unlike 0.parquet: give all files the same",
+        ),
         (lambda f: f.assign(more=1, most=2), "1.parquet also has 'more', 'most', unlike 0.parquet"),
         (lambda f: f.assign(whole="x"), "1.parquet has other types in 'whole', unlike 0"),
         (lambda f: f.assign(kind=1), "1.parquet has other types in 'kind', unlike 0"),
@@ -198,12 +205,16 @@ def test_bad_cells_are_named_with_file_column_and_row(tmp_path):
     bad.loc[[11, 30], "double"] = np.nan
     path = written(tmp_path, good, bad)
     block = blocks_of(path, 80)[0]
-    message = r"1\.parquet: missing values .* in 'double' \(2\), first in row 11 \(counted from 0\): fill"
+    message = (
+        r"1\.parquet: missing values .* in 'double' \(2\), first in row 11 \(counted from 0\): fill"
+    )
     with pytest.raises(TableError, match=message):
         features_of(block, ["single", "double"])
     assert np.isfinite(features_of(block, ["single"])).all()
     bad["double"] = 1e300
-    with pytest.raises(TableError, match=r"1\.parquet: values that are infinite in float32 in 'double' \(40\)"):
+    with pytest.raises(
+        TableError, match=r"1\.parquet: values that are infinite in float32 in 'double' \(40\)"
+    ):
         features_of(blocks_of(written(tmp_path, good, bad), 80)[0], ["double"])
 
 
@@ -235,14 +246,18 @@ def test_targets_that_are_no_classes(tmp_path, y, message):
 def test_the_target_is_asked_for_and_looked_for(tmp_path):
     opened = open_folder(written(tmp_path, frame(5)))
     assert find_name(opened.path, opened.names, "kind ", "--target") == "kind"
-    with pytest.raises(TableError, match="say which column holds the classes or numbers by --target"):
+    with pytest.raises(
+        TableError, match="say which column holds the classes or numbers by --target"
+    ):
         find_name(opened.path, opened.names, None, "--target")
     with pytest.raises(TableError, match="did you mean 'kind'"):
         find_name(opened.path, opened.names, "kid", "--target")
 
 
 def test_a_file_that_a_worker_does_not_see(tmp_path):
-    with pytest.raises(TableError, match=r"gone\.parquet is not there: every worker must see the folder"):
+    with pytest.raises(
+        TableError, match=r"gone\.parquet is not there: every worker must see the folder"
+    ):
         features_of(Block(0, (Part(tmp_path / "gone.parquet", 0, 5),)), ["x"])
 
 
@@ -250,7 +265,12 @@ def test_a_file_that_a_worker_does_not_see(tmp_path):
 def test_lists_are_columns_of_their_numbers(tmp_path, kind):
     X = RNG.standard_normal((50, 3)).astype(np.float32)
     for number, rows in enumerate((slice(0, 0), slice(0, 20), slice(20, 50))):
-        table = pa.table({"vector": pa.array(list(X[rows].astype(float)), kind), "kind": [1, 2] * (len(X[rows]) // 2)})
+        table = pa.table(
+            {
+                "vector": pa.array(list(X[rows].astype(float)), kind),
+                "kind": [1, 2] * (len(X[rows]) // 2),
+            }
+        )
         parquet.write_table(table, tmp_path / f"part{number}.parquet", row_group_size=7)
     opened = open_folder(tmp_path)
     assert [file.stop for file in opened.whole_files] == [0, 20, 30]
@@ -259,13 +279,16 @@ def test_lists_are_columns_of_their_numbers(tmp_path, kind):
     assert not notes
     blocks = opened.cut(8)
     np.testing.assert_array_equal(np.vstack([features_of(block, names) for block in blocks]), X)
-    np.testing.assert_array_equal(np.vstack([features_of(block, names[1:2]) for block in blocks]), X[:, 1:2])
+    np.testing.assert_array_equal(
+        np.vstack([features_of(block, names[1:2]) for block in blocks]), X[:, 1:2]
+    )
 
 
 def test_lists_of_other_lengths_are_refused(tmp_path):
     for number, width in enumerate((3, 2)):
         parquet.write_table(
-            pa.table({"vector": [[0.5] * width] * 4, "kind": [1, 2] * 2}), tmp_path / f"{number}.parquet"
+            pa.table({"vector": [[0.5] * width] * 4, "kind": [1, 2] * 2}),
+            tmp_path / f"{number}.parquet",
         )
     with pytest.raises(TableError, match=r"1.parquet lacks 'vector\[2\]', unlike 0.parquet"):
         open_folder(tmp_path)
@@ -286,8 +309,13 @@ def test_files_of_one_name_behind_links_keep_their_own(tmp_path):
 def test_a_file_that_lost_rows_meanwhile(tmp_path):
     block = blocks_of(written(tmp_path, frame(20)), 20)[0]
     written(tmp_path, frame(15))
-    for read in (lambda: features_of(block, ["single"]), lambda: count_classes(block.parts[0], "kind")):
-        with pytest.raises(TableError, match=r"0\.parquet has fewer rows than when the command began"):
+    for read in (
+        lambda: features_of(block, ["single"]),
+        lambda: count_classes(block.parts[0], "kind"),
+    ):
+        with pytest.raises(
+            TableError, match=r"0\.parquet has fewer rows than when the command began"
+        ):
             read()
 
 

@@ -9,8 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from nearkin.app.cli import main
-from nearkin.app.model import predict
-from nearkin.app.model_file import load_model, save_model
+from nearkin.app.model import load_model, predict, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
 from nearkin.evaluation import RAW, all_methods, compare
 
@@ -33,13 +32,34 @@ def folder(tmp_path_factory):
     """Two spirals of which few rows have a label, and what the command made of them."""
     folder = tmp_path_factory.mktemp("spirals")
     FRAME.to_csv(folder / "spirals.csv", index=False)
-    files = [f"--{kind}={folder / name}" for kind, name in {"save": "m.safetensors", "report": "r.html"}.items()]
-    arguments = ["compare", str(folder / "spirals.csv"), "--target", "arm", *files, f"--picture={folder / 'p.png'}"]
+    files = [
+        f"--{kind}={folder / name}"
+        for kind, name in {"save": "m.safetensors", "report": "r.html"}.items()
+    ]
+    arguments = [
+        "compare",
+        str(folder / "spirals.csv"),
+        "--target",
+        "arm",
+        *files,
+        f"--picture={folder / 'p.png'}",
+    ]
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", said)
         assert (
-            main([*arguments, "--methods", "PCA,LPP,LFDA,DP,TDL", "--no-references", "--folds", "3", "--repeats", "1"])
+            main(
+                [
+                    *arguments,
+                    "--methods",
+                    "PCA,LPP,LFDA,DP,TDL",
+                    "--no-references",
+                    "--folds",
+                    "3",
+                    "--repeats",
+                    "1",
+                ]
+            )
             == 0
         )
     (folder / "said.txt").write_text(said.getvalue())
@@ -57,8 +77,14 @@ def here(tmp_path, monkeypatch):
 def test_an_empty_cell_is_no_label(here, monkeypatch, kind, blocks):
     monkeypatch.setattr("nearkin.app.csv_file.BLOCK_BYTES", 40 * N // blocks)
     monkeypatch.setattr("nearkin.app.csv_file.BYTES_PER_COLUMN", 1)
-    labels = {"words": TRUTH.tolist(), "integers": (ARM - 1).tolist(), "truth values": (ARM > 0).tolist()}[kind]
-    column = pd.array([label if known else None for label, known in zip(labels, KNOWN, strict=True)])
+    labels = {
+        "words": TRUTH.tolist(),
+        "integers": (ARM - 1).tolist(),
+        "truth values": (ARM > 0).tolist(),
+    }[kind]
+    column = pd.array(
+        [label if known else None for label, known in zip(labels, KNOWN, strict=True)]
+    )
     frame = FRAME.assign(arm=column)
     frame.to_csv("t.csv", index=False)
     frame.to_parquet("t.parquet")
@@ -80,9 +106,13 @@ def test_npz(here):
         == mark.y.tolist()
         == [k if known else None for k, known in zip(ARM.tolist(), KNOWN, strict=True)]
     )
-    assert read_table("words.npz", unlabelled="").y.tolist() == np.where(KNOWN, TRUTH, None).tolist()
+    assert (
+        read_table("words.npz", unlabelled="").y.tolist() == np.where(KNOWN, TRUTH, None).tolist()
+    )
     assert len(read_table("mark.npz").labelled) == N  # else -1 is a class
-    with pytest.raises(TableError, match="'y' holds no '7': give --unlabelled a value that it holds"):
+    with pytest.raises(
+        TableError, match="'y' holds no '7': give --unlabelled a value that it holds"
+    ):
         read_table("mark.npz", unlabelled="7")
     with pytest.raises(TableError, match="iris is a bundled set with classes of its own"):
         read_table("iris", unlabelled="0")

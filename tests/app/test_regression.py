@@ -1,4 +1,6 @@
-"""Numbers in place of classes, from a table to a saved model: `nearkin compare --task regression` and what follows."""
+"""Numbers in place of classes, from a table to a saved model: `nearkin compare --task regression`
+and what follows.
+"""
 
 import io
 import re
@@ -10,10 +12,9 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
-from nearkin.app.model import embed, predict
-from nearkin.app.model_file import load_model, save_model
+from nearkin.app.model import embed, load_model, predict, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
-from nearkin.app.verdicts import verdict
+from nearkin.app.words import verdict
 from nearkin.evaluation import RAW, all_methods, compare
 
 from .winners import winner
@@ -22,12 +23,24 @@ RNG = np.random.default_rng(0)
 N = 120
 OPTIONS = ["--target", "price", "--task", "regression"]
 LEARNED = ["--repeats", "1", "--folds", "5", "--methods", "MLKR,PCA"]
-QUICK = ["--repeats", "1", "--folds", "2", "--neighbors", "3", "--methods", "PCA", "--no-references"]
+QUICK = [
+    "--repeats",
+    "1",
+    "--folds",
+    "2",
+    "--neighbors",
+    "3",
+    "--methods",
+    "PCA",
+    "--no-references",
+]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a table whose price follows what most features share, and the model that MLKR makes of it."""
+    """A folder with a table whose price follows what most features share, and the model that MLKR
+    makes of it.
+    """
     folder = tmp_path_factory.mktemp("regression")
     size = RNG.standard_normal(N)
     frame = pd.DataFrame(
@@ -65,7 +78,9 @@ def here(folder, monkeypatch, tmp_path, undrawn):
 
 def test_what_is_printed(folder):
     out, err = (folder / "out.txt").read_text(), (folder / "err.txt").read_text()
-    assert re.search(r"houses: 120 rows, 19 features from 18 columns, \d+ values from [\d.]+ to [\d.]+\n", out)
+    assert re.search(
+        r"houses: 120 rows, 19 features from 18 columns, \d+ values from [\d.]+ to [\d.]+\n", out
+    )
     assert re.search(r"^method +R² +MAE +dim +vote +fit +vs raw +p +verdict", out, re.MULTILINE)
     assert re.search(r"^MLKR +0\.\d{3} +\d\.\d\d .* ± 0\.\d{3} .* better", out, re.MULTILINE)
     assert re.search(r"^mean +-?0\.0\d\d .* reference", out, re.MULTILINE)
@@ -82,7 +97,9 @@ def test_errors_are_in_the_unit_of_the_target(here, capsys):
     out = capsys.readouterr().out
     assert re.search(r"^method +MAE +R² +dim", out, re.MULTILINE)
     assert re.search(
-        r"(raw k-NN here, which|choice \(.*\)) has a mean absolute error of \d\.\d\d on held-out rows", out
+        r"(raw k-NN here, which|choice \(.*\)) has a mean absolute error of \d\.\d\d on "
+        r"held-out rows",
+        out,
     )
 
 
@@ -106,13 +123,17 @@ def test_whole_numbers_and_npz_files(here, capsys):
     assert main(["compare", "t.npz", "--task", "regression", *QUICK]) == 0
     assert "t: 120 rows, 8 features" in capsys.readouterr().out
     frame.to_parquet("t.parquet")
-    whole, parquet = (read_table(name, "price", task="regression") for name in ("houses.csv", "t.parquet"))
+    whole, parquet = (
+        read_table(name, "price", task="regression") for name in ("houses.csv", "t.parquet")
+    )
     np.testing.assert_array_equal(parquet.X, whole.X)
     np.testing.assert_array_equal(parquet.y, whole.y)
 
 
 def test_standard_input(here, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO((here / "houses.csv").read_bytes())))
+    monkeypatch.setattr(
+        "sys.stdin", SimpleNamespace(buffer=io.BytesIO((here / "houses.csv").read_bytes()))
+    )
     assert main(["compare", "-", *OPTIONS, *QUICK, "-q"]) == 0
     assert capsys.readouterr().out.startswith("method")
 
@@ -120,21 +141,23 @@ def test_standard_input(here, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number", "mend it, or leave --task out"]),
-        ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give at least 4"]),
+        ("1.5,2,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which " "is " "no " "number", "mend it, or leave --task out"]),
+        ("1.5,2,,NA,5", ["t.csv has 3 rows with a label in 'price': too few rows, give " "at " "least " "4"]),
         ("1.5,,x,4,5", ["t.csv: 'price' holds 'x' on line 4, which is no number"]),
         ("1.5,2,inf,4,5", ["infinite values in 'price' (1), first on line 4"]),
         ('1.5,2,"3,5 m",4,5', ["'price' holds '3,5 m' on line 4, which is no number"]),
         ("True,False,True,False,True", ["'price' holds True on line 2, which is no number"]),
         ("a,b,c,d,e", ["'price' holds 'a' on line 2"]),
-        ("3,3,3,3,3", ["t.csv: 'price' does not vary: all its values are 3, so there is nothing to predict"]),
-        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square is lost: scale it first"]),
+        ("3,3,3,3,3", ["t.csv: 'price' does not vary: all its values are 3, so there " "is " "nothing " "to predict"]),
+        ("1e200,2,3,4,5", ["t.csv: 'price' holds values of up to 1.0e+200, whose square " "is " "lost: " "scale it first"]),
         ("1,2,3", ["t.csv has 3 rows: too few rows"]),
     ],
 )  # fmt: skip
 def test_targets_that_are_no_numbers(here, capsys, cells, says):
     fields = re.findall(r'"[^"]*"|[^,]+|(?<=,)(?=,)', cells)
-    (here / "t.csv").write_text("size,price\n" + "".join(f"{i},{field}\n" for i, field in enumerate(fields)))
+    (here / "t.csv").write_text(
+        "size,price\n" + "".join(f"{i},{field}\n" for i, field in enumerate(fields))
+    )
     before = sorted(here.iterdir())
     assert main(["compare", "t.csv", *OPTIONS]) == 2
     out, err = capsys.readouterr()
@@ -147,7 +170,10 @@ def test_targets_that_are_no_numbers(here, capsys, cells, says):
 @pytest.mark.parametrize(
     ("y", "says"),
     [
-        (np.array(["1", "2", "x", "4"]), "'y' holds 'x' in row 2 (counted from 0), which is no number"),
+        (
+            np.array(["1", "2", "x", "4"]),
+            "'y' holds 'x' in row 2 (counted from 0), which is no number",
+        ),
         (np.array([1, np.nan, 3, 4]), "t.npz has 3 rows with a label in 'y': too few rows"),
         (np.array([True, False, True, False]), "'y' holds True in row 0"),
         (np.zeros((4, 2)), "'y' holds 'float64' of the shape (4, 2)"),
@@ -160,10 +186,14 @@ def test_targets_of_npz_files_that_are_no_numbers(here, y, says):
 
 
 def test_a_word_after_thousands_of_numbers(here):
-    lines = [f"{i},{'x' * 400},{i / 7}" for i in range(6_000)]  # more than what a column's type is guessed from
+    lines = [
+        f"{i},{'x' * 400},{i / 7}" for i in range(6_000)
+    ]  # more than what a column's type is guessed from
     lines[-2] = "5998,x,about 7"
     (here / "t.csv").write_text("size,note,price\n" + "\n".join(lines))
-    with pytest.raises(TableError, match="'price' holds 'about 7' on line 6000, which is no number"):
+    with pytest.raises(
+        TableError, match="'price' holds 'about 7' on line 6000, which is no number"
+    ):
         read_table("t.csv", "price", task="regression")
 
 
@@ -176,8 +206,14 @@ def test_a_word_after_thousands_of_numbers(here):
         ),
         (["whole.csv", "--target", "price"], "single rows of 'price' have the classes"),
         (["whole.csv", "--target", "price"], "or give --task regression to predict numbers"),
-        (["houses.csv", "--task", "regression"], "say which column holds the classes or numbers by --target"),
-        (["iris", "--task", "regression"], "iris is a bundled set with classes of its own: leave --target"),
+        (
+            ["houses.csv", "--task", "regression"],
+            "say which column holds the classes or numbers by --target",
+        ),
+        (
+            ["iris", "--task", "regression"],
+            "iris is a bundled set with classes of its own: leave --target",
+        ),
         (["houses.csv", *OPTIONS, "--groups", "price"], "--target and --groups both name"),
         (["flat.csv", *OPTIONS, "--groups", "city"], "flat: y is "),
     ],
@@ -200,25 +236,34 @@ def test_an_unknown_task(capsys):
 
 
 def test_a_value_is_the_weighted_mean_of_its_nearest_rows(here, capsys):
-    table, model = read_table("houses.csv", "price", task="regression"), load_model(here / "m.safetensors")
+    table, model = (
+        read_table("houses.csv", "price", task="regression"),
+        load_model(here / "m.safetensors"),
+    )
     assert main(["predict", "m.safetensors", "new.csv", "-q", "-o", "out.npz"]) == 0
     with np.load("out.npz") as file:
         out = dict(file)
     assert list(out) == ["row", "value", "nearest", "distance"]
     expected = model.vote.predict(out["distance"], table.y[out["nearest"]], 0)
     np.testing.assert_allclose(out["value"], expected, rtol=1e-9)
-    np.testing.assert_array_equal(out["nearest"][:, 0], np.arange(N))  # every row is its own nearest
+    np.testing.assert_array_equal(
+        out["nearest"][:, 0], np.arange(N)
+    )  # every row is its own nearest
     assert np.corrcoef(out["value"], table.y)[0, 1] > 0.97
 
 
 def test_the_model_says_what_the_winner_says(here, tmp_path):
     table = read_table("houses.csv", "price", task="regression")
     methods = [method for method in all_methods("regression") if method.name in ("PCA", "MLKR")]
-    comparison = compare(table.X, table.y, task="regression", methods=methods, references=[], n_splits=5, n_repeats=1)
+    comparison = compare(
+        table.X, table.y, task="regression", methods=methods, references=[], n_splits=5, n_repeats=1
+    )
     model = load_model(here / "m.safetensors")
     assert model.method == comparison.winner_method == "MLKR"
     rows = RNG.standard_normal((50, table.X.shape[1]))
-    np.testing.assert_allclose(predict(model, rows)["value"], comparison.winner.predict(rows), rtol=1e-9)
+    np.testing.assert_allclose(
+        predict(model, rows)["value"], comparison.winner.predict(rows), rtol=1e-9
+    )
     assert model.held_out["score"] == pytest.approx(comparison.choice.scores["r2"].mean())
     assert model.held_out["raw"] == pytest.approx(comparison.raw.scores["r2"].mean())
 
@@ -238,7 +283,9 @@ def test_blocks_of_rows_change_no_prediction(here, monkeypatch):
     model = load_model(here / "m.safetensors")
     rows, _ = read_rows("new.csv", model.encoder)
     whole = predict(model, rows)
-    monkeypatch.setattr("nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors)  # the numbers need no room
+    monkeypatch.setattr(
+        "nearkin.app.model.VOTES_PER_BLOCK", 7 * model.n_neighbors
+    )  # the numbers need no room
     monkeypatch.setattr("nearkin.app.model.ROWS_PER_BLOCK", 7)
     done = []
     parts = predict(model, rows, lambda part, total: done.append(part))
@@ -275,9 +322,9 @@ def test_transform_gives_the_coordinates_that_predict_measures_in(here):
 def test_inspect(here, capsys):
     assert main(["inspect", "m.safetensors"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers from [\d.]+ to [\d.]+ of "
+    assert re.search(r"MLKR, learned from 120 rows of houses \(19 features, numbers " r"from " r"[\d.]+ " r"to [\d.]+ of "
                      r"'price'\), saved by nearkin", out)  # fmt: skip
-    assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 folds\), raw k-NN one of 0\.\d{3} "
+    assert re.search(r"Held out: the .*NN has an R² of 0\.\d{3} on held-out rows \(5 " r"folds\), " r"raw " r"k-NN one of 0\.\d{3} "
                      r"\(95% interval \+0\.\d{3} to \+0\.\d{3}, p ", out)  # fmt: skip
     assert (here / "m-features.png").read_bytes().startswith(b"\x89PNG")
 
@@ -289,7 +336,11 @@ def test_what_predicts_nothing_is_said_to(here, capsys):
     options = [*QUICK[:-1], "--save", "n.safetensors"]
     assert main(["compare", "none.csv", *OPTIONS, *options]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"The automatic choice is (no better|not shown to be better) than always predicting the mean", out)
+    assert re.search(
+        r"The automatic choice is (no better|not shown to be better) than always predicting "
+        r"the mean",
+        out,
+    )
     model = load_model(here / "n.safetensors")
     assert model.held_out["score"] < 0.1
     assert main(["predict", "n.safetensors", "new.csv", "-q"]) == 0

@@ -1,4 +1,6 @@
-"""The document and the page: what they say, that nothing from a table becomes code, and how a browser shows it."""
+"""The document and the page: what they say, that nothing from a table becomes code, and how a
+browser shows it.
+"""
 
 import json
 import re
@@ -12,21 +14,27 @@ import pytest
 from sklearn.decomposition import PCA
 
 from nearkin import NCAClassifier, TableEncoder
-from nearkin.app import document as documents
-from nearkin.app import maps
-from nearkin.app.column_curves import learned_columns
-from nearkin.app.document import comparison_document, write_json
-from nearkin.app.encoder import number_encoder
-from nearkin.app.plain import short_text, to_json
-from nearkin.app.report import write_report
+from nearkin.app import report
+from nearkin.app import report as documents
+from nearkin.app.report import (
+    comparison_document,
+    learned_columns,
+    short_text,
+    to_json,
+    write_json,
+    write_report,
+)
 from nearkin.app.suspects import Suspects
-from nearkin.app.tables import Table
+from nearkin.app.tables import Table, number_encoder
 from nearkin.evaluation import Method, all_methods, compare, default_references, score_by_dimension
 from tests.app.sample_document import SAMPLES
 from tests.app.winners import fitted
 from tests.browser import Browser, find_chromium
 
-EVIL = '"></script><script>pwned=1</script><img src=x onerror=pwned=1><b>&lt;$title\x00\x1b\u202e\udc80</b>'
+EVIL = (
+    '"></script><script>pwned=1</script><img src=x '
+    "onerror=pwned=1><b>&lt;$title\x00\x1b\u202e\udc80</b>"
+)
 METHODS = [method for method in all_methods() if method.name in ("PCA", "LDA")]
 REFERENCES = default_references()[:1]
 MAX_BYTES = 2_000_000
@@ -56,7 +64,9 @@ def hostile_table(n=90, n_classes=3, p=5):
 def document_of(table, methods=METHODS, **options):
     options = {"n_splits": 3, "n_repeats": 2, "references": REFERENCES, "refit": False} | options
     comparison = compare(table.X, table.y, task=table.task, methods=methods, **options)
-    return comparison_document(comparison, score_by_dimension(comparison), table, ["nearkin", f"{EVIL}.csv"])
+    return comparison_document(
+        comparison, score_by_dimension(comparison), table, ["nearkin", f"{EVIL}.csv"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +79,13 @@ def classes():
 def numbers():
     """The document of a regression on such a table; one of its maps has a single dimension."""
     table = hostile_table()
-    single = Method(EVIL, PCA(), lambda p: [{"n_components": 1}], nested=False, max_components=lambda p, n_classes: 1)
+    single = Method(
+        EVIL,
+        PCA(),
+        lambda p: [{"n_components": 1}],
+        nested=False,
+        max_components=lambda p, n_classes: 1,
+    )
     table = replace(table, y=np.nansum(table.X, axis=1), task="regression")
     methods = [method for method in all_methods("regression") if method.name == "PCA"]
     return document_of(table, [*methods, single], references=default_references("regression")[:1])
@@ -102,12 +118,18 @@ def documented_keys():
 
 
 def test_every_key_is_documented(classes, numbers):
-    expected = {name: keys for name, keys in documented_keys().items() if name != "columns"}  # of NCA tables alone
+    expected = {
+        name: keys for name, keys in documented_keys().items() if name != "columns"
+    }  # of NCA tables alone
     assert keys_by_section(classes) == expected
-    assert keys_by_section(numbers) == {name: keys for name, keys in expected.items() if name != "confusion"}
+    assert keys_by_section(numbers) == {
+        name: keys for name, keys in expected.items() if name != "confusion"
+    }
     for make in SAMPLES.values():
         sections = keys_by_section(make())
-        assert sections == {name: keys for name, keys in documented_keys().items() if name in sections}
+        assert sections == {
+            name: keys for name, keys in documented_keys().items() if name in sections
+        }
 
 
 def test_what_is_written_can_be_read_again(classes, tmp_path):
@@ -117,7 +139,9 @@ def test_what_is_written_can_be_read_again(classes, tmp_path):
         raise AssertionError(constant)
 
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
-    assert json.loads(text, parse_constant=refuse) == json.loads(json.dumps(classes).replace("\\udc80", "?"))
+    assert json.loads(text, parse_constant=refuse) == json.loads(
+        json.dumps(classes).replace("\\udc80", "?")
+    )
     assert not {"<", ">", "&"}.intersection(text)
 
 
@@ -127,7 +151,12 @@ def test_the_document_says_what_was_compared(classes):
     assert [c["rows"] for c in classes["table"]["classes"]] == [30, 30, 30]
     assert classes["notes"][0] == f"ignored: {EVIL}"
     assert len(classes["notes"]) == len(set(classes["notes"]))
-    assert sorted(line["kind"] for line in classes["ranking"]) == ["baseline", "choice", *["method"] * 3, "reference"]
+    assert sorted(line["kind"] for line in classes["ranking"]) == [
+        "baseline",
+        "choice",
+        *["method"] * 3,
+        "reference",
+    ]
     for line in classes["ranking"]:
         assert len(line["folds"]) == 6
         assert line["scores"]["accuracy"] == line["score"]
@@ -157,7 +186,9 @@ def test_the_document_says_what_was_compared(classes):
 def table_of_columns(n=60):
     """The class depends on the size, and not in order, and on the colour."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=["size", "a", "b", "c"]).assign(colour=list("rgb") * (n // 3))
+    frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=["size", "a", "b", "c"]).assign(
+        colour=list("rgb") * (n // 3)
+    )
     frame.loc[::7, "size"] = np.nan
     encoder = TableEncoder(missing="keep").fit(frame)
     y = np.where((frame["size"].abs() < 0.7) ^ (frame["colour"] == "r"), "in", "out")
@@ -184,7 +215,9 @@ def test_what_nca_tables_learned_of_the_columns():
         places = np.array(curves[name]["places"])
         np.testing.assert_allclose(places - places[:, :1], along_axes(name, values), atol=2e-3)
     missing = np.array(curves["size"]["missing"]) - np.array(curves["size"]["places"])[:, 0]
-    np.testing.assert_allclose(missing, along_axes("size", [curves["size"]["edges"][0], np.nan])[:, 1], atol=2e-3)
+    np.testing.assert_allclose(
+        missing, along_axes("size", [curves["size"]["edges"][0], np.nan])[:, 1], atol=2e-3
+    )
 
 
 def test_a_single_split_without_references_or_methods():
@@ -199,16 +232,20 @@ def test_one_fold(monkeypatch):
     monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 80)
     document = document_of(hostile_table(), n_splits=None, n_repeats=None)
     assert document["protocol"]["folds"] == document["protocol"]["repeats"] == 1
-    assert all(line["deviation"] is None and len(line["folds"]) == 1 for line in document["ranking"])
+    assert all(
+        line["deviation"] is None and len(line["folds"]) == 1 for line in document["ranking"]
+    )
     json.loads(to_json(document))
 
 
 def test_many_rows_and_classes_are_cut(monkeypatch):
-    monkeypatch.setattr(maps, "MAX_POINTS", (10, 5))
+    monkeypatch.setattr(report, "MAX_POINTS", (10, 5))
     monkeypatch.setattr(documents, "MAX_CONFUSION", 2)
     monkeypatch.setattr(documents, "MAX_CLASSES", 2)
     table = hostile_table()
-    comparison = compare(table.X, table.y, methods=METHODS[:1], references=[], n_splits=3, n_repeats=1, refit=False)
+    comparison = compare(
+        table.X, table.y, methods=METHODS[:1], references=[], n_splits=3, n_repeats=1, refit=False
+    )
     document = comparison_document(comparison, {}, table, ["x"])
     assert len(document["maps"][0]["x"]) == 10
     assert document["rows"]["held_out"] == 30
@@ -216,7 +253,7 @@ def test_many_rows_and_classes_are_cut(monkeypatch):
     assert max(document["rows"]["answer"]) == 2
     assert len(document["confusion"]["labels"]) == 2
     assert document == comparison_document(comparison, {}, table, ["x"])
-    monkeypatch.setattr(maps, "MAX_BYTES", 1000)
+    monkeypatch.setattr(report, "MAX_BYTES", 1000)
     assert len(comparison_document(comparison, {}, table, ["x"])["maps"][0]["x"]) == 5
 
 
@@ -243,7 +280,9 @@ def test_what_a_table_contains_stays_text(which, request, tmp_path):
         def handle_starttag(self, tag, attributes):
             self.tags.add(tag)
             self.scripts += tag == "script"
-            self.handlers += [name for name, _ in attributes if name.startswith("on") or name in ("src", "href")]
+            self.handlers += [
+                name for name, _ in attributes if name.startswith("on") or name in ("src", "href")
+            ]
 
     elements, text = Elements(), page.read_text(encoding="utf-8")
     elements.feed(text)
@@ -257,7 +296,9 @@ def test_what_a_table_contains_stays_text(which, request, tmp_path):
 
 def needs_chromium(test):
     """Mark a test in a browser: slow, and skipped where there is none."""
-    return pytest.mark.slow(pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")(test))
+    return pytest.mark.slow(
+        pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")(test)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -270,8 +311,12 @@ def browser():
 def pages(tmp_path_factory, classes, numbers):
     """Pages of both comparisons, and of what is made up."""
     folder = tmp_path_factory.mktemp("pages")
-    documents = {"real classes": classes, "real numbers": numbers} | {name: make() for name, make in SAMPLES.items()}
-    return {name: written(document, folder / f"{name}.html") for name, document in documents.items()}
+    documents = {"real classes": classes, "real numbers": numbers} | {
+        name: make() for name, make in SAMPLES.items()
+    }
+    return {
+        name: written(document, folder / f"{name}.html") for name, document in documents.items()
+    }
 
 
 @needs_chromium
@@ -280,10 +325,14 @@ def pages(tmp_path_factory, classes, numbers):
 def test_in_a_browser(browser, pages, name, width, dark):
     browser.open(pages[name], width=width, dark=dark)
     browser.wait_for("document.documentElement.dataset.drawn === 'yes'")
-    assert browser.evaluate("[...document.querySelectorAll('.chart')].every(host => host.querySelector('svg'))")
+    assert browser.evaluate(
+        "[...document.querySelectorAll('.chart')].every(host => host.querySelector('svg'))"
+    )
     assert browser.evaluate("typeof pwned") == "undefined"
     assert browser.evaluate("document.images.length") == 0
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width  # nothing to scroll sideways
+    assert (
+        browser.evaluate("document.documentElement.scrollWidth") <= width
+    )  # nothing to scroll sideways
     assert "NaN" not in browser.evaluate("document.querySelector('main').outerHTML")
     colour = browser.evaluate("getComputedStyle(document.body).backgroundColor")
     assert colour == ("rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)")
@@ -308,9 +357,11 @@ def test_the_ranking_is_not_cut_and_its_legend_comes_first(browser, pages, name,
 @needs_chromium
 def test_a_regression_has_no_classes(browser, pages):
     browser.open(pages["real numbers"], width=1440)
-    visible = "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
-    assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out rows", "R² by dimension",
-                                         "The methods", "To quote", "To get these figures again"]  # fmt: skip
+    visible = (
+        "[...document.querySelectorAll('h2')].filter(h => h.offsetParent).map(h => h.textContent)"
+    )
+    assert browser.evaluate(visible) == ["The table", "Ranking", "Maps of held-out " "rows", "R² by dimension",
+                                         "The methods", "To quote", "To get these figures " "again"]  # fmt: skip
     assert browser.evaluate("document.querySelectorAll('#legend .scale').length") == 1
 
 
@@ -318,9 +369,12 @@ def test_a_regression_has_no_classes(browser, pages):
 def test_the_keyboard_walks_through_a_map(browser, pages, classes):
     browser.open(pages["real classes"], width=1440)
     browser.evaluate(
-        "document.querySelector('#map svg').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))"
+        "document.querySelector('#map svg').dispatchEvent(new KeyboardEvent('keydown', "
+        "{key: 'ArrowRight'}))"
     )
-    lines = browser.evaluate("[...document.querySelectorAll('#tip div')].map(line => line.textContent)")
+    lines = browser.evaluate(
+        "[...document.querySelectorAll('#tip div')].map(line => line.textContent)"
+    )
     name = re.sub("[\x00\x1b\u202e\udc80]", ".", classes["rows"]["name"][0])
     assert re.match("row " + re.escape(name).replace(r"\.", "."), lines[0])
     assert [line.split(":")[0] for line in lines[1:4]] == ["nearest"] * 3
@@ -336,7 +390,10 @@ def test_methods_are_chosen_labels_hidden_and_lines_sorted(browser, pages, class
     browser.evaluate("method.selectedIndex = 1; method.dispatchEvent(new Event('change'))")
     caption = browser.evaluate("document.getElementById('map-caption').textContent")
     assert caption.startswith(SAMPLES["classes"]()["maps"][1]["name"])
-    names = "[...document.querySelectorAll('#table tbody')[1].querySelectorAll('th')].map(cell => cell.textContent)"
+    names = (
+        "[...document.querySelectorAll('#table tbody')[1].querySelectorAll('th')].map(cell => "
+        "cell.textContent)"
+    )
     browser.evaluate("document.querySelector('#table thead button').click()")
     found = browser.evaluate(names)
     assert found == sorted(found, key=str.lower)

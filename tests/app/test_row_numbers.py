@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from nearkin.app.cli import main
-from nearkin.app.model_file import load_model, save_model
+from nearkin.app.model import load_model, save_model
 from nearkin.app.tables import TableError, read_table
 from nearkin.app.vectors import read_judgements, read_vectors
 
@@ -18,7 +18,8 @@ from .winners import winner
 N = 40
 RNG = np.random.default_rng(0)
 WIDTH = (RNG.standard_normal(N) + 3 * (np.arange(N) % 2)).round(3)
-NEW = "width,depth\n1.5,0\n,\n2.5,1\n\n,\n-1,\n,\n"  # with a blank line, which is no row to pandas and pyarrow either
+# with a blank line, which is no row to pandas and pyarrow either
+NEW = "width,depth\n1.5,0\n,\n2.5,1\n\n,\n-1,\n,\n"
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,9 @@ def here(tmp_path, monkeypatch):
     frame = pd.DataFrame({"width": WIDTH, "depth": np.arange(N) % 7, "kind": ["a", "b"] * (N // 2)})
     lines = frame.to_csv(index=False).splitlines()
     (tmp_path / "full.csv").write_text("\n".join(lines))
-    (tmp_path / "gaps.csv").write_text("\n".join([lines[0], ",,", lines[1], ",,", "", *lines[2:], ",,", ""]))
+    (tmp_path / "gaps.csv").write_text(
+        "\n".join([lines[0], ",,", lines[1], ",,", "", *lines[2:], ",,", ""])
+    )
     (tmp_path / "new.csv").write_text(NEW)
     return tmp_path
 
@@ -53,7 +56,8 @@ def test_every_row_is_predicted_under_its_number(capsys, method):
     alone = pd.read_csv("new.csv").iloc[[2]]
     alone.to_csv("new.csv", index=False)
     pd.testing.assert_frame_equal(
-        predicted(capsys).drop(columns="row"), found.iloc[[2]].drop(columns="row").reset_index(drop=True)
+        predicted(capsys).drop(columns="row"),
+        found.iloc[[2]].drop(columns="row").reset_index(drop=True),
     )
 
 
@@ -67,17 +71,26 @@ def test_the_columns_of_the_model_may_be_all_that_there_are(capsys):
 
 def test_names_of_empty_rows_are_kept(capsys):
     save_model(winner("LFDA", read_table("full.csv", "kind")), Path("m.safetensors"))
-    assert predicted(capsys, "--id", "width")["width"].isna().tolist() == [False, True, False, True, False, True]
+    assert predicted(capsys, "--id", "width")["width"].isna().tolist() == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_model_that_knows_no_missing_cells_leaves_empty_rows_empty(capsys, suffix):
     model = winner("LFDA", read_table("full.csv", "kind"))
-    arrays = {name: array for name, array in model.arrays.items() if name != "fill"}  # as models of folders are
+    arrays = {
+        name: array for name, array in model.arrays.items() if name != "fill"
+    }  # as models of folders are
     save_model(replace(model, arrays=arrays), Path("m.safetensors"))
-    (pd.read_csv("new.csv").fillna({"depth": 3}).where(lambda frame: frame["width"].notna())).to_csv(
-        "new.csv", index=False
-    )
+    (
+        pd.read_csv("new.csv").fillna({"depth": 3}).where(lambda frame: frame["width"].notna())
+    ).to_csv("new.csv", index=False)
     assert main(["predict", "m.safetensors", "new.csv", "-o", f"out.{suffix}"]) == 0
     found = pd.read_csv("out.csv") if suffix == "csv" else pd.read_parquet("out.parquet")
     assert found["row"].tolist() == [0, 1, 2, 3, 4, 5]

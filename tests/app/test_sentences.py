@@ -10,10 +10,26 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from nearkin import DNE, NMMP, plotting
-from nearkin.app.sentences import class_facts, notes, summarize, summary
-from nearkin.app.verdicts import quote, verdict
-from nearkin.app.wording import WORDING, format_p
-from nearkin.evaluation import CHOICE, RAW, SCORES, Method, Reference, all_methods, compare, default_references
+from nearkin.app.words import (
+    WORDING,
+    class_facts,
+    format_p,
+    notes,
+    quote,
+    summarize,
+    summary,
+    verdict,
+)
+from nearkin.evaluation import (
+    CHOICE,
+    RAW,
+    SCORES,
+    Method,
+    Reference,
+    all_methods,
+    compare,
+    default_references,
+)
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3
@@ -50,7 +66,9 @@ def noise():
 
 def changed(comparison, **by_name):
     """Return the comparison with results of which some attributes are others."""
-    results = (replace(result, **by_name.get(result.name.split()[0], {})) for result in comparison.results)
+    results = (
+        replace(result, **by_name.get(result.name.split()[0], {})) for result in comparison.results
+    )
     return replace(comparison, results=tuple(results))
 
 
@@ -58,7 +76,8 @@ def changed(comparison, **by_name):
 
 
 @pytest.mark.parametrize(
-    ("score", "text"), [(2.7, "2.70"), (23546.0, "23546"), (0.0013, "0.00130"), (0.0, "0.00"), (2.5e-9, "2.50e-09")]
+    ("score", "text"),
+    [(2.7, "2.70"), (23546.0, "23546"), (0.0013, "0.00130"), (0.0, "0.00"), (2.5e-9, "2.50e-09")],
 )
 def test_errors_in_the_unit_of_the_target(score, text):
     assert WORDING["mae"].at(score).figure(score) == text
@@ -78,7 +97,11 @@ def test_every_score_has_its_words():
 
 def test_scores():
     accuracy, r2 = WORDING["accuracy"], WORDING["r2"]
-    assert (accuracy.number(0.954), accuracy.figure(0.954), r2.figure(-0.0001)) == ("95.4", "95.4%", "0.000")
+    assert (accuracy.number(0.954), accuracy.figure(0.954), r2.figure(-0.0001)) == (
+        "95.4",
+        "95.4%",
+        "0.000",
+    )
     assert [r2.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+0.123", "+0.000", "-0.020"]
     assert [accuracy.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
     assert accuracy.says(0.5) == "is right in 50.0% of the held-out rows"
@@ -93,45 +116,58 @@ def test_verdict_of_a_choice_that_is_better(won):
     finding, references, power = verdict(won).split("\n")
     choice, raw = won.choice.score.mean(), won.raw.score.mean()
     assert finding.startswith(
-        f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the held-out rows, raw k-NN in "
+        f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the "
+        "held-out rows, raw k-NN in "
         f"{raw:.1%}: +{100 * (choice - raw):.1f} points (95% interval "
     )
     assert finding.endswith(" after Holm over 2 methods).")
     assert references.startswith("The best reference, logistic regression, is right in ")
     assert references.endswith(" it.")
     assert power.startswith("This table is large enough to show a true difference of about ")
-    assert quote(won).startswith("On held-out rows (240 rows, 5 folds), the automatic choice (one in all 5 folds) is ")
+    assert quote(won).startswith(
+        "On held-out rows (240 rows, 5 folds), the automatic choice (one in all 5 folds) is "
+    )
 
 
 def test_references_stand_on_the_same_folds():
     comparison = compare(X, Y, methods=ONE, references=LINEAR, n_splits=3, n_repeats=2)
     assert {len(reference.score) for reference in comparison.references} == {6}
     best = comparison["logistic regression"].score.mean()
-    assert f"The best reference, logistic regression, is right in {best:.1%}: " in verdict(comparison)
+    assert f"The best reference, logistic regression, is right in {best:.1%}: " in verdict(
+        comparison
+    )
     assert "(90 labelled rows, 6 folds):" in repr(comparison)
 
 
 def test_a_choice_that_every_fold_makes_otherwise(won):
     params = tuple({"method": name} for name in ("one", "two", RAW, "three", "four"))
     text = verdict(changed(won, automatic={"params": params}))
-    assert text.startswith("The automatic choice (another method in each of the 5 folds) is right in ")
+    assert text.startswith(
+        "The automatic choice (another method in each of the 5 folds) is right in "
+    )
 
 
 def test_verdict_without_a_winner(noise):
     finding, *others = verdict(noise).split("\n")
-    assert finding.startswith(("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here"))
+    assert finding.startswith(
+        ("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here")
+    )
     assert any("always predicting the largest class (3" in line for line in others)
 
 
 def test_the_constant_that_a_log_loss_judges_is_no_label(noise):
     assert noise.score.name == "accuracy"
-    losses = replace(noise, protocol=replace(noise.protocol, score=SCORES["classification"]["log_loss"]))
+    losses = replace(
+        noise, protocol=replace(noise.protocol, score=SCORES["classification"]["log_loss"])
+    )
     assert "always predicting the shares of the classes (" in verdict(losses)
 
 
 def test_verdict_where_a_method_but_not_the_choice_is_better(won):
     text = verdict(changed(won, automatic={"p_value": 0.3})).partition("\n")[0]
-    assert text.startswith("The automatic choice (one in all 5 folds) is not shown to beat raw k-NN: it is right in ")
+    assert text.startswith(
+        "The automatic choice (one in all 5 folds) is not shown to beat raw k-NN: it is right in "
+    )
     assert ". one is: it is right in " in text
 
 
@@ -160,8 +196,12 @@ def test_a_regression_of_noise_is_said_to_be_no_better_than_the_mean():
 def test_a_smaller_error_is_ahead():
     target = X[:, 0] + 0.1 * TARGET
     ridge = default_references("regression")[1:2]
-    comparison = compare(X, target, task="regression", methods=[], references=ridge, score="mae", **FEW)
-    assert "The best reference, ridge regression, has a mean absolute error of 0." in verdict(comparison)
+    comparison = compare(
+        X, target, task="regression", methods=[], references=ridge, score="mae", **FEW
+    )
+    assert "The best reference, ridge regression, has a mean absolute error of 0." in verdict(
+        comparison
+    )
     assert " behind it." in verdict(comparison)
 
 
@@ -188,7 +228,9 @@ def test_the_ranking(won):
     assert (by_name[RAW]["vs raw"], by_name[RAW]["verdict"]) == ("", "baseline")
     assert {by_name["majority"][name] for name in ("dim", "vote", "fit", "p")} == {""}
     assert by_name["majority"]["verdict"] == "reference"
-    assert found.caption.startswith("Accuracy on held-out rows (240 rows, 5 folds, standardized features, seed 0)")
+    assert found.caption.startswith(
+        "Accuracy on held-out rows (240 rows, 5 folds, standardized features, seed 0)"
+    )
     assert "vote chosen on inner folds" in found.caption
     assert found.caption.endswith("p after Holm over 2 methods")
 
@@ -202,10 +244,13 @@ def test_notes():
         Method("PCA", all_methods()[1].estimator, nested=False, unlabelled=True),
         Method("broken", Broken(), nested=False),
     ]
-    comparison = compare(X, np.where(known, Y, None), methods=methods, references=[], n_splits=50, n_repeats=1)
+    comparison = compare(
+        X, np.where(known, Y, None), methods=methods, references=[], n_splits=50, n_repeats=1
+    )
     lines = list(notes(comparison))
     assert lines[0] == (
-        "18 of 90 rows have a label: only these are held out and vote; PCA learned from the others, too."
+        "18 of 90 rows have a label: only these are held out and vote; PCA learned from "
+        "the others, too."
     )
     assert lines[1].startswith("50 folds reduced to ")
     assert lines[1].endswith(" rows, counting those with a label.")
@@ -248,7 +293,9 @@ def test_notes_of_twins():
     stay = "twins stay on one side of every split (--keep-twins splits them like others)."
     (line,) = notes(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE))
     assert line == f"50% of the rows have an identical or nearly identical twin: {stay}"
-    (line,) = notes(compare(X[twice], Y[twice], methods=[], keep_twins=True, n_neighbors=3, **ALONE))
+    (line,) = notes(
+        compare(X[twice], Y[twice], methods=[], keep_twins=True, n_neighbors=3, **ALONE)
+    )
     assert "they were split like others" in line
 
 
@@ -263,7 +310,10 @@ def test_notes_of_samples():
 
 
 def test_notes_of_a_class_minus_1():
-    doubt = "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 (--unlabelled -1)."
+    doubt = (
+        "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 "
+        "(--unlabelled -1)."
+    )
     assert list(notes(compare(X, Y - 1, methods=[], **ALONE))) == [doubt]
     assert list(notes(compare(X, 2 * (Y > 0) - 1, methods=[], **ALONE))) == []
 

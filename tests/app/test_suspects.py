@@ -10,7 +10,7 @@ import pytest
 from nearkin.app.suspects import Suspects
 from nearkin.app.tables import TableError, read_table
 from nearkin.datasets import BUNDLED
-from nearkin.preprocessing.identifiers import says_group, says_id
+from nearkin.tables.cells import says_group, says_id
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -22,7 +22,9 @@ TABLES = sorted((Path(os.environ.get("NEARKIN_DATA", "none")) / "tables").glob("
 
 
 def read(tmp_path, kind=KIND, groups=None, task="classification", suffix="csv", **columns):
-    """Return what is found in a table of these columns, three of noise and one of a feature that is useful."""
+    """Return what is found in a table of these columns, three of noise and one of a feature that is
+    useful.
+    """
     noise = {f"noise {i}": np.random.default_rng(i).standard_normal(len(kind)) for i in range(3)}
     codes = kind if task == "regression" else pd.Series(kind).astype("category").cat.codes
     useful = codes + 0.7 * np.random.default_rng(9).standard_normal(len(kind))
@@ -36,7 +38,9 @@ def read(tmp_path, kind=KIND, groups=None, task="classification", suffix="csv", 
 
 
 def clean(table):
-    return table.suspects == Suspects() and not any("suspicious" in note or "groups" in note for note in table.notes)
+    return table.suspects == Suspects() and not any(
+        "suspicious" in note or "groups" in note for note in table.notes
+    )
 
 
 # What numbers the rows is left out
@@ -64,9 +68,13 @@ def test_numbers_of_the_rows(tmp_path, values, suffix):
 
 
 def test_single_precision_and_truth_values(tmp_path):
-    X = np.column_stack([RNG.permutation(N) + 1e6, RNG.standard_normal(N), np.arange(N) % 3]).astype(np.float32)
+    X = np.column_stack(
+        [RNG.permutation(N) + 1e6, RNG.standard_normal(N), np.arange(N) % 3]
+    ).astype(np.float32)
     np.savez(tmp_path / "t.npz", X=X, y=KIND)
-    assert read_table(str(tmp_path / "t.npz")).suspects.left_out == [("column 0", "numbers of the rows")]
+    assert read_table(str(tmp_path / "t.npz")).suspects.left_out == [
+        ("column 0", "numbers of the rows")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -86,14 +94,18 @@ def test_what_numbers_no_rows_is_kept(tmp_path, values):
 
 
 def test_few_rows_may_have_any_numbers(tmp_path):
-    table = read(tmp_path, kind=np.array(["a", "b"] * 9), age=np.arange(18), id=RNG.permutation(18) ** 2)
+    table = read(
+        tmp_path, kind=np.array(["a", "b"] * 9), age=np.arange(18), id=RNG.permutation(18) ** 2
+    )
     assert table.notes == []
     assert table.X.shape == (18, 6)
 
 
 def test_numbers_of_the_rows_alone_are_refused(tmp_path):
     pd.DataFrame({"x": range(N), "kind": KIND}).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(TableError, match=r"no feature columns are left: x \(numbers of the rows\): add columns"):
+    with pytest.raises(
+        TableError, match=r"no feature columns are left: x \(numbers of the rows\): add columns"
+    ):
         read_table(str(tmp_path / "t.csv"), "kind")
 
 
@@ -110,7 +122,9 @@ def test_whole_numbers_named_as_identifiers(tmp_path, name):
     assert name not in table.feature_names
 
 
-@pytest.mark.parametrize("name", ["paid", "width", "humidity", "idea", "piano", "number of rooms", "keys"])
+@pytest.mark.parametrize(
+    "name", ["paid", "width", "humidity", "idea", "piano", "number of rooms", "keys"]
+)
 def test_other_names_are_none_of_identifiers(tmp_path, name):
     assert not says_id(name)
     assert clean(read(tmp_path, **{name: RNG.permutation(N) ** 2}))
@@ -126,7 +140,9 @@ def test_text_with_nearly_a_value_a_row(tmp_path):
     assert [name for name, _ in table.suspects.left_out] == ["row", "who"]
     assert table.notes[1] == "ignored, text that differs in nearly every row: who"
     assert table.row_names[3] == "row 3"
-    few = read(tmp_path, kind=np.array(["a", "b"] * 9), who=[f"name {max(i, 1)}" for i in range(18)])
+    few = read(
+        tmp_path, kind=np.array(["a", "b"] * 9), who=[f"name {max(i, 1)}" for i in range(18)]
+    )
     assert few.notes == ["one-hot encoded: who (17 values)"]
 
 
@@ -142,7 +158,8 @@ def test_the_target_under_another_name(tmp_path, values):
     table = read(tmp_path, outcome=values)
     assert table.suspects.suspicious == [("outcome", 1.0)]
     assert table.notes[-1] == (
-        "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is not known beforehand"
+        "suspicious: outcome (100.0% of the rows) predicts kind alone: leave out what is "
+        "not known beforehand"
     )
     assert any(name.startswith("outcome") for name in table.feature_names)  # kept
 
@@ -160,9 +177,14 @@ def test_many_values_of_which_each_has_one_class(tmp_path):
 
 def test_two_that_predict_among_many_columns(tmp_path):
     more = {f"more {i}": RNG.standard_normal(N) for i in range(6)}
-    table = read(tmp_path, **more, first=SIZE + 0.1 * RNG.random(N), second=-SIZE + 0.1 * RNG.random(N))
+    table = read(
+        tmp_path, **more, first=SIZE + 0.1 * RNG.random(N), second=-SIZE + 0.1 * RNG.random(N)
+    )
     assert [name for name, _ in table.suspects.suspicious] == ["first", "second"]
-    assert "first (100.0% of the rows), second (100.0% of the rows) each predict kind alone" in table.notes[-1]
+    assert (
+        "first (100.0% of the rows), second (100.0% of the rows) each predict kind alone"
+        in table.notes[-1]
+    )
 
 
 def test_an_easy_task_is_not_suspicious(tmp_path):
@@ -175,7 +197,9 @@ def test_an_easy_task_is_not_suspicious(tmp_path):
 
 def test_a_rare_class_makes_no_column_suspicious_but_its_own(tmp_path):
     kind = np.where(np.arange(2000) < 12, "rare", "common")
-    table = read(tmp_path, kind, flag=RNG.integers(0, 2, 2000), useful_too=RNG.standard_normal(2000))
+    table = read(
+        tmp_path, kind, flag=RNG.integers(0, 2, 2000), useful_too=RNG.standard_normal(2000)
+    )
     assert clean(table)
     assert read(tmp_path, kind, code=(kind == "rare") + 0).suspects.suspicious == [("code", 1.0)]
 
@@ -188,8 +212,12 @@ def test_rows_that_stand_twice_make_no_column_suspicious(tmp_path):
 def test_numbers_that_predict_numbers(tmp_path):
     price = RNG.standard_normal(N)
     more = {"task": "regression", "ok": price + 0.3 * RNG.standard_normal(N)}
-    table = read(tmp_path, price, **more, dollars=np.exp(price), euros=-2 * price, pair=RNG.random(N))
-    assert [name for name, _ in table.suspects.suspicious] == ["euros"]  # two of eight columns: too many but for equals
+    table = read(
+        tmp_path, price, **more, dollars=np.exp(price), euros=-2 * price, pair=RNG.random(N)
+    )
+    assert [name for name, _ in table.suspects.suspicious] == [
+        "euros"
+    ]  # two of eight columns: too many but for equals
     one = read(tmp_path, price, **more, dollars=np.exp(price / 4))
     assert [name for name, _ in one.suspects.suspicious] == ["dollars"]
     assert "suspicious: dollars (R² 0.9999) predicts kind alone" in one.notes[-1]
@@ -198,7 +226,10 @@ def test_numbers_that_predict_numbers(tmp_path):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_huge_numbers_do_no_harm(tmp_path, task):
     kind = np.arange(N) % 7
-    assert read(tmp_path, kind, task=task, x=RNG.choice([-1e308, 1e308, 3.0], N)).suspects.left_out == []
+    assert (
+        read(tmp_path, kind, task=task, x=RNG.choice([-1e308, 1e308, 3.0], N)).suspects.left_out
+        == []
+    )
 
 
 def test_rows_without_a_label_do_not_count(tmp_path):
@@ -209,7 +240,9 @@ def test_rows_without_a_label_do_not_count(tmp_path):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_column_may_be_constant_where_labels_are(tmp_path, task):
     kind = np.where(np.arange(N) % 2, np.arange(N) % 7, None)
-    assert clean(read(tmp_path, pd.array(kind, "Int64").to_numpy(float, na_value=np.nan), x=np.arange(N) % 2))
+    assert clean(
+        read(tmp_path, pd.array(kind, "Int64").to_numpy(float, na_value=np.nan), x=np.arange(N) % 2)
+    )
 
 
 # Groups are hinted at
@@ -217,12 +250,15 @@ def test_a_column_may_be_constant_where_labels_are(tmp_path, task):
 
 def hint(name, count, given):
     return (
-        f"{name} looks like groups of rows ({count} values): if the rows of one value belong together, give "
+        f"{name} looks like groups of rows ({count} values): if the rows of one value "
+        "belong together, give "
         f"--groups {given}"
     )
 
 
-@pytest.mark.parametrize("name", ["patient", "Patient ID", "subject#", "customerid", "UserId", "store_id", "batch nr"])
+@pytest.mark.parametrize(
+    "name", ["patient", "Patient ID", "subject#", "customerid", "UserId", "store_id", "batch nr"]
+)
 @pytest.mark.parametrize("form", [int, "person {}".format])
 def test_groups_by_their_name(tmp_path, name, form):
     """Also where all rows of a patient have one label, and that column would predict it."""
@@ -238,9 +274,13 @@ def test_groups_by_their_labels(tmp_path):
     kind = np.array(["a", "b"] * 20)[place]
     kind[:8] = "a"
     assert read(tmp_path, kind, ward=place).suspects.group_hints == [("ward", 40)]
-    assert read(tmp_path, kind, ward=[f"ward {i}" for i in place]).suspects.group_hints == [("ward", 40)]
+    assert read(tmp_path, kind, ward=[f"ward {i}" for i in place]).suspects.group_hints == [
+        ("ward", 40)
+    ]
     price = RNG.standard_normal(40)[place] + 0.05 * RNG.standard_normal(400)
-    assert read(tmp_path, price, task="regression", ward=place).suspects.group_hints == [("ward", 40)]
+    assert read(tmp_path, price, task="regression", ward=place).suspects.group_hints == [
+        ("ward", 40)
+    ]
 
 
 def test_a_group_that_is_the_target_is_suspicious(tmp_path):
@@ -261,7 +301,11 @@ def test_given_groups_end_the_hints(tmp_path):
         {"site": RNG.integers(0, 5, N)},
         {"age": RNG.integers(18, 90, N)},
         {"score": SIZE * 30 + RNG.integers(0, 45, N)},
-        {"patient age": RNG.integers(18, 90, N), "persons": RNG.integers(0, 12, N), "group_size": np.arange(N) % 15},
+        {
+            "patient age": RNG.integers(18, 90, N),
+            "persons": RNG.integers(0, 12, N),
+            "group_size": np.arange(N) % 15,
+        },
         {"subject": PATIENT + RNG.random(N)},
     ],
     ids=lambda columns: ", ".join(columns),
@@ -272,7 +316,9 @@ def test_categories_and_measurements_are_no_groups(tmp_path, columns):
 
 def test_words_of_groups():
     assert all(map(says_group, ["Speaker", "author_name", "household-id", "movie_id", "siteNo"]))
-    assert not any(map(says_group, ["person_age", "sitename", "visits", "grouping", "code", "valid", "", "42"]))
+    assert not any(
+        map(says_group, ["person_age", "sitename", "visits", "grouping", "code", "valid", "", "42"])
+    )
 
 
 def test_a_wide_text_column_of_groups_is_a_hint(tmp_path):

@@ -61,7 +61,9 @@ def test_bundled(folder, name, target):
     assert table.name == name
     assert table.groups is None
     assert len(table.feature_names) == varies.sum()
-    assert table.notes == (["ignored, constant: pixel_0_0, pixel_4_0, pixel_4_7"] if name == "digits" else [])
+    assert table.notes == (
+        ["ignored, constant: pixel_0_0, pixel_4_0, pixel_4_7"] if name == "digits" else []
+    )
 
 
 @pytest.mark.parametrize(("target", "groups"), [("species", None), (None, "plant")])
@@ -85,10 +87,19 @@ def test_a_file_goes_before_the_bundled_set_of_its_name_and_a_folder_does_not(fo
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("none.csv", ["none.csv: no such file", "iris, wine, breast_cancer, digits, balance_scale"]),
+        (
+            "none.csv",
+            ["none.csv: no such file", "iris, wine, breast_cancer, digits, balance_scale"],
+        ),
         ("irsi", "irsi: no such file"),
         (".", ". is a folder"),
-        ("t.xlsx", ["t.xlsx: only text tables (.csv, .tsv, .txt), .parquet and .npz", "save the sheet as CSV"]),
+        (
+            "t.xlsx",
+            [
+                "t.xlsx: only text tables (.csv, .tsv, .txt), .parquet and .npz",
+                "save the sheet as CSV",
+            ],
+        ),
         ("t" * 300 + ".csv", "ttt.csv"),
     ],
 )
@@ -111,7 +122,9 @@ def test_file_that_must_not_be_read(folder, name, monkeypatch):
 # CSV
 
 
-@pytest.mark.parametrize("text", [FLOWERS, FLOWERS.replace("\n", "\r\n"), FLOWERS.replace("\n", "\n\n")])
+@pytest.mark.parametrize(
+    "text", [FLOWERS, FLOWERS.replace("\n", "\r\n"), FLOWERS.replace("\n", "\n\n")]
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_csv(csv, text, encoding):
     table = csv(text, "species", encoding=encoding)
@@ -160,7 +173,11 @@ def test_labels_that_became_one_or_nearly_are_one_are_said(csv):
 @pytest.mark.parametrize(
     ("labels", "missing", "expected"),
     [
-        (["None", "Mild", "None", "Mild", "NA", "NA"], None, ["None", "Mild", "None", "Mild", "NA", "NA"]),
+        (
+            ["None", "Mild", "None", "Mild", "NA", "NA"],
+            None,
+            ["None", "Mild", "None", "Mild", "NA", "NA"],
+        ),
         (["1", "2", "1", "2", "NA", "?"], None, [1, 2, 1, 2, None, None]),
         (["a", "b", "a", "b", "unknown", "x"], ("unknown", "x"), ["a", "b", "a", "b", None, None]),
         (["1", "2", "1", "2", "-99", "-99.0"], ("-99",), [1, 2, 1, 2, None, None]),
@@ -168,7 +185,9 @@ def test_labels_that_became_one_or_nearly_are_one_are_said(csv):
     ],
 )
 def test_what_is_a_missing_label(folder, labels, missing, expected):
-    (folder / "t.csv").write_text("size,kind\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels)))
+    (folder / "t.csv").write_text(
+        "size,kind\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels))
+    )
     assert read_table("t.csv", "kind", reading=Reading(missing=missing)).y.tolist() == expected
 
 
@@ -189,8 +208,16 @@ def test_a_target_of_numbers_in_another_style(folder, prices, expected):
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_dates_are_no_target(folder, task):
-    (folder / "t.csv").write_text("size,day\n" + "".join(f"{i},{1 + i % 3}.12.2024\n" for i in range(9)))
-    refused(read_table, "t.csv", "day", task=task, says="t.csv: 'day' holds dates ('1.12.2024'): give classes, such as")
+    (folder / "t.csv").write_text(
+        "size,day\n" + "".join(f"{i},{1 + i % 3}.12.2024\n" for i in range(9))
+    )
+    refused(
+        read_table,
+        "t.csv",
+        "day",
+        task=task,
+        says="t.csv: 'day' holds dates ('1.12.2024'): give classes, such as",
+    )
 
 
 def test_codes_with_leading_zeros_are_text(csv):
@@ -198,7 +225,9 @@ def test_codes_with_leading_zeros_are_text(csv):
     assert table.feature_names == ["x", "zip=00501", "zip=01234"]
 
 
-@pytest.mark.parametrize(("place", "expected"), [("p,q,r,p", list("pqrp")), ("1,2,3,1", [1, 2, 3, 1])])
+@pytest.mark.parametrize(
+    ("place", "expected"), [("p,q,r,p", list("pqrp")), ("1,2,3,1", [1, 2, 3, 1])]
+)
 def test_groups_are_no_feature(csv, place, expected):
     rows = "".join(f"{row},{group},{row % 2}\n" for row, group in enumerate(place.split(",")))
     table = csv("size,place,kind\n" + rows, groups="place")
@@ -226,7 +255,14 @@ def test_unnamed_columns_are_columns_unless_they_number_the_rows(csv):
 
 def test_text_is_one_hot_encoded_and_said(csv):
     table = csv("colour,height,size,kind\nred,1,S,a\nblue,2,L,b\nred,3,L,a\ngreen,5,S,b\n")
-    assert table.feature_names == ["height", "colour=blue", "colour=green", "colour=red", "size=L", "size=S"]
+    assert table.feature_names == [
+        "height",
+        "colour=blue",
+        "colour=green",
+        "colour=red",
+        "size=L",
+        "size=S",
+    ]
     np.testing.assert_array_equal(
         table.X, [[1, 0, 0, 1, 0, 1], [2, 1, 0, 0, 1, 0], [3, 0, 0, 1, 1, 0], [5, 0, 1, 0, 0, 1]]
     )
@@ -234,7 +270,9 @@ def test_text_is_one_hot_encoded_and_said(csv):
 
 
 def test_dates_are_days_and_huge_integers_numbers(csv):
-    table = csv(f"day,number,kind\n2001-01-01,{10**30},a\n2001-01-02,1,b\n2001-01-01,1,a\n2001-01-02,1,b\n")
+    table = csv(
+        f"day,number,kind\n2001-01-01,{10**30},a\n2001-01-02,1,b\n2001-01-01,1,a\n2001-01-02,1,b\n"
+    )
     assert table.feature_names == ["number", "day (days since 1970)"]
     np.testing.assert_array_equal(table.X, [[1e30, 11323], [1, 11324], [1, 11323], [1, 11324]])
 
@@ -254,14 +292,18 @@ def test_columns_that_say_nothing_are_ignored_and_said(csv):
     table = csv("id,site,year,size,kind\nA1,x,7,1,a\nA2,x,7,2,b\nA3,x,7,3,a\nA4,x,7,4,b\n")
     np.testing.assert_array_equal(table.X, [[1], [2], [3], [4]])
     assert table.feature_names == ["size"]
-    assert table.notes == ["ignored, constant: site, year", "ignored, text that differs in every row: id"]
+    assert table.notes == [
+        "ignored, constant: site, year",
+        "ignored, text that differs in every row: id",
+    ]
 
 
 def test_numbers_that_became_text_are_said(csv):
     table = csv("size,age,kind\n1,3,a\n2,so,b\n3,so,a\nso,4,b\n")
     assert table.notes == [
         "ignored, text that differs, and looks like numbers: size",
-        "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' in age (mend it, or let it "
+        "read as text because of: 'so' in size (mend it, or let it count as missing), 'so' "
+        "in age (mend it, or let it "
         "count as missing)",
         "one-hot encoded: age (3 values)",
     ]
@@ -279,24 +321,24 @@ BROKEN = {
     "blank": ("\n\n", "t.csv is empty"),
     "header only": ("size,kind\n", "has 0 rows: give rows"),
     "three rows": ("size,kind\n1,a\n2,b\n3,a\n", ["has 3 rows: too few rows, give at least 4"]),
-    "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["no readable CSV file (", "save it in UTF-8"]),
-    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 columns, got 3", "as many fields as in the header"]),
+    "Windows-1251": ("größe,kind\n1,\x8f\n".encode("latin-1"), ["no readable CSV " "file " "(", "save it in UTF-8"]),
+    "a long row": ("size,kind\n1,a\n2,b,3\n", ["Row #3: Expected 2 " "columns, " "got " "3", "as many fields as in the header"]),
     "all rows long": ("size,kind\n1,a,3\n2,b,3\n", "Row #2: Expected 2 columns, got 3"),
-    "open quote": ('size,kind\n1,"a\n2,b\n', ["no readable CSV file (a quote is never closed)", "every quote closed"]),
-    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text of 200000 characters"),
-    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than once", "give every column a name of its own"]),
-    "no features": ("kind\na\nb\na\nb\n", ["no feature columns are left", "add columns whose values vary"]),
-    "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns are left"),
-    "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did you mean 'kinds'?)", "--target one of 'size', 'kinds'"]),
+    "open quote": ('size,kind\n1,"a\n2,b\n', ["no readable CSV file (a quote " "is " "never " "closed)", "every quote closed"]),
+    "endless header": ("x" * 200_000 + ",kind\n1,a\n", "the header line holds text " "of " "200000 " "characters"),
+    "twice": ("b,a,b,a,kind\n", ["has 'a', 'b' more than " "once", "give every column a name " "of " "its own"]),
+    "no features": ("kind\na\nb\na\nb\n", ["no feature columns " "are " "left", "add columns whose values " "vary"]),
+    "nothing varies": ("id,x,kind\nA1,0,a\nA2,0,b\nA3,0,a\nA4,0,b\n", "no feature columns " "are " "left"),
+    "no such column": ("size,kinds\n" + ROWS, ["no 'kind' (did " "you " "mean " "'kinds'?)", "--target one of 'size', 'kinds'"]),
     "many columns": (",".join(f"c{i}" for i in range(12)) + "\n", "'c8', 'c9' and 2 more"),
-    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, no classes", "give --task regression"]),
-    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, no classes"),
-    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one class, 'a'", "give rows of others"]),
-    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', 'c'", "merge them with others"]),
-    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a label in 'kind': too few"),
+    "real numbers": ("size,kind\n1,.5\n2,1\n3,1\n4,.5\n", ["holds real numbers, " "no " "classes", "give --task regression"]),
+    "huge numbers": ("size,kind\n1,1e300\n2,1e301\n3,1e300\n4,1e301\n", "holds real numbers, " "no " "classes"),
+    "one class": ("size,kind\n1,a\n2,a\n3,a\n4,a\n", ["'kind' holds one " "class, " "'a'", "give rows of others"]),
+    "single rows": ("size,kind\n1,a\n2,a\n3,b\n4,c\n", ["the classes 'b', " "'c'", "merge them with " "others"]),
+    "missing label": ("size,kind\n1,a\n2, \n3,a\n4,b\n", "t.csv has 3 rows with a " "label " "in " "'kind': too few"),
     "short row": ("size,kind\n1,a\n2\n3,a\n4,b\n", "Row #3: Expected 2 columns, got 1"),
     "after blank lines": ('size,"kind"\n\n"1\n\n",a\n\ninf,b\n', ["'size' (1)", "first on line 7"]),
-    "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' (2), first on line 3", "drop"]),
+    "infinite": ("size,kind\n1,a\ninf,b\n-inf,a\n4,b\n", ["infinite values in 'size' " "(2), " "first " "on line 3", "drop"]),
     "infinite label": ("size,kind\n1,1\n2,inf\n3,1\n4,2\n", "infinite values in 'kind' (1)"),
 }  # fmt: skip
 
@@ -308,13 +350,29 @@ def test_broken_csv(csv, case):
 
 
 def test_missing_cells_are_refused_on_request(folder):
-    (folder / "t.csv").write_text("a,b,c,d,e,f,kind\n1,,1,1,1,1,x\n\n1,,NA,,,,x\n1,,1,1,1,1,y\n1,,1,1,1,1,y\n")
-    says = ["missing values (empty fields, NA", "'c' (1), 'd' (1), 'e' (1), 'f' (1), 'b' (4), first on line 2"]
-    refused(read_table, "t.csv", "kind", reading=Reading(refuse_missing=True), says=[*says, "fill them or drop these"])
+    (folder / "t.csv").write_text(
+        "a,b,c,d,e,f,kind\n1,,1,1,1,1,x\n\n1,,NA,,,,x\n1,,1,1,1,1,y\n1,,1,1,1,1,y\n"
+    )
+    says = [
+        "missing values (empty fields, NA",
+        "'c' (1), 'd' (1), 'e' (1), 'f' (1), 'b' (4), first on line 2",
+    ]
+    refused(
+        read_table,
+        "t.csv",
+        "kind",
+        reading=Reading(refuse_missing=True),
+        says=[*says, "fill them or drop these"],
+    )
 
 
 def test_target_is_required(csv):
-    refused(csv, FLOWERS, None, says=["t.csv: say which column", "--target: 'length', 'width', 'species'"])
+    refused(
+        csv,
+        FLOWERS,
+        None,
+        says=["t.csv: say which column", "--target: 'length', 'width', 'species'"],
+    )
 
 
 def test_target_and_groups_differ(csv):
@@ -322,18 +380,31 @@ def test_target_and_groups_differ(csv):
 
 
 def test_unknown_groups(csv):
-    refused(csv, FLOWERS, "species", "widht", says=["no 'widht' (did you mean 'width'?)", "give --groups one of"])
+    refused(
+        csv,
+        FLOWERS,
+        "species",
+        "widht",
+        says=["no 'widht' (did you mean 'width'?)", "give --groups one of"],
+    )
 
 
 def test_missing_groups(csv):
-    refused(csv, "size,place,kind\n1,,a\n2,x,b\n3,x,b\n4,y,a\n", groups="place", says="'place' (1), first on line 2")
+    refused(
+        csv,
+        "size,place,kind\n1,,a\n2,x,b\n3,x,b\n4,y,a\n",
+        groups="place",
+        says="'place' (1), first on line 2",
+    )
 
 
 def test_many_values_become_one_number(csv):
     rows = "".join(f"v{row // 2 % 150},w{row % 3},{row % 2}\n" for row in range(400))
     table = csv("word,letter,kind\n" + rows)
     assert table.feature_names == ["word (frequency)", "letter=w0", "letter=w1", "letter=w2"]
-    assert table.notes[0] == "encoded as the share of the rows that have the value: word (150 values)"
+    assert (
+        table.notes[0] == "encoded as the share of the rows that have the value: word (150 values)"
+    )
 
 
 # NPZ
@@ -356,7 +427,14 @@ def test_dense_npz(npz, dtype):
 
 
 def test_npz_keys(npz):
-    table = npz("kind", "place", X=X, kind=np.array([1.0, 2.0, 1.0, 2.0]), place=np.arange(4), feature_names=["p", "q"])
+    table = npz(
+        "kind",
+        "place",
+        X=X,
+        kind=np.array([1.0, 2.0, 1.0, 2.0]),
+        place=np.arange(4),
+        feature_names=["p", "q"],
+    )
     assert table.y.tolist() == [1, 2, 1, 2]
     assert table.y.dtype == np.int64
     assert table.groups.tolist() == [0, 1, 2, 3]
@@ -398,8 +476,8 @@ def test_repeated_entries_are_summed(npz):
 NOT_FINITE = np.array([[1, np.nan], [2, 3], [np.inf, np.nan], [4, 5]])
 BROKEN_NPZ = {
     "no labels": ({"X": X, "labels": Y}, ["has no 'y'", "give --target one of 'X', 'labels'"]),
-    "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or 'data', 'indices', 'indptr'", "has 'y', 'data'"]),
-    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["'X' holds 'float64' of the shape (4,)", "save rows of numbers"]),
+    "no matrix": ({"y": Y, "data": X}, ["needs an array 'X', or " "'data', " "'indices', " "'indptr'", "has 'y', 'data'"]),
+    "one-dimensional": ({"X": X[:, 0], "y": Y}, ["'X' holds 'float64' of " "the " "shape " "(4,)", "save rows of numbers"]),
     "images": ({"X": np.zeros((4, 2, 2)), "y": Y}, "of the shape (4, 2, 2)"),
     "strings": ({"X": X.astype(str), "y": Y}, ["'X' holds '<U32'", "save rows of numbers"]),
     "complex": ({"X": X + 1j, "y": Y}, "'X' holds 'complex128'"),
@@ -412,16 +490,16 @@ BROKEN_NPZ = {
         {"X": NOT_FINITE, "y": Y},
         ["infinite values", "'column 0' (1), first in row 2 (counted from 0)", "fill them or drop"],
     ),
-    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in 'y': too few"),
-    "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, ["infinite values in 'y' (1)", "in row 2"]),
+    "NaN label": ({"X": X, "y": [1, 2, np.nan, 2]}, "t.npz has 3 rows with a label in " "'y': " "too " "few"),
+    "infinite label": ({"X": X, "y": [1, 2, np.inf, 2]}, ["infinite values " "in " "'y' " "(1)", "in row 2"]),
     "real labels": ({"X": X, "y": [0.5, 1, 0.5, 1]}, "holds real numbers, no classes"),
     "one class": ({"X": X, "y": np.zeros(4)}, "holds one class, 0"),
     "a single row": ({"X": X, "y": [1, 1, 1, 2]}, "has the class 2"),
     "few rows": ({"X": X[:2], "y": Y[:2]}, "has 2 rows: too few"),
     "constant": ({"X": np.ones((4, 2)), "y": Y}, "no feature columns are left"),
     "no columns": ({"X": np.ones((4, 0)), "y": Y}, "no feature columns are left"),
-    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, "'feature_names' holds '<U1' of the shape (1,)"),
-    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "'feature_names' holds 'int64'"),
+    "names": ({"X": X, "y": Y, "feature_names": ["p"]}, "'feature_names' holds '<U1' of " "the " "shape " "(1,)"),
+    "numbers as names": ({"X": X, "y": Y, "feature_names": [1, 2]}, "'feature_names' " "holds " "'int64'"),
     "sparse NaN": (
         S_PARTS | {"data": np.where(np.arange(S.nnz) == S.indptr[3], np.nan, 1), "y": S_Y},
         "in 'data' (1), first in row 3 (counted from 0)",
@@ -430,8 +508,8 @@ BROKEN_NPZ = {
     "sparse lengths": (S_PARTS | {"y": S_Y[:5]}, "each of 6 rows"),
     "sparse shape": (S_PARTS | {"shape": [6], "y": S_Y}, "is no readable sparse matrix"),
     "sparse bounds": (S_PARTS | {"shape": [6, 2], "y": S_Y}, "is no readable sparse matrix"),
-    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "is no readable sparse matrix"),
-    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["is no readable sparse matrix", "shape of a csr_array"]),
+    "sparse indptr": (S_PARTS | {"indptr": S.indptr[:-1], "y": S_Y}, "is no readable " "sparse " "matrix"),
+    "sparse format": (S_PARTS | {"format": b"bsr", "y": S_Y}, ["is no readable " "sparse " "matrix", "shape of a csr_array"]),
     "sparse constant": (S_PARTS | {"data": 0 * S.data, "y": S_Y}, "no feature columns are left"),
     "sparse, no columns": (
         {"data": [], "indices": np.zeros(0, int), "indptr": np.zeros(7, int), "shape": [6, 0], "y": S_Y},
@@ -448,7 +526,9 @@ def test_broken_npz(npz, case):
 
 def test_npz_groups(npz):
     refused(npz, groups="place", X=X, y=Y, says=["has no 'place'", "give --groups one of 'X', 'y'"])
-    refused(npz, groups="place", X=X, y=Y, place=[1, 2], says="'place' holds 'int64' of the shape (2,)")
+    refused(
+        npz, groups="place", X=X, y=Y, place=[1, 2], says="'place' holds 'int64' of the shape (2,)"
+    )
 
 
 def test_not_an_npz(folder):

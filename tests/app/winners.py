@@ -1,22 +1,38 @@
-"""Models of every method, as `nearkin compare --save` would write them had the automatic choice been that method."""
+"""Models of every method, as `nearkin compare --save` would write them had the automatic choice
+been that method.
+"""
 
 from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import random_array
 
-from nearkin.app.saved_choice import learned_model
+from nearkin.app.model import learned_model
 from nearkin.evaluation import RAW, Vote, all_methods, compare
-from nearkin.evaluation.fold import Choice, Part
+from nearkin.evaluation.folds import Choice, Part
 
 METHODS = {method.name: method for method in all_methods(semi_supervised=True)}
-FOR_SPARSE_ROWS = [RAW, "NCA tables", "RCA", "LPP", "LFDA", "LDE", "MFA", "DNE", "NMMP", "NMMP ratio trace", "TDL"]
+FOR_SPARSE_ROWS = [
+    RAW,
+    "NCA tables",
+    "RCA",
+    "LPP",
+    "LFDA",
+    "LDE",
+    "MFA",
+    "DNE",
+    "NMMP",
+    "NMMP ratio trace",
+    "TDL",
+]
 N_ROWS = 40
 HARD, SOFT = Vote(3), Vote(10, soft=True)
 
 
 def fitted(name, table, *, scale=True, vote=HARD):
-    """Return a comparison on a table whose automatic choice is declared to be a method, and the fitted pipeline."""
+    """Return a comparison on a table whose automatic choice is declared to be a method, and the
+    fitted pipeline.
+    """
     folds = {"n_splits": 2, "n_repeats": 1, "n_neighbors": 3}
     comparison = compare(
         table.X,
@@ -32,7 +48,9 @@ def fitted(name, table, *, scale=True, vote=HARD):
     rows = Part(comparison.protocol, comparison.protocol.labelled)
     method = METHODS[name] if isinstance(name, str) else name
     pipeline, voters = rows.pipeline(method, Choice({}, vote))
-    return replace(comparison, winner=pipeline, winner_method=method.name, winner_rows=voters), pipeline
+    return replace(
+        comparison, winner=pipeline, winner_method=method.name, winner_rows=voters
+    ), pipeline
 
 
 def winner(name, table, *, scale=True, vote=HARD):
@@ -41,14 +59,21 @@ def winner(name, table, *, scale=True, vote=HARD):
 
 
 def write_tables(folder):
-    """Write a CSV with text, and NPZ files with dense, single-precision and sparse rows; each has other rows, too."""
+    """Write a CSV with text, and NPZ files with dense, single-precision and sparse rows; each has
+    other rows, too.
+    """
     rng = np.random.default_rng(0)
     for name, colours in (("table", ["red", "green", "blue"]), ("new", ["red", "green", "pink"])):
         sizes = rng.standard_normal((N_ROWS, 3)).round(3)
         words = rng.choice(colours, N_ROWS)
         kinds = np.arange(N_ROWS) * 3 // N_ROWS
-        rows = (f"{a},{b},{c},{word},kind {k}\n" for (a, b, c), word, k in zip(sizes, words, kinds, strict=True))
-        (folder / f"words {name}.csv").write_text("width,height,depth,colour,kind\n" + "".join(rows))
+        rows = (
+            f"{a},{b},{c},{word},kind {k}\n"
+            for (a, b, c), word, k in zip(sizes, words, kinds, strict=True)
+        )
+        (folder / f"words {name}.csv").write_text(
+            "width,height,depth,colour,kind\n" + "".join(rows)
+        )
         gaps = zip(sizes, words, kinds, np.arange(N_ROWS), strict=True)
         rows = (f"{'' if i % 7 == 0 else a},€{b},{1 + i % 28}.{1 + i % 12}.2024,{w if i % 5 else ''},kind {k}\n"
                 for (a, b, _), w, k, i in gaps)  # fmt: skip
@@ -57,4 +82,11 @@ def write_tables(folder):
         np.savez(folder / f"dense {name}.npz", X=X, y=kinds)
         np.savez(folder / f"single {name}.npz", X=X.astype(np.float32), y=kinds)
         S = random_array((N_ROWS, 9), density=0.4, format="csr", random_state=rng)
-        np.savez(folder / f"sparse {name}.npz", data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=kinds)
+        np.savez(
+            folder / f"sparse {name}.npz",
+            data=S.data,
+            indices=S.indices,
+            indptr=S.indptr,
+            shape=S.shape,
+            y=kinds,
+        )

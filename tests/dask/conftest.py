@@ -9,7 +9,7 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 from dask import compute  # noqa: E402
 
-from nearkin.dask._work import Work  # noqa: E402
+from nearkin.dask.table import Work  # noqa: E402
 
 UNEVEN = (170, 0, 1, 129)
 
@@ -18,7 +18,11 @@ UNEVEN = (170, 0, 1, 129)
 def client():
     """Return the client of one worker in this process; it is the current one."""
     with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0", silence_logs="CRITICAL"
+        processes=False,
+        n_workers=1,
+        threads_per_worker=2,
+        dashboard_address=":0",
+        silence_logs="CRITICAL",
     ) as client:
         yield client
 
@@ -28,7 +32,11 @@ def processes():
     """Return the client of two worker processes of one thread each; it is not the current one."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs="CRITICAL",
         ) as workers,
         distributed.Client(workers, set_as_default=False) as client,
     ):
@@ -60,7 +68,9 @@ class InlineWork(Work):
 
 @pytest.fixture
 def no_cluster(monkeypatch):
-    """Let DaskNCA do its tasks in this thread: the scheduler of a cluster takes most of the time of small ones."""
+    """Let DaskNCA do its tasks in this thread: the scheduler of a cluster takes most of the time of
+    small ones.
+    """
     monkeypatch.setattr("nearkin.dask.nca.Work", lambda client: InlineWork())
 
 
@@ -69,7 +79,9 @@ def data():
     """Return rows of five overlapping classes and their labels, as NumPy arrays."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 5, 300)
-    X = 1.5 * rng.standard_normal((5, 10))[y] + rng.standard_normal((300, 10)) * np.linspace(0.5, 1.5, 10)
+    X = 1.5 * rng.standard_normal((5, 10))[y] + rng.standard_normal((300, 10)) * np.linspace(
+        0.5, 1.5, 10
+    )
     return X, y
 
 

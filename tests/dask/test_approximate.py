@@ -1,4 +1,6 @@
-"""Approximate search, block by block: most true neighbours are found, and the map is near the exact one."""
+"""Approximate search, block by block: most true neighbours are found, and the map is near the exact
+one.
+"""
 
 import os
 from importlib.util import find_spec
@@ -12,10 +14,9 @@ from sklearn.metrics import euclidean_distances
 
 from nearkin import DNE, LPP
 from nearkin.dask import DaskDNE
-from nearkin.dask._approximate import block_searcher, nearest, searchable
-from nearkin.dask._rows import ClusterRows
-from nearkin.dask._table import as_table
-from nearkin.dask._work import Work
+from nearkin.dask.rows import ClusterRows
+from nearkin.dask.search import block_searcher, nearest, searchable
+from nearkin.dask.table import Work, as_table
 from nearkin.neighbors import ApproximateSearch
 
 from .conftest import InlineWork, blocks, da
@@ -25,7 +26,9 @@ pytestmark = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not
 
 
 def found(work, X, y, relation, k, search="approximate"):
-    """Return the neighbours of all rows of Dask arrays and their distances, -1 and infinity for no more."""
+    """Return the neighbours of all rows of Dask arrays and their distances, -1 and infinity for no
+    more.
+    """
     table = searchable(work, as_table(work, "DaskDNE", X, y), block_searcher(search, len(X)))
     lists = work.results(nearest(work, table, relation, k))
     numbers = np.concatenate([block.numbers for block in work.results(table.blocks)])
@@ -38,18 +41,24 @@ def found(work, X, y, relation, k, search="approximate"):
 
 
 def recall(neighbors, distances, queries, X, y, relation, k):
-    """Return the share of true neighbours in the lists of some rows; all are in the relation, none is missing."""
+    """Return the share of true neighbours in the lists of some rows; all are in the relation, none
+    is missing.
+    """
     away = euclidean_distances(X[queries].astype(np.float64), X)
-    allowed = {"all": np.ones(away.shape, bool), "same": y[queries, None] == y, "other": y[queries, None] != y}[
-        relation
-    ]
+    allowed = {
+        "all": np.ones(away.shape, bool),
+        "same": y[queries, None] == y,
+        "other": y[queries, None] != y,
+    }[relation]
     allowed[np.arange(len(queries)), queries] = False
     away[~allowed] = np.inf
     listed = neighbors[queries] >= 0
     assert listed.sum(axis=1).tolist() == np.minimum(allowed.sum(axis=1), k).tolist()
     row, _ = np.nonzero(listed)
     assert allowed[row, neighbors[queries][listed]].all()
-    np.testing.assert_allclose(distances[queries][listed], away[row, neighbors[queries][listed]], rtol=1e-5)
+    np.testing.assert_allclose(
+        distances[queries][listed], away[row, neighbors[queries][listed]], rtol=1e-5
+    )
     farthest = np.sort(away, axis=1)[:, :k]
     farthest = np.where(np.isfinite(farthest), farthest, 0).max(axis=1)
     return np.mean(distances[queries][listed] <= farthest[row] * (1 + 1e-5))
@@ -59,7 +68,9 @@ def recall(neighbors, distances, queries, X, y, relation, k):
 def rows():
     """Return rows of two large classes, one of which has enclaves of 20 small ones."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((1500, 8)) @ rng.standard_normal((8, 100)) + 0.1 * rng.standard_normal((1500, 100))
+    X = rng.standard_normal((1500, 8)) @ rng.standard_normal((8, 100)) + 0.1 * rng.standard_normal(
+        (1500, 100)
+    )
     y = np.where(X[:, 0] > 5, np.arange(1500) % 20 + 2, X[:, 0] > 0)
     return X.astype(np.float32), y
 
@@ -83,7 +94,9 @@ def test_few_probes_fill_the_lists(relation, rows):
 def test_equal_rows_fill_several_blocks():
     """Hundreds of duplicates share a list, and the list is cut."""
     X = np.repeat(np.arange(4.0)[:, None], 300, axis=0) * [1.0, 2.0]
-    neighbors, distances = found(InlineWork(), *blocks(X, np.arange(1200) % 2, (300,) * 4), "same", 5)
+    neighbors, distances = found(
+        InlineWork(), *blocks(X, np.arange(1200) % 2, (300,) * 4), "same", 5
+    )
     assert (distances == 0).all()
     assert (neighbors != np.arange(1200)[:, None]).all()
 
@@ -93,7 +106,10 @@ def test_the_map_is_near_the_exact_one(method):
     """The same-class and the other-class graph are of one partition."""
     X, y = make_blobs(1200, 12, centers=6, cluster_std=np.linspace(2, 5, 6), random_state=0)
     X *= np.linspace(1, 2, 12)
-    search, labelled = block_searcher(ApproximateSearch(n_probes=32), len(X)), isinstance(method, DNE)
+    search, labelled = (
+        block_searcher(ApproximateSearch(n_probes=32), len(X)),
+        isinstance(method, DNE),
+    )
     table = as_table(InlineWork(), "DaskLPP", *blocks(X, y, (700, 500)), labelled=labelled)
     there = ClusterRows(InlineWork(), table, search)
     components = method.fit_rows(there).components_
@@ -103,20 +119,32 @@ def test_the_map_is_near_the_exact_one(method):
 def test_on_a_cluster(client, data):
     model = DaskDNE(3, n_neighbors=5, search="approximate").fit(*blocks(*data))
     assert (model.search_, model.search_recall_) == ("approximate", None)
-    assert subspace_angles(DNE(3, n_neighbors=5).fit(*data).components_.T, model.components_.T).max() < 0.05
+    assert (
+        subspace_angles(DNE(3, n_neighbors=5).fit(*data).components_.T, model.components_.T).max()
+        < 0.05
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz")
+@pytest.mark.skipif(
+    "NEARKIN_DATA" not in os.environ, reason="NEARKIN_DATA names no folder with mnist.npz"
+)
 def test_recall_on_mnist(processes, tmp_path):
     n_blocks, size, k = 6, 2_000, 10
     n_rows = n_blocks * size
     with np.load(Path(os.environ["NEARKIN_DATA"]) / "mnist.npz") as data:
-        rows, labels = data["X"][:n_rows].reshape(n_rows, 784).astype(np.float32), data["y"][:n_rows]
+        rows, labels = (
+            data["X"][:n_rows].reshape(n_rows, 784).astype(np.float32),
+            data["y"][:n_rows],
+        )
     np.save(tmp_path / "X.npy", rows)  # the workers read their blocks from it
 
     def part(block_id):
-        return np.array(np.load(tmp_path / "X.npy", mmap_mode="r")[block_id[0] * size : (block_id[0] + 1) * size])
+        return np.array(
+            np.load(tmp_path / "X.npy", mmap_mode="r")[
+                block_id[0] * size : (block_id[0] + 1) * size
+            ]
+        )
 
     X = da.map_blocks(part, chunks=((size,) * n_blocks, 784), dtype=np.float32)
     y, queries = da.from_array(labels, chunks=size), np.arange(0, n_rows, 24)

@@ -25,7 +25,16 @@ from nearkin.dask import (
 
 from .conftest import blocks, da
 
-SPECTRAL = [DaskDMLMJ(2), DaskDNE(2), DaskLDE(2), DaskLFDA(2), DaskLPP(2), DaskMFA(2), DaskNMMP(2), DaskGMML(2)]
+SPECTRAL = [
+    DaskDMLMJ(2),
+    DaskDNE(2),
+    DaskLDE(2),
+    DaskLFDA(2),
+    DaskLPP(2),
+    DaskMFA(2),
+    DaskNMMP(2),
+    DaskGMML(2),
+]
 ALL = [*SPECTRAL, DaskNCA(2), DaskStandardScaler(), DaskPCA(2)]
 of_each = pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
 
@@ -43,12 +52,16 @@ def test_parameters_are_the_local_ones(estimator):
 @of_each
 def test_other_arrays_are_refused_by_name(estimator, client, data):
     name, local = type(estimator).__name__, estimator._local_class.__name__
-    with pytest.raises(TypeError, match=f"X is a numpy ndarray, and {name} takes Dask arrays: fit {local} on it"):
+    with pytest.raises(
+        TypeError, match=f"X is a numpy ndarray, and {name} takes Dask arrays: fit {local} on it"
+    ):
         clone(estimator).fit(*data)
     X, y = blocks(*data)
     with pytest.raises(ValueError, match=r"X must be of shape \(n, p\)"):
         clone(estimator).fit(X[:, 0], y)
-    with pytest.raises(ValueError, match=r"X must be .* real numbers in dense NumPy blocks, got .* complex128"):
+    with pytest.raises(
+        ValueError, match=r"X must be .* real numbers in dense NumPy blocks, got .* complex128"
+    ):
         clone(estimator).fit(X.astype(complex), y)
     with pytest.raises(ValueError, match="is not fitted yet"):
         clone(estimator).transform(X)
@@ -64,12 +77,16 @@ def test_transform_takes_the_features_of_the_fit(client, data):
 
 
 @pytest.mark.parametrize(
-    "estimator", [DaskDNE(2), DaskNCA(2), DaskPCA(2)], ids=lambda estimator: type(estimator).__name__
+    "estimator",
+    [DaskDNE(2), DaskNCA(2), DaskPCA(2)],
+    ids=lambda estimator: type(estimator).__name__,
 )
 def test_what_is_wrong_with_the_rows(estimator, client, data):
     X, y = blocks(*data)
     unknown = X[X[:, 0] > -np.inf]
-    with pytest.raises(ValueError, match=r"X has chunks of unknown sizes: call X\.compute_chunk_sizes\(\)"):
+    with pytest.raises(
+        ValueError, match=r"X has chunks of unknown sizes: call X\.compute_chunk_sizes\(\)"
+    ):
         clone(estimator).fit(unknown, y)
     for values, message in [
         (np.where(np.arange(10) == 3, np.nan, data[0]), "X contains NaN or infinity"),
@@ -82,7 +99,9 @@ def test_what_is_wrong_with_the_rows(estimator, client, data):
         clone(estimator).fit(X[:6], y[:6])
 
 
-@pytest.mark.parametrize("estimator", [DaskDNE(2), DaskNCA(2)], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(
+    "estimator", [DaskDNE(2), DaskNCA(2)], ids=lambda estimator: type(estimator).__name__
+)
 def test_what_is_wrong_with_the_labels(estimator, client, data):
     X, y = blocks(*data)
     for labels, error, message in [
@@ -93,7 +112,11 @@ def test_what_is_wrong_with_the_labels(estimator, client, data):
         (da.where(y == 1, np.nan, y), ValueError, "y has no label in .* rows"),
         (da.zeros_like(y), ValueError, "y holds one class"),
         (y + 0.5, ValueError, "continuous"),
-        (da.from_array(np.array(["a", 1] * 150, dtype=object), chunks=150), ValueError, "y mixes strings"),
+        (
+            da.from_array(np.array(["a", 1] * 150, dtype=object), chunks=150),
+            ValueError,
+            "y mixes strings",
+        ),
     ]:
         with pytest.raises(error, match=message):
             clone(estimator).fit(X, labels)
@@ -108,7 +131,9 @@ def test_what_is_wrong_with_the_labels(estimator, client, data):
     ids=str,
 )
 def test_searches_that_are_refused(search, message, data):
-    if not isinstance(search, str) and find_spec("faiss") is None:  # to import it here would silence threads
+    if (
+        not isinstance(search, str) and find_spec("faiss") is None
+    ):  # to import it here would silence threads
         pytest.skip("faiss is not installed")
     with pytest.raises(ValueError, match=message):
         DaskLPP(search=search).fit(*blocks(*data))
@@ -121,5 +146,7 @@ def test_the_client(data):
 
 @pytest.mark.parametrize("local", [nearkin.NMMP(), nearkin.LMNN()], ids=str)
 def test_local_estimators_refuse_dask_arrays(local, data):
-    with pytest.raises(TypeError, match=r"X is a dask Array.*silently: call \.compute\(\).*nearkin\.dask"):
+    with pytest.raises(
+        TypeError, match=r"X is a dask Array.*silently: call \.compute\(\).*nearkin\.dask"
+    ):
         local.fit(*blocks(*data))

@@ -18,10 +18,14 @@ HAS_FAISS = find_spec("faiss") is not None
 
 
 def tasks(client):
-    """Return how many tasks the scheduler knows, and the names of the functions whose results lie on the workers."""
+    """Return how many tasks the scheduler knows, and the names of the functions whose results lie
+    on the workers.
+    """
 
     def count(dask_scheduler):
-        names = [task.prefix.name for task in dask_scheduler.tasks.values() if task.state == "memory"]
+        names = [
+            task.prefix.name for task in dask_scheduler.tasks.values() if task.state == "memory"
+        ]
         return len(dask_scheduler.tasks), names
 
     return client.run_on_scheduler(count)
@@ -52,7 +56,9 @@ class Meanwhile(threading.Thread):
 
 
 def kill_one(observer):
-    """Kill the process of a worker that holds results: its nanny starts another, which knows nothing."""
+    """Kill the process of a worker that holds results: its nanny starts another, which knows
+    nothing.
+    """
     held = observer.has_what()
     address = max(held, key=lambda worker: len(held[worker]))
     os.kill(observer.run(os.getpid, workers=[address])[address], signal.SIGKILL)
@@ -66,7 +72,10 @@ def kill_one(observer):
         (DNE(4, n_neighbors=3), DaskDNE(4, n_neighbors=3), "search_block"),
         (NCA(2, init="pca", max_iter=5), DaskNCA(2, init="pca", max_iter=5), "among_pairs"),
         pytest.param(
-            None, DaskDNE(4, search="approximate"), "join", marks=[pytest.mark.skipif(not HAS_FAISS, reason="")]
+            None,
+            DaskDNE(4, search="approximate"),
+            "join",
+            marks=[pytest.mark.skipif(not HAS_FAISS, reason="")],
         ),
     ],
     ids=["exact", "NCA", "approximate"],
@@ -86,10 +95,11 @@ def test_a_killed_worker_changes_nothing(local, model, task, processes, data):
 
 @pytest.fixture
 def interruptible():
-    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background, which ignores it.
+    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background, which ignores
+    it.
 
-    Python swallows what is raised inside `__del__`, and a future is deleted every few milliseconds here: a signal that
-    arrives there is sent again, as a user would press the keys again.
+    Python swallows what is raised inside `__del__`, and a future is deleted every few milliseconds
+    here: a signal that arrives there is sent again, as a user would press the keys again.
     """
 
     def interrupt(number, frame):
@@ -107,9 +117,13 @@ def interruptible():
 
 @pytest.mark.slow
 def test_an_interrupted_fit_leaves_nothing_behind(processes, data, interruptible):
-    interrupter = Meanwhile(processes.scheduler.address, "search_block", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    interrupter = Meanwhile(
+        processes.scheduler.address, "search_block", lambda _: os.kill(os.getpid(), signal.SIGINT)
+    )
     interrupter.start()
-    with pytest.raises(KeyboardInterrupt) as caught:  # holds the traceback, and with it all that fit had in hand
+    with pytest.raises(
+        KeyboardInterrupt
+    ) as caught:  # holds the traceback, and with it all that fit had in hand
         DaskDNE().fit(*blocks(*data, (50,) * 6), client=processes)
     interrupter.join()
     assert caught.tb is not None

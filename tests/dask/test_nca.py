@@ -8,13 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearkin import NCA
 from nearkin.dask import DaskNCA
-from nearkin.dask._table import as_table
-from nearkin.dask._work import Work
 from nearkin.dask.nca import NCAClusterRows
-from nearkin.estimators.nca_problem import NCARows
+from nearkin.dask.table import Work, as_table
+from nearkin.estimators.nca import NCARows
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
-from nearkin.objectives.pair_weights import SameClass
+from nearkin.objectives.stochastic import SameClass
 
 from .conftest import blocks, da
 
@@ -62,7 +61,9 @@ def test_some_iterations(parameters, no_cluster, data):
     [
         {"n_components": 3, "objective": "log_likelihood", "max_iter": 1},
         pytest.param({"n_components": 6, "max_iter": 10}, marks=pytest.mark.slow),
-        pytest.param({"n_components": 2, "n_candidates": 20, "max_iter": 17}, marks=pytest.mark.slow),
+        pytest.param(
+            {"n_components": 2, "n_candidates": 20, "max_iter": 17}, marks=pytest.mark.slow
+        ),
         pytest.param(
             {"n_components": 2, "init": "random", "n_init": 2, "random_state": 0, "max_iter": 10},
             marks=pytest.mark.slow,
@@ -84,12 +85,16 @@ def assert_same_as_local(parameters, data):
 
 
 def test_stochastic_descent_takes_one_block_after_the_other(data):
-    """What DaskNCA does not do: partial_fit sees one block, in memory, at a time; a cluster is not needed."""
+    """What DaskNCA does not do: partial_fit sees one block, in memory, at a time; a cluster is not
+    needed.
+    """
     X, y = blocks(*data, (75,) * 4)  # in random order: else shuffle them when they are written
     nca = NCA(2, solver="sgd", random_state=0)
     for _ in range(3):  # epochs
         for rows, labels in zip(X.blocks, y.blocks, strict=True):
-            nca.partial_fit(rows.compute(scheduler="synchronous"), labels.compute(scheduler="synchronous"))
+            nca.partial_fit(
+                rows.compute(scheduler="synchronous"), labels.compute(scheduler="synchronous")
+            )
     assert nca.n_iter_ == 12
     Z = X.map_blocks(nca.transform, dtype=X.dtype, chunks=(X.chunks[0], 2))
     assert isinstance(Z, da.Array)
@@ -119,7 +124,8 @@ def test_an_unfinished_descent_is_reported(client, data):
     [
         (
             {"solver": "sgd"},
-            r"solver='sgd' is not for Dask arrays: .* or call NCA\(solver='sgd'\).partial_fit on one",
+            r"solver='sgd' is not for Dask arrays: .* or call "
+            r"NCA\(solver='sgd'\).partial_fit on one",
         ),
         ({"target": "continuous"}, "target='continuous' .*is not for Dask arrays"),
         ({"objective": "f"}, "objective must be one of"),

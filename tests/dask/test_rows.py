@@ -1,4 +1,6 @@
-"""Rows in blocks answer as rows in one table do; the tasks run in this process, one after the other."""
+"""Rows in blocks answer as rows in one table do; the tasks run in this process, one after the
+other.
+"""
 
 import numpy as np
 import pytest
@@ -7,32 +9,43 @@ from scipy.sparse import csr_array
 from sklearn.utils import get_tags
 
 from nearkin import DNE, LDE, LFDA, LPP, MFA, NMMP
-from nearkin.dask import _search
-from nearkin.dask._rows import ClusterRows
-from nearkin.dask._scatter import add_differences
-from nearkin.dask._table import Block, as_block, as_table, check_exact
+from nearkin.dask import search
+from nearkin.dask.rows import ClusterRows
+from nearkin.dask.scatter import add_differences
+from nearkin.dask.table import Block, as_block, as_table, check_exact
 from nearkin.estimators import TableRows
 from nearkin.neighbors import EXACT
 from nearkin.testing import assert_same_subspace
 
 from .conftest import InlineWork, blocks, da
 
-METHODS = [LDE(3), LFDA(3, n_neighbors=4), MFA(3, n_pairs=9), NMMP(3)]  # together they ask for all that there is
+METHODS = [
+    LDE(3),
+    LFDA(3, n_neighbors=4),
+    MFA(3, n_pairs=9),
+    NMMP(3),
+]  # together they ask for all that there is
 of_each = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 
 
 def cluster_rows(X, y, sizes, labelled=True):
     work = InlineWork()
-    return ClusterRows(work, as_table(work, "DaskDNE", *blocks(X, y, sizes), labelled=labelled), EXACT)
+    return ClusterRows(
+        work, as_table(work, "DaskDNE", *blocks(X, y, sizes), labelled=labelled), EXACT
+    )
 
 
 def fitted(method, X, y, sizes):
-    return method.fit_rows(cluster_rows(X, y, sizes, labelled=get_tags(method).target_tags.required))
+    return method.fit_rows(
+        cluster_rows(X, y, sizes, labelled=get_tags(method).target_tags.required)
+    )
 
 
 @pytest.fixture
 def small():
-    """Return a table with classes of all sizes, one of a single row, and a feature that is constant."""
+    """Return a table with classes of all sizes, one of a single row, and a feature that is
+    constant.
+    """
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((150, 4)), np.minimum(rng.integers(0, 12, 150), 3)
     X[:, 3] = 0.1
@@ -57,11 +70,15 @@ def small():
 )
 def test_graphs(question, arguments, few, small, monkeypatch):
     """Searches for other classes go through all rows, or through the complement of a class."""
-    monkeypatch.setattr(_search, "SMALL_CLASS", few)
+    monkeypatch.setattr(search, "SMALL_CLASS", few)
     here, there = TableRows(*small, EXACT), cluster_rows(*small, (60, 0, 1, 89))
     W, blocks_of_W = (getattr(rows, question)(*arguments) for rows in (here, there))
-    np.testing.assert_allclose(np.vstack([part.toarray() for part in blocks_of_W]), W.toarray(), rtol=1e-12)
-    np.testing.assert_allclose(np.concatenate(there.degrees(blocks_of_W)), here.degrees(W), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.vstack([part.toarray() for part in blocks_of_W]), W.toarray(), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        np.concatenate(there.degrees(blocks_of_W)), here.degrees(W), rtol=1e-12
+    )
     assert there.degrees_of_freedom(blocks_of_W) == pytest.approx(here.degrees_of_freedom(W))
     S = there.scatter(blocks_of_W)
     np.testing.assert_allclose(S, here.scatter(W), rtol=1e-10, atol=1e-10)
@@ -82,11 +99,15 @@ def test_scatters(small):
         for mine, local in zip(found, expected, strict=True):
             np.testing.assert_allclose(mine, local, rtol=1e-10, atol=1e-10)
     w = np.arange(150.0)
-    np.testing.assert_allclose(there.total_scatter([w[:60], w[60:]]), here.total_scatter(w), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        there.total_scatter([w[:60], w[60:]]), here.total_scatter(w), rtol=1e-10, atol=1e-10
+    )
 
 
 def test_span(small):
-    X = np.column_stack([small[0], small[0][:, :2] @ [1e5, 1.0]])  # the last is a sum, the fourth is constant
+    X = np.column_stack(
+        [small[0], small[0][:, :2] @ [1e5, 1.0]]
+    )  # the last is a sum, the fourth is constant
     here, there = TableRows(X, small[1], EXACT), cluster_rows(X, small[1], (60, 0, 1, 89))
     T, expected = there.span_basis(), here.span_basis()
     assert T.shape == (5, 3)
@@ -107,7 +128,9 @@ def test_no_row_has_neighbors():
 class TestMethods:
     def test_far_from_the_origin(self, method, data):
         X, y = data[0] + 1e6, data[1]
-        assert_same_subspace(fitted(method, X, y, (150, 150)).components_, method.fit(X, y).components_)
+        assert_same_subspace(
+            fitted(method, X, y, (150, 150)).components_, method.fit(X, y).components_
+        )
 
     def test_float32(self, method, data):
         X = data[0].astype(np.float32)
@@ -118,7 +141,9 @@ class TestMethods:
     def test_blocks_of_one_class_and_a_constant_feature(self, method, data):
         order = np.argsort(data[1], kind="stable")
         X, y = np.column_stack([data[0], np.full(300, 0.1)])[order], data[1][order]
-        components = fitted(method, X, np.array(list("abcde"), dtype=object)[y], tuple(np.bincount(y))).components_
+        components = fitted(
+            method, X, np.array(list("abcde"), dtype=object)[y], tuple(np.bincount(y))
+        ).components_
         assert_same_subspace(components, method.fit(X, y).components_)
         assert not components[:, -1].any()
 
@@ -140,14 +165,21 @@ def test_the_number_of_negative_eigenvalues_sets_the_dimension(n_components, dat
 @pytest.mark.parametrize("n_duplicates", [1, 2])
 def test_the_number_of_blocks_changes_only_rounding(n_duplicates):
     """Also with duplicates: of equally near rows the one of the lowest number is listed."""
-    rows = np.random.default_rng(0).integers(0, 3 if n_duplicates > 1 else 1000, (40, 4)).astype(float)
+    rows = (
+        np.random.default_rng(0).integers(0, 3 if n_duplicates > 1 else 1000, (40, 4)).astype(float)
+    )
     X, y = np.repeat(rows, n_duplicates, axis=0), np.zeros(40 * n_duplicates)
-    one, many = (fitted(LPP(n_neighbors=3), X, y, sizes).components_ for sizes in ((len(X),), (9, len(X) - 18, 9)))
+    one, many = (
+        fitted(LPP(n_neighbors=3), X, y, sizes).components_
+        for sizes in ((len(X),), (9, len(X) - 18, 9))
+    )
     np.testing.assert_allclose(many, one, atol=1e-9)
 
 
 def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
-    """Two pairs far apart: between the components lies all of the first feature, within them nothing."""
+    """Two pairs far apart: between the components lies all of the first feature, within them
+    nothing.
+    """
     X = np.array([[1e8 / 3, 0.1], [1e8 / 3, 0.7], [-1e8 / 7, 0.2], [-1e8 / 7, 0.5]])
     block = Block(X, np.zeros(4, int), 0)
     W = csr_array((np.ones(4), ([0, 1, 2, 3], [1, 0, 3, 2])), shape=(4, 4))
@@ -157,7 +189,9 @@ def test_a_feature_that_differs_along_no_edge_is_exactly_zero():
 
 
 def test_many_blocks_are_merged():
-    table = as_table(InlineWork(), "DaskLPP", da.random.random((310, 2), chunks=(1, 2)), labelled=False)
+    table = as_table(
+        InlineWork(), "DaskLPP", da.random.random((310, 2), chunks=(1, 2)), labelled=False
+    )
     assert len(table.blocks) <= 300
     assert sum(len(block.X) for block in table.blocks) == 310
 
@@ -168,15 +202,30 @@ def test_dask_sees_the_size_of_a_block():
 
 
 def test_refusals_name_time_and_memory(data, monkeypatch):
-    with pytest.raises(ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*a sample.*X\[::5\]"):
+    with pytest.raises(
+        ValueError, match=r"X has 1000000 rows.*about .* hours on 8 threads.*a sample.*X\[::5\]"
+    ):
         check_exact(1_000_000, 100, 8)
     check_exact(200_000, 1000, 1)
     monkeypatch.setattr(InlineWork, "memory", lambda work: 10**5)
-    with pytest.raises(MemoryError, match=r"Up to 39 neighbours \(same\) of each of 300 rows.*n_neighbors_within=10"):
+    with pytest.raises(
+        MemoryError,
+        match=r"Up to 39 neighbours \(same\) of each of 300 rows.*n_neighbors_within=10",
+    ):
         fitted(NMMP(), *data, (150, 150))
 
 
 def test_a_block_that_is_not_what_it_seems():
     for n_rows, n_labels in [(3, 4), (4, 3)]:
-        with pytest.raises(ValueError, match=f"A block has {n_rows} rows and {n_labels} labels where 4 are announced"):
-            as_block(np.ones((n_rows, 2)), np.zeros(n_labels), 0, 4, classes=np.zeros(1), origin=np.zeros(2))
+        with pytest.raises(
+            ValueError,
+            match=f"A block has {n_rows} rows and {n_labels} labels where 4 are announced",
+        ):
+            as_block(
+                np.ones((n_rows, 2)),
+                np.zeros(n_labels),
+                0,
+                4,
+                classes=np.zeros(1),
+                origin=np.zeros(2),
+            )

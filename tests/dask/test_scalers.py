@@ -10,7 +10,9 @@ from nearkin.dask import DaskPCA, DaskStandardScaler
 from .conftest import blocks, da
 
 
-@pytest.mark.parametrize("how", [{}, {"with_std": False}, {"with_mean": False, "with_std": False}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{}, {"with_std": False}, {"with_mean": False, "with_std": False}], ids=str
+)
 @pytest.mark.parametrize("gaps", [False, True])
 def test_standard_scaler(how, gaps, client, data):
     X = np.column_stack([1000 + data[0], np.full(300, 0.1), np.arange(300) / 7])
@@ -21,7 +23,9 @@ def test_standard_scaler(how, gaps, client, data):
     scaler = DaskStandardScaler(**how).fit(dX)
     for name, value in vars(local).items():
         if name.endswith("_") and value is not None:
-            np.testing.assert_allclose(getattr(scaler, name), value, rtol=1e-11, atol=1e-25, err_msg=name)
+            np.testing.assert_allclose(
+                getattr(scaler, name), value, rtol=1e-11, atol=1e-25, err_msg=name
+            )
         elif name.endswith("_"):
             assert getattr(scaler, name) is None
     Z = scaler.transform(dX)

@@ -1,4 +1,6 @@
-"""The spectral methods on a cluster find what the local ones find; each is fitted once, two of them more often."""
+"""The spectral methods on a cluster find what the local ones find; each is fitted once, two of them
+more often.
+"""
 
 import pickle
 
@@ -9,7 +11,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from nearkin import LPP
-from nearkin.dask import DaskDMLMJ, DaskDNE, DaskGMML, DaskLDE, DaskLFDA, DaskLPP, DaskMFA, DaskNMMP, DaskStandardScaler
+from nearkin.dask import (
+    DaskDMLMJ,
+    DaskDNE,
+    DaskGMML,
+    DaskLDE,
+    DaskLFDA,
+    DaskLPP,
+    DaskMFA,
+    DaskNMMP,
+    DaskStandardScaler,
+)
 
 from .conftest import UNEVEN, blocks, da
 
@@ -36,7 +48,9 @@ def test_same_as_local(estimator, client, data):
     assert local.get_params() == model.get_params()
     expected = clone(local).fit(*data)
     for name in ("components_", "eigenvalues_", "objective_"):
-        np.testing.assert_allclose(getattr(local, name), getattr(expected, name), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(
+            getattr(local, name), getattr(expected, name), rtol=1e-8, atol=1e-8
+        )
     assert getattr(local, "shrinkage_", 0) == pytest.approx(getattr(expected, "shrinkage_", 0))
     fitted = {name for name in vars(expected) if name.endswith("_")}
     assert {name for name in vars(local) if name.endswith("_")} == fitted
@@ -64,7 +78,9 @@ def test_same_input_same_bits(client, data):
 def test_labels_of_any_kind_and_other_blocks(client, data):
     expected = DaskDNE().fit(*blocks(*data, (300,))).components_
     for labels in (data[1].astype(float), np.array([f"{c}" for c in data[1]], dtype=object)):
-        found = DaskDNE().fit(da.from_array(data[0], chunks=(300, 10)), da.from_array(labels, chunks=77))
+        found = DaskDNE().fit(
+            da.from_array(data[0], chunks=(300, 10)), da.from_array(labels, chunks=77)
+        )
         np.testing.assert_allclose(found.components_, expected, atol=1e-9)
 
 

@@ -14,7 +14,7 @@ from nearkin import (
     DiscriminativeProjectionsRegressor,
 )
 from nearkin.estimators import discriminative_projections as module
-from nearkin.estimators._folds import best_setting, inner_folds
+from nearkin.estimators.base import best_setting, inner_folds
 from nearkin.graphs import connected_components, heat_kernel, union
 from nearkin.neighbors import nearest
 
@@ -79,7 +79,9 @@ def both_maps(model):
 
 
 def residual(A, B, V, values):
-    size = (np.linalg.norm(A, 2) + np.abs(values) * np.linalg.norm(B, 2)) * np.linalg.norm(V, axis=0)
+    size = (np.linalg.norm(A, 2) + np.abs(values) * np.linalg.norm(B, 2)) * np.linalg.norm(
+        V, axis=0
+    )
     return np.max(np.linalg.norm(A @ V - B @ V * values, axis=0) / size)
 
 
@@ -111,7 +113,10 @@ class TestClasses:
 
     def test_origin_changes_nothing_and_labels_move_along(self):
         X, _, y = wine()
-        near, far = DiscriminativeProjections(4).fit(X, y), DiscriminativeProjections(4).fit(X + 1e4, y)
+        near, far = (
+            DiscriminativeProjections(4).fit(X, y),
+            DiscriminativeProjections(4).fit(X + 1e4, y),
+        )
         np.testing.assert_allclose(far.components_, near.components_, atol=1e-8)
         shift = near.components_.sum(axis=1) * 1e4
         np.testing.assert_allclose(far.label_prototypes_ - shift, near.label_prototypes_, atol=1e-6)
@@ -124,14 +129,20 @@ class TestClasses:
         X = np.where(np.random.default_rng(1).random(X.shape) < 0.02, X, 0)
         X[:, 0] = np.linspace(0, 1, 178) + 1e6
         assert np.count_nonzero(X) < 0.1 * X.size
-        dense, sparse = (DiscriminativeProjections(3).fit(c(X), y, affinity=affinity) for c in (np.asarray, csr_array))
+        dense, sparse = (
+            DiscriminativeProjections(3).fit(c(X), y, affinity=affinity)
+            for c in (np.asarray, csr_array)
+        )
         np.testing.assert_array_equal(sparse.constant_eigenvalues_, dense.constant_eigenvalues_)
         np.testing.assert_allclose(sparse.eigenvalues_, dense.eigenvalues_, rtol=1e-6)
 
     def test_labelled_rows_may_be_anywhere(self):
         X, _, y = wine()
         order = np.argsort(y < 0, kind="stable")  # as in the paper, the labelled ones first
-        model, first = DiscriminativeProjections(4).fit(X, y), DiscriminativeProjections(4).fit(X[order], y[order])
+        model, first = (
+            DiscriminativeProjections(4).fit(X, y),
+            DiscriminativeProjections(4).fit(X[order], y[order]),
+        )
         np.testing.assert_allclose(first.components_, model.components_, atol=1e-10)
         np.testing.assert_allclose(first.label_prototypes_, model.label_prototypes_, atol=1e-10)
 
@@ -184,7 +195,9 @@ class TestClasses:
         named = DiscriminativeProjections(3).fit(X, names)
         np.testing.assert_array_equal(named.classes_, ["ant", "mole", "zebra"])
         np.testing.assert_allclose(named.components_, expected.components_, atol=1e-10)
-        np.testing.assert_allclose(named.label_prototypes_, expected.label_prototypes_[[1, 2, 0]], atol=1e-10)
+        np.testing.assert_allclose(
+            named.label_prototypes_, expected.label_prototypes_[[1, 2, 0]], atol=1e-10
+        )
         for missing in (np.nan, None):
             numbers = np.where(y < 0, missing, y.astype(object))
             np.testing.assert_array_equal(
@@ -221,7 +234,9 @@ class TestNumbers:
         assert not hasattr(model, "label_prototypes_")
 
     def test_much_weight_on_the_graph_gives_lpp(self):
-        """About the mean weighted by degrees, where LPP puts the origin, a direction of the label alone comes first."""
+        """About the mean weighted by degrees, where LPP puts the origin, a direction of the label
+        alone comes first.
+        """
         X, y = values()
         degrees = graph(X)[0].sum(axis=1)
         X = X - degrees @ X / degrees.sum()
@@ -243,16 +258,23 @@ class TestNumbers:
     def test_collinear_targets(self):
         X, y = values()
         one = DiscriminativeProjections(3, target="continuous").fit(X, y)
-        two = DiscriminativeProjections(3, target="continuous").fit(X, np.stack([y, -2e3 * y], axis=1))
+        two = DiscriminativeProjections(3, target="continuous").fit(
+            X, np.stack([y, -2e3 * y], axis=1)
+        )
         np.testing.assert_allclose(two.components_, one.components_, atol=1e-8)
-        np.testing.assert_allclose(two.label_components_ @ [1, -2e3], one.label_components_[:, 0], atol=1e-8)
+        np.testing.assert_allclose(
+            two.label_components_ @ [1, -2e3], one.label_components_[:, 0], atol=1e-8
+        )
 
     def test_a_row_that_lacks_one_target_counts_as_one_without(self):
         X, Y = values(2)
         partly = Y.copy()
         partly[0] = [np.nan, 1.0]
         Y[0] = np.nan
-        fits = [DiscriminativeProjections(3, target="continuous").fit(X, targets) for targets in (Y, partly)]
+        fits = [
+            DiscriminativeProjections(3, target="continuous").fit(X, targets)
+            for targets in (Y, partly)
+        ]
         np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
 
     def test_rows_of_like_values_lie_near_each_other(self):
@@ -275,7 +297,9 @@ class TestBoth:
         X = np.where(np.random.default_rng(1).random(X.shape) < 0.08, X, 0)  # stays sparse
         estimator = DiscriminativeProjections(4, target=target, n_neighbors=20)
         affinity = graph(problem(target)[0])[0]
-        dense, sparse = (clone(estimator).fit(c(X), y, affinity=affinity) for c in (np.asarray, csr_array))
+        dense, sparse = (
+            clone(estimator).fit(c(X), y, affinity=affinity) for c in (np.asarray, csr_array)
+        )
         np.testing.assert_allclose(sparse.components_, dense.components_, atol=1e-8)
         np.testing.assert_allclose(sparse.label_components_, dense.label_components_, atol=1e-8)
 
@@ -300,7 +324,9 @@ class TestBoth:
             assert wide.rank_ == tall.rank_
             np.testing.assert_allclose(wide.eigenvalues_, tall.eigenvalues_, rtol=1e-8)
             np.testing.assert_allclose(wide.components_, sign * tall.components_ @ Q, atol=1e-8)
-            np.testing.assert_allclose(wide.label_components_, sign * tall.label_components_, atol=1e-7)
+            np.testing.assert_allclose(
+                wide.label_components_, sign * tall.label_components_, atol=1e-7
+            )
 
     def test_the_rows_are_left_alone(self, target):
         X, y = np.random.default_rng(0).normal(size=(30, 50)), np.arange(30) % 3
@@ -313,21 +339,27 @@ class TestBoth:
         W = graph(X)[0]
         expected = DiscriminativeProjections(3, target=target).fit(X, y)
         for affinity in (W, csr_array(W), W + np.eye(len(W))):
-            given = DiscriminativeProjections(3, target=target, n_neighbors=1).fit(X, y, affinity=affinity)
+            given = DiscriminativeProjections(3, target=target, n_neighbors=1).fit(
+                X, y, affinity=affinity
+            )
             np.testing.assert_allclose(given.components_, expected.components_, atol=1e-10)
         coarse = DiscriminativeProjections(3, target=target).fit(X, y, affinity=graph(X, 50)[0])
         assert np.abs(coarse.components_ - expected.components_).max() > 1e-4
 
     def test_fewer_directions_than_requested(self, target):
         X = np.random.default_rng(0).normal(size=(40, 2)) @ np.ones((2, 6))
-        with pytest.warns(UserWarning, match=r"n_components=6 were requested, but only 2 directions exist"):
+        with pytest.warns(
+            UserWarning, match=r"n_components=6 were requested, but only 2 directions exist"
+        ):
             model = DiscriminativeProjections(6, target=target).fit(X, np.arange(40) % 2 + 1.0)
         assert model.rank_ == model.n_components_ == 2
 
     def test_no_graph(self, target):
         X, y = problem(target)
         empty = csr_array((len(X), len(X)))
-        with pytest.raises(ValueError, match="affinity has no edge, so mu cannot be chosen: set mu=0"):
+        with pytest.raises(
+            ValueError, match="affinity has no edge, so mu cannot be chosen: set mu=0"
+        ):
             DiscriminativeProjections(target=target).fit(X, y, affinity=empty)
         if target == "classes":
             few = DiscriminativeProjections(2, mu=0).fit(X, y, affinity=empty)
@@ -345,14 +377,16 @@ class TestBoth:
         monkeypatch.setattr(module, "ratio_trace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.set_params(n_components=2).fit(X, y)
-        assert {name: id(value) for name, value in learned(model).items() if name != "n_features_in_"} == {
-            name: id(value) for name, value in before.items() if name != "n_features_in_"
-        }
+        assert {
+            name: id(value) for name, value in learned(model).items() if name != "n_features_in_"
+        } == {name: id(value) for name, value in before.items() if name != "n_features_in_"}
 
     def test_an_eigenproblem_that_does_not_fit_is_refused(self, target, monkeypatch):
         X, y = problem(target)
-        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 8 * 8 * X.shape[1] ** 2)
-        with pytest.raises(MemoryError, match=r"The eigenproblem of 1[23] directions and [13] labels needs"):
+        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 8 * 8 * X.shape[1] ** 2)
+        with pytest.raises(
+            MemoryError, match=r"The eigenproblem of 1[23] directions and [13] labels needs"
+        ):
             DiscriminativeProjections(target=target).fit(X, y)
 
 
@@ -369,7 +403,11 @@ X_BAD = np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 5.0], [3.0, 1.0]])
         ("classes", np.array(["a", 1, None, "b"], dtype=object), "mixes strings"),
         ("classes", None, "requires y"),
         ("continuous", [1.0, np.nan, 1.0, np.nan], r"y does not vary \(all 1.0\)"),
-        ("continuous", [[1.0, np.nan], [np.nan, 1.0], [2.0, np.nan], [1.0, np.nan]], "y holds no value"),
+        (
+            "continuous",
+            [[1.0, np.nan], [np.nan, 1.0], [2.0, np.nan], [1.0, np.nan]],
+            "y holds no value",
+        ),
         ("continuous", [np.nan] * 4, "y holds no value"),
         ("continuous", [1.0, np.inf, 2.0, 3.0], "infinity"),
         ("continuous", [1.0, 2.0, 3.0], "inconsistent numbers of samples"),
@@ -411,7 +449,9 @@ def test_bad_graphs(affinity, message):
 
 class TestPath:
     def scores_by_hand(self, X, y, target, mus, predictor):
-        """Hide the labels of every fold, fit as the user would, and score the predictions of the hidden ones."""
+        """Hide the labels of every fold, fit as the user would, and score the predictions of the
+        hidden ones.
+        """
         known = y >= 0 if target == "classes" else ~np.isnan(y)
         scores = []
         for _, test in inner_folds(X, y if target == "classes" else np.where(known, 0, -1)):
@@ -420,28 +460,44 @@ class TestPath:
             row = []
             for mu in mus:
                 share = mu * (known.sum() - len(test)) / known.sum()
-                said = predictor(DiscriminativeProjections(None, target=target, mu=share)).fit(X, few).predict(X[test])
+                said = (
+                    predictor(DiscriminativeProjections(None, target=target, mu=share))
+                    .fit(X, few)
+                    .predict(X[test])
+                )
                 error = np.mean((y[test] - said) ** 2) / np.mean(y[known] ** 2)
                 row.append(np.mean(said == y[test]) if target == "classes" else 1 - error)
             scores.append(row)
         return np.transpose(scores)
 
-    @pytest.mark.parametrize(("target", "wide"), [("classes", False), ("classes", True), ("continuous", True)])
+    @pytest.mark.parametrize(
+        ("target", "wide"), [("classes", False), ("classes", True), ("continuous", True)]
+    )
     def test_definition(self, target, wide):
         X, y = (wine()[0], wine()[2]) if target == "classes" else values()
-        Q = np.linalg.qr(np.random.default_rng(0).normal(size=(200, X.shape[1])))[0] if wide else np.eye(X.shape[1])
+        Q = (
+            np.linalg.qr(np.random.default_rng(0).normal(size=(200, X.shape[1])))[0]
+            if wide
+            else np.eye(X.shape[1])
+        )
         X = X @ Q.T
         model = DiscriminativeProjections(None, target=target, mu="auto").fit(X, y)
         faces = {
             "classes": DiscriminativeProjectionsClassifier,
-            "continuous": lambda maps: DiscriminativeProjectionsRegressor(maps, fit_intercept=False),
+            "continuous": lambda maps: DiscriminativeProjectionsRegressor(
+                maps, fit_intercept=False
+            ),
         }
         n_known = np.sum(y >= 0)  # NaN is not
         unit = {"classes": 3.0, "continuous": 0.1}[target] * n_known / graph(X)[0].sum()
         mus = list(model.mu_scores_)
-        np.testing.assert_allclose(np.array(mus) / unit, [1, 3, 1 / 3, 10, 0.1, 30, 1 / 30], rtol=1e-6)
+        np.testing.assert_allclose(
+            np.array(mus) / unit, [1, 3, 1 / 3, 10, 0.1, 30, 1 / 30], rtol=1e-6
+        )
         scores = list(model.mu_scores_.values())
-        np.testing.assert_allclose(scores[::3], self.scores_by_hand(X, y, target, mus[::3], faces[target]), atol=1e-6)
+        np.testing.assert_allclose(
+            scores[::3], self.scores_by_hand(X, y, target, mus[::3], faces[target]), atol=1e-6
+        )
         assert model.mu_ == mus[best_setting(scores)]
         fixed = DiscriminativeProjections(None, target=target, mu=model.mu_).fit(X, y)
         np.testing.assert_array_equal(model.components_, fixed.components_)
@@ -491,11 +547,13 @@ class TestClassifier:
 
     def test_a_given_graph_and_bad_labels(self):
         X, _, few = wine()
-        given = DiscriminativeProjectionsClassifier(DiscriminativeProjections(None, n_neighbors=3)).fit(
-            X, few, affinity=graph(X)[0]
-        )
+        given = DiscriminativeProjectionsClassifier(
+            DiscriminativeProjections(None, n_neighbors=3)
+        ).fit(X, few, affinity=graph(X)[0])
         expected = DiscriminativeProjectionsClassifier().fit(X, few)
-        np.testing.assert_allclose(given.decision_function(X), expected.decision_function(X), atol=1e-8)
+        np.testing.assert_allclose(
+            given.decision_function(X), expected.decision_function(X), atol=1e-8
+        )
         with pytest.raises(ValueError, match="y holds one class"):
             DiscriminativeProjectionsClassifier().fit(X, np.where(few == 0, 0, -1))
 
@@ -527,9 +585,13 @@ def test_the_given_projections_are_cloned_and_must_be_of_the_same_target():
     assert not hasattr(maps, "components_")
     assert model.projections_.components_.shape == (5, 13)
     assert model.projections_.mu_ == 3
-    with pytest.raises(ValueError, match="projections must have target='classes' here, got 'continuous'"):
+    with pytest.raises(
+        ValueError, match="projections must have target='classes' here, got 'continuous'"
+    ):
         DiscriminativeProjectionsClassifier(continuous()).fit(X, few)
-    with pytest.raises(ValueError, match="projections must have target='continuous' here, got 'classes'"):
+    with pytest.raises(
+        ValueError, match="projections must have target='continuous' here, got 'classes'"
+    ):
         DiscriminativeProjectionsRegressor(maps).fit(*values())
 
 
@@ -548,12 +610,16 @@ class TestRegressor:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_definition(self, fit_intercept):
         X, Y = values(2)
-        model = DiscriminativeProjectionsRegressor(continuous(3), fit_intercept=fit_intercept).fit(X, Y)
+        model = DiscriminativeProjectionsRegressor(continuous(3), fit_intercept=fit_intercept).fit(
+            X, Y
+        )
         known = ~np.isnan(Y[:, 0])
         x0, y0 = (X[known].mean(axis=0), Y[known].mean(axis=0)) if fit_intercept else (0, 0)
         maps = DiscriminativeProjections(3, target="continuous").fit(X - x0, Y - y0)
         unit = np.sqrt(maps.eigenvalues_)[:, None]
-        read = np.linalg.lstsq(maps.label_components_ / unit, maps.transform(X - x0).T / unit, rcond=None)[0].T
+        read = np.linalg.lstsq(
+            maps.label_components_ / unit, maps.transform(X - x0).T / unit, rcond=None
+        )[0].T
         shrinkage = np.linalg.lstsq(read[known], Y[known] - y0, rcond=None)[0]
         np.testing.assert_allclose(model.shrinkage_, shrinkage, rtol=1e-6)
         np.testing.assert_allclose(model.predict(X), read @ shrinkage + y0, rtol=1e-6)
@@ -571,13 +637,17 @@ class TestRegressor:
         X, y = values()
         X = np.where(np.random.default_rng(1).random(X.shape) < 0.5, X, 0)
         dense, sparse = (
-            DiscriminativeProjectionsRegressor(continuous(2), fit_intercept=fit_intercept).fit(c(X), y).predict(c(X))
+            DiscriminativeProjectionsRegressor(continuous(2), fit_intercept=fit_intercept)
+            .fit(c(X), y)
+            .predict(c(X))
             for c in (np.asarray, csr_array)
         )
         np.testing.assert_allclose(sparse, dense, rtol=1e-8)
 
     def test_centring_that_does_not_fit_is_refused(self, monkeypatch):
         X, y = values()
-        monkeypatch.setattr("nearkin._memory.available_memory", lambda: 8 * 178)
-        with pytest.raises(MemoryError, match=r"178 centred rows of 12 features.*fit_intercept=False"):
+        monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 8 * 178)
+        with pytest.raises(
+            MemoryError, match=r"178 centred rows of 12 features.*fit_intercept=False"
+        ):
             DiscriminativeProjectionsRegressor().fit(csr_array(X), y)

@@ -42,7 +42,9 @@ def divergence(V, S_w, S_b):
     w, b = V.T @ S_w @ V, V.T @ S_b @ V
 
     def kl(p, q):
-        return (np.trace(np.linalg.solve(q, p)) - len(p) + np.log(np.linalg.det(q) / np.linalg.det(p))) / 2
+        return (
+            np.trace(np.linalg.solve(q, p)) - len(p) + np.log(np.linalg.det(q) / np.linalg.det(p))
+        ) / 2
 
     return kl(w, b) + kl(b, w)
 
@@ -63,13 +65,17 @@ def test_against_the_paper(k):
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_no_map_diverges_more(m):
     X, y = unequal()
-    X[:, 4] *= np.where(y == 0, 3, 0.2)  # a direction in which other classes are nearer than the same
+    X[:, 4] *= np.where(
+        y == 0, 3, 0.2
+    )  # a direction in which other classes are nearer than the same
     S_w, S_b = covariances(X, y, 5)
     V = eigh(S_b, S_w)[1]
     model = PAPER(m).fit(X, y)
     found = divergence(model.components_.T, S_w, S_b)
     assert model.objective_ == pytest.approx(found)
-    assert found == pytest.approx(max(divergence(V[:, list(kept)], S_w, S_b) for kept in combinations(range(5), m)))
+    assert found == pytest.approx(
+        max(divergence(V[:, list(kept)], S_w, S_b) for kept in combinations(range(5), m))
+    )
     rng = np.random.default_rng(0)
     for size in (0.01, 0.1, 1.0, 100.0):
         moved = model.components_ + size * rng.normal(size=(m, 5))
@@ -77,14 +83,20 @@ def test_no_map_diverges_more(m):
 
 
 def pairs_of_two_classes():
-    """At each of 50 places in the last feature lies a row of either class; the first feature is the class."""
+    """At each of 50 places in the last feature lies a row of either class; the first feature is the
+    class.
+    """
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 50)
-    return np.column_stack([0.1 * y, 0.1 * rng.normal(size=(100, 2)), 4 * np.repeat(np.arange(50), 2)]), y
+    return np.column_stack(
+        [0.1 * y, 0.1 * rng.normal(size=(100, 2)), 4 * np.repeat(np.arange(50), 2)]
+    ), y
 
 
 def test_directions_of_small_quotient_are_kept():
-    """The nearest of the other class is at the same place, the nearest of the same class is not: lambda is 0."""
+    """The nearest of the other class is at the same place, the nearest of the same class is not:
+    lambda is 0.
+    """
     X, y = pairs_of_two_classes()
     model = PAPER(1, n_neighbors=1).fit(X[:, 1:], y)
     assert model.eigenvalues_ == [0]
@@ -121,9 +133,13 @@ def test_wide_rows():
     assert model.rank_ == 29
     np.testing.assert_array_equal(model.eigenvalues_[:5], 1)
     np.testing.assert_allclose(
-        np.diag(model.components_ @ S_w @ model.components_.T), np.r_[np.zeros(5), np.ones(24)], atol=1e-9
+        np.diag(model.components_ @ S_w @ model.components_.T),
+        np.r_[np.zeros(5), np.ones(24)],
+        atol=1e-9,
     )
-    with pytest.warns(UserWarning, match="n_components=40 were requested, but only 29 directions exist"):
+    with pytest.warns(
+        UserWarning, match="n_components=40 were requested, but only 29 directions exist"
+    ):
         PAPER(40, n_neighbors=3).fit(X, y)
 
 
@@ -149,8 +165,15 @@ def test_nothing_diverges_where_nothing_is_known():
 def test_many_features_of_hardly_any_variance():
     rng = np.random.default_rng(0)
     y = np.tile(np.arange(10), 12)
-    X = np.hstack([3 * rng.normal(size=(10, 3))[y] + rng.normal(size=(120, 3)), 0.3 * rng.normal(size=(120, 60))])
-    model, paper = (make_pipeline(DMLMJ(5, shrinkage=s), KNeighborsClassifier(3)) for s in ("auto", None))
+    X = np.hstack(
+        [
+            3 * rng.normal(size=(10, 3))[y] + rng.normal(size=(120, 3)),
+            0.3 * rng.normal(size=(120, 60)),
+        ]
+    )
+    model, paper = (
+        make_pipeline(DMLMJ(5, shrinkage=s), KNeighborsClassifier(3)) for s in ("auto", None)
+    )
     accuracy = [each.fit(X[:80], y[:80]).score(X[80:], y[80:]) for each in (model, paper)]
     assert accuracy[0] > accuracy[1] + 0.3
 
@@ -159,10 +182,14 @@ def test_row_order_names_and_units():
     X, y = unequal()
     order = np.random.default_rng(1).permutation(len(X))
     M = DMLMJ(3).fit(X, y).get_mahalanobis_matrix()
-    np.testing.assert_allclose(DMLMJ(3).fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10)
+    np.testing.assert_allclose(
+        DMLMJ(3).fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10
+    )
     renamed = np.array(["d", "a", "c", "b"])[y]
     np.testing.assert_allclose(DMLMJ(3).fit(X, renamed).get_mahalanobis_matrix(), M, atol=1e-10)
-    np.testing.assert_allclose(DMLMJ(3).fit(1e3 * X, y).get_mahalanobis_matrix(), M / 1e6, atol=1e-16)
+    np.testing.assert_allclose(
+        DMLMJ(3).fit(1e3 * X, y).get_mahalanobis_matrix(), M / 1e6, atol=1e-16
+    )
 
 
 def test_wine():

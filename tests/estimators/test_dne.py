@@ -8,7 +8,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import DNE
 from nearkin.estimators import dne as module
-from nearkin.estimators._rows import TableRows
+from nearkin.estimators.rows import TableRows
 from nearkin.neighbors import EXACT
 
 
@@ -51,7 +51,9 @@ class TestAgainstThePaper:
         values = model.eigenvalues_[: model.n_components_]
         np.testing.assert_allclose(P.T @ P, np.eye(P.shape[1]), atol=1e-12)
         np.testing.assert_allclose(A @ P, P * values, atol=1e-9 * np.abs(values).max())
-        np.testing.assert_allclose(model.eigenvalues_, np.linalg.eigvalsh(A), atol=1e-9 * np.abs(values).max())
+        np.testing.assert_allclose(
+            model.eigenvalues_, np.linalg.eigvalsh(A), atol=1e-9 * np.abs(values).max()
+        )
         assert (values < 0).all()
         assert (model.eigenvalues_[model.n_components_ :] >= 0).all()
 
@@ -89,7 +91,11 @@ def test_units_of_the_features_change_no_sign(wide):
     d = DNE().fit(X, y, distances=distances).n_components_
     rng = np.random.default_rng(1)
     one = np.where(np.arange(X.shape[1]) == 3, 1e6, 1.0)
-    for units in (one, 1 / one, *10.0 ** rng.uniform(-3 if wide else -6, 3 if wide else 6, (5, X.shape[1]))):
+    for units in (
+        one,
+        1 / one,
+        *10.0 ** rng.uniform(-3 if wide else -6, 3 if wide else 6, (5, X.shape[1])),
+    ):
         model = DNE().fit(X * units, y, distances=distances)
         assert model.n_components_ == d
         assert (model.eigenvalues_[:d] < 0).all()
@@ -98,7 +104,9 @@ def test_units_of_the_features_change_no_sign(wide):
 
 
 def negative_parts(model, X, F):
-    """Return sum_ij F_ij (z_i - z_j)^2 in every direction: what the map keeps must have a negative one."""
+    """Return sum_ij F_ij (z_i - z_j)^2 in every direction: what the map keeps must have a negative
+    one.
+    """
     i, j = F.nonzero()
     differences = (X[i] - X[j]) @ model.components_.T
     return F.data @ differences**2
@@ -127,10 +135,16 @@ def test_with_all_components_it_predicts_as_the_raw_features_do(shape):
         X = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 250))])
     train, test = slice(None, None, 2), slice(1, None, 2)
     model = DNE(X.shape[1]).fit(X[train], y[train])
-    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(X.shape[1]), atol=1e-10)
+    np.testing.assert_allclose(
+        model.components_ @ model.components_.T, np.eye(X.shape[1]), atol=1e-10
+    )
     np.testing.assert_allclose(model.get_mahalanobis_matrix(), np.eye(X.shape[1]), atol=1e-10)
     raw = KNeighborsClassifier(1).fit(X[train], y[train]).predict(X[test])
-    learned = KNeighborsClassifier(1).fit(model.transform(X[train]), y[train]).predict(model.transform(X[test]))
+    learned = (
+        KNeighborsClassifier(1)
+        .fit(model.transform(X[train]), y[train])
+        .predict(model.transform(X[test]))
+    )
     np.testing.assert_array_equal(raw, learned)
 
 

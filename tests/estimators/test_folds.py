@@ -8,8 +8,8 @@ from sklearn.preprocessing import scale
 
 from nearkin import DMLMJ, DNE, LDE, LFDA, LPP, MFA
 from nearkin.estimators import base
-from nearkin.estimators._folds import best_setting, inner_folds, sample_rows
-from nearkin.estimators._rows import TableRows
+from nearkin.estimators.base import best_setting, inner_folds, sample_rows
+from nearkin.estimators.rows import TableRows
 from nearkin.neighbors import EXACT
 
 
@@ -22,7 +22,9 @@ class TestFolds:
     def test_every_row_is_tested_once_and_every_fold_has_its_share_of_each_class(self):
         X, y = wine()
         folds = inner_folds(X, y)
-        np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y)))
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y))
+        )
         for train, test in folds:
             np.testing.assert_array_equal(np.union1d(train, test), np.arange(len(y)))
             assert len(train) + len(test) == len(y)
@@ -45,7 +47,9 @@ class TestFolds:
         Q = np.linalg.qr(np.random.default_rng(1).normal(size=(13, 13)))[0]
         for Z, labels in [(container(X), y), (container(X), (y + 1) % 3), (X @ Q + 5, y)]:
             expected = {frozenset(test) for _, test in inner_folds(X, y)}
-            assert {frozenset(order[test]) for _, test in inner_folds(Z[order], labels[order])} == expected
+            assert {
+                frozenset(order[test]) for _, test in inner_folds(Z[order], labels[order])
+            } == expected
         expected = sample_rows(X, y, 60)
         np.testing.assert_array_equal(np.sort(order[sample_rows(X[order], y[order], 60)]), expected)
 
@@ -108,7 +112,9 @@ def test_parameters_that_are_auto_have_one_value():
     assert k in both.n_neighbors_scores_
     explicit = LDE(3, n_neighbors_within=k, n_neighbors_between=k).fit(X, y)
     np.testing.assert_array_equal(both.components_, explicit.components_)
-    assert LDE(3, n_neighbors_within="auto", n_neighbors_between=2).fit(X, y).n_neighbors_between_ == 2
+    assert (
+        LDE(3, n_neighbors_within="auto", n_neighbors_between=2).fit(X, y).n_neighbors_between_ == 2
+    )
 
 
 @pytest.mark.usefixtures("_few_numbers")
@@ -122,13 +128,18 @@ def test_every_method_whose_number_is_open_chooses_it(estimator):
 
 def test_auto_needs_labels_and_its_own_search():
     X, y = wine()
-    with pytest.raises(ValueError, match="n_neighbors='auto' needs rows in memory: give the n_neighbors_ of a fit"):
+    with pytest.raises(
+        ValueError, match="n_neighbors='auto' needs rows in memory: give the n_neighbors_ of a fit"
+    ):
         DNE(n_neighbors="auto").fit_rows(TableRows(X, y, EXACT))
     with pytest.raises(
-        ValueError, match="n_neighbors='auto' requires y to be passed, but the target y is None: give a number"
+        ValueError,
+        match="n_neighbors='auto' requires y to be passed, but the target y is None: give a number",
     ):
         LPP(2, n_neighbors="auto").fit(X)
-    with pytest.raises(ValueError, match="n_neighbors='auto' splits the rows, which given distances prevent"):
+    with pytest.raises(
+        ValueError, match="n_neighbors='auto' splits the rows, which given distances prevent"
+    ):
         DNE(n_neighbors="auto").fit(X, y, distances=csr_array((len(X), len(X))))
     with pytest.raises(ValueError, match="n_neighbors='auto' needs two rows of a class in y"):
         DNE(n_neighbors="auto").fit(X[:4], np.arange(4))

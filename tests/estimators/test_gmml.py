@@ -80,14 +80,18 @@ class TestGeodesic:
         S, D = matrices
         M = metric(S, D, t)
         np.testing.assert_allclose(metric(np.linalg.inv(D), np.linalg.inv(S), 1 - t), M, atol=1e-9)
-        np.testing.assert_allclose(metric(np.linalg.inv(S), np.linalg.inv(D), t), np.linalg.inv(M), atol=1e-8)
+        np.testing.assert_allclose(
+            metric(np.linalg.inv(S), np.linalg.inv(D), t), np.linalg.inv(M), atol=1e-8
+        )
 
     def test_congruence(self, matrices):
         """(P'AP) # (P'BP) = P'(A # B)P."""
         S, D = matrices
         P = np.random.default_rng(1).normal(size=(4, 4))
         Q = np.linalg.inv(P)
-        np.testing.assert_allclose(metric(Q @ S @ Q.T, P.T @ D @ P, 0.4), P.T @ metric(S, D, 0.4) @ P, atol=1e-8)
+        np.testing.assert_allclose(
+            metric(Q @ S @ Q.T, P.T @ D @ P, 0.4), P.T @ metric(S, D, 0.4) @ P, atol=1e-8
+        )
 
     @pytest.mark.parametrize("t", [0.2, 0.5, 0.9])
     def test_minimum(self, matrices, t):
@@ -100,7 +104,11 @@ class TestGeodesic:
         assert loss(M) == pytest.approx(t * (1 - t) * geodesic(S, D, t)[1] ** 2)
         for size in (1e-3, 0.1, 0.5):
             E = size * rng.normal(size=(4, 4))
-            moved = sqrtm(M) @ fractional_matrix_power(np.eye(4) + E @ E.T, rng.choice([-1, 1])) @ sqrtm(M)
+            moved = (
+                sqrtm(M)
+                @ fractional_matrix_power(np.eye(4) + E @ E.T, rng.choice([-1, 1]))
+                @ sqrtm(M)
+            )
             assert loss(moved) > loss(M)
 
     def test_minimum_of_the_sum_of_distances(self, matrices):
@@ -131,7 +139,9 @@ def test_against_the_paper(t, reg):
     S, D = S + weight * np.eye(4), D + weight * np.eye(4)
     model = GMML(t=t, reg=reg).fit(X, y)
     np.testing.assert_allclose(model.get_mahalanobis_matrix(), metric(S, D, t), atol=1e-9)
-    np.testing.assert_allclose(model.components_ @ model.components_.T, np.diag(model.eigenvalues_), atol=1e-9)
+    np.testing.assert_allclose(
+        model.components_ @ model.components_.T, np.diag(model.eigenvalues_), atol=1e-9
+    )
     assert model.objective_ == pytest.approx(t * (1 - t) * distance(np.linalg.inv(S), D) ** 2)
     values, V = eigh(metric(S, D, t))
     M = GMML(2, t=t, reg=reg).fit(X, y).get_mahalanobis_matrix()
@@ -143,7 +153,9 @@ def test_pairs_that_are_given():
     pairs, kinds = all_pairs(X, y)
     expected = GMML().fit(X, y)
     model = GMML().fit_pairs(pairs, kinds)
-    np.testing.assert_allclose(model.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix(), atol=1e-9)
+    np.testing.assert_allclose(
+        model.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix(), atol=1e-9
+    )
     assert model.n_features_in_ == 4
     some = np.random.default_rng(0).permutation(len(kinds))[:60]
     S, D = covariances(pairs[some], kinds[some])
@@ -162,7 +174,9 @@ def test_fewer_pairs_than_features():
     S, D = covariances(pairs, y)
     V = np.linalg.svd(pairs[:, 0] - pairs[:, 1])[2][:12].T
     weight = 0.1 * np.trace(S + D) / 24
-    expected = V @ metric(V.T @ S @ V + weight * np.eye(12), V.T @ D @ V + weight * np.eye(12), 0.5) @ V.T
+    expected = (
+        V @ metric(V.T @ S @ V + weight * np.eye(12), V.T @ D @ V + weight * np.eye(12), 0.5) @ V.T
+    )
     np.testing.assert_allclose(model.get_mahalanobis_matrix(), expected, atol=1e-9)
 
 
@@ -179,17 +193,23 @@ def test_prior_in_the_formula():
     prior = definite(np.random.default_rng(3))
     weight = 0.5 * np.trace(S + D) / 8
     expected = metric(S + weight * np.linalg.inv(prior), D + weight * prior, 0.5)
-    np.testing.assert_allclose(GMML(reg=0.5, prior=prior).fit(X, y).get_mahalanobis_matrix(), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        GMML(reg=0.5, prior=prior).fit(X, y).get_mahalanobis_matrix(), expected, atol=1e-9
+    )
 
 
 def test_row_order_names_and_units():
     X, y = unequal()
     order = np.random.default_rng(1).permutation(len(X))
     M = GMML().fit(X, y).get_mahalanobis_matrix()
-    np.testing.assert_allclose(GMML().fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10)
+    np.testing.assert_allclose(
+        GMML().fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10
+    )
     renamed = np.array(["d", "a", "c", "b"])[y]
     np.testing.assert_allclose(GMML().fit(X, renamed).get_mahalanobis_matrix(), M, atol=1e-10)
-    np.testing.assert_allclose(GMML().fit(1e3 * X, y).get_mahalanobis_matrix(), M, atol=1e-9)  # one unit for all
+    np.testing.assert_allclose(
+        GMML().fit(1e3 * X, y).get_mahalanobis_matrix(), M, atol=1e-9
+    )  # one unit for all
 
 
 def test_what_differs_between_classes_only():
@@ -198,7 +218,9 @@ def test_what_differs_between_classes_only():
     X[:, 3] = y
     weights = [GMML(reg=reg).fit(X, y).get_mahalanobis_matrix()[3, 3] for reg in (1, 1e-2, 1e-4)]
     assert weights[0] < weights[1] / 3 < weights[2] / 9
-    with pytest.raises(ValueError, match=r"Similar pairs do not differ in some direction.*larger reg"):
+    with pytest.raises(
+        ValueError, match=r"Similar pairs do not differ in some direction.*larger reg"
+    ):
         GMML(reg=0).fit(X, y)
     X[:, 3] = X[:, 2] + 1e-8 * X[:, 3]  # all but a copy
     with pytest.raises(ValueError, match="Similar pairs do not differ"):
@@ -211,7 +233,10 @@ def test_a_feature_in_another_unit(factor):
     """No direction is lost; and without a prior, a feature that varies by itself keeps its weight."""
     X, y = unequal()
     pairs, kinds = all_pairs(X, y)
-    mirrored = np.vstack([pairs, pairs * [1, 1, 1, -1]]), np.tile(kinds, 2)  # the last varies by itself
+    mirrored = (
+        np.vstack([pairs, pairs * [1, 1, 1, -1]]),
+        np.tile(kinds, 2),
+    )  # the last varies by itself
     M = GMML(reg=0).fit_pairs(*mirrored).get_mahalanobis_matrix()
     scaled = GMML(reg=0).fit_pairs(mirrored[0] * [1, 1, 1, factor], mirrored[1])
     assert scaled.rank_ == GMML().fit(X * [1, 1, 1, factor], y).rank_ == 4
@@ -225,7 +250,9 @@ def test_wide_rows():
     model = GMML().fit(X, y)
     assert model.components_.shape == (29, 60)
     assert model.rank_ == 29
-    with pytest.warns(UserWarning, match="n_components=40 were requested, but only 29 directions exist"):
+    with pytest.warns(
+        UserWarning, match="n_components=40 were requested, but only 29 directions exist"
+    ):
         GMML(40).fit(X, y)
     with pytest.raises(ValueError, match=r"prior needs at least as many rows as features \(60\)"):
         GMML(prior=np.eye(60)).fit(X, y)
@@ -243,7 +270,10 @@ def test_wine():
         ({"t": 1.5}, "t must be between 0 and 1, got 1.5"),
         ({"t": -0.1}, "t must be a finite number of at least 0"),
         ({"reg": -1}, "reg must be a finite number of at least 0"),
-        ({"prior": np.eye(3)}, r"prior must be a symmetric positive definite matrix of shape \(4, 4\)"),
+        (
+            {"prior": np.eye(3)},
+            r"prior must be a symmetric positive definite matrix of shape \(4, 4\)",
+        ),
         ({"prior": np.diag([1.0, 1, 1, 0])}, "positive definite"),
         ({"prior": np.triu(np.ones((4, 4)))}, "symmetric"),
     ],
@@ -257,7 +287,11 @@ def test_bad_parameters(parameters, message):
     ("pairs", "y", "message"),
     [
         (np.ones((4, 3)), [1, 1, -1, -1], r"pairs must have the shape \(n_pairs, 2, p\)"),
-        (np.arange(24.0).reshape(4, 2, 3), [1, 0, 1, -1], r"y must be 1 \(similar\) or -1 \(dissimilar\).*-1, 0, 1"),
+        (
+            np.arange(24.0).reshape(4, 2, 3),
+            [1, 0, 1, -1],
+            r"y must be 1 \(similar\) or -1 \(dissimilar\).*-1, 0, 1",
+        ),
         (np.arange(24.0).reshape(4, 2, 3), [1, 1, -1], "for each of 4 pairs; got 3 values"),
         (np.arange(24.0).reshape(4, 2, 3), [1, 1, 1, 1], r"y marks no pair as dissimilar \(-1\)"),
         (np.arange(24.0).reshape(4, 2, 3), [-1, -1, -1, -1], r"y marks no pair as similar \(1\)"),

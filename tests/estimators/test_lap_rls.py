@@ -70,7 +70,9 @@ def test_no_other_function_has_a_smaller_objective(kernel):
         above, below = value(a + step[0], b + step[1]), value(a - step[0], b - step[1])
         assert above > least
         assert below > least
-        assert abs(above - below) <= 1e-6 * (above + below - 2 * least) + 1e-12 * least  # the gradient is 0
+        assert (
+            abs(above - below) <= 1e-6 * (above + below - 2 * least) + 1e-12 * least
+        )  # the gradient is 0
 
 
 def test_the_equations_of_the_paper():
@@ -81,7 +83,9 @@ def test_the_equations_of_the_paper():
     J = np.diag(known.astype(float)) - np.outer(known, known) / n_known
     Y = np.where(few[:, None] == np.arange(3), 1.0, -1.0)
     share = 3.0 * n_known / n**2
-    kernel = LapRLSClassifier(gamma_A=0.2, gamma_I=3.0, kernel=lambda A, B: rbf_kernel(A, B, gamma=0.1)).fit(X, few)
+    kernel = LapRLSClassifier(
+        gamma_A=0.2, gamma_I=3.0, kernel=lambda A, B: rbf_kernel(A, B, gamma=0.1)
+    ).fit(X, few)
     M = J @ K + 0.2 * n_known * np.eye(n) + share * L @ K
     np.testing.assert_allclose(M @ kernel.dual_coef_, J @ Y, atol=1e-10)
     linear = LapRLSClassifier(gamma_A=0.2, gamma_I=3.0, kernel=None).fit(X, few)
@@ -109,10 +113,14 @@ def test_without_the_graph_it_is_ridge_regression_on_the_labelled_rows():
     np.testing.assert_allclose(linear.intercept_, [ridge.intercept_])
     rbf = LapRLSRegressor(gamma_A=0.3, gamma_I=0).fit(X, y)
     K = rbf.kernel_(X, X[known])
-    centerer = KernelCenterer().fit(K[known])  # kernel ridge with an intercept that is not penalized
+    centerer = KernelCenterer().fit(
+        K[known]
+    )  # kernel ridge with an intercept that is not penalized
     ridge = KernelRidge(alpha=0.3 * n_known, kernel="precomputed")
     ridge.fit(centerer.transform(K[known]), y[known] - y[known].mean())
-    np.testing.assert_allclose(rbf.predict(X), ridge.predict(centerer.transform(K)) + y[known].mean(), atol=1e-10)
+    np.testing.assert_allclose(
+        rbf.predict(X), ridge.predict(centerer.transform(K)) + y[known].mean(), atol=1e-10
+    )
     np.testing.assert_array_equal(rbf.dual_coef_[~known], 0)
 
 
@@ -144,7 +152,9 @@ def test_invariances(kernel):
     np.testing.assert_allclose(single.decision_function(X.astype(np.float32)), values, atol=1e-3)
     names = np.where(few < 0, None, np.array(["c", "b", "a"], dtype=object)[few])
     np.testing.assert_allclose(
-        LapRLSClassifier(kernel=kernel).fit(X, names).decision_function(X)[:, ::-1], values, atol=1e-10
+        LapRLSClassifier(kernel=kernel).fit(X, names).decision_function(X)[:, ::-1],
+        values,
+        atol=1e-10,
     )
 
 
@@ -186,7 +196,9 @@ def test_a_kernel_that_does_not_fit_is_refused(monkeypatch):
         raise MemoryError(f"{what}: {remedy}")
 
     monkeypatch.setattr(module, "require_memory", refuse)
-    with pytest.raises(MemoryError, match=r"kernel of 178 rows: take kernel=None after sklearn.*Nystroem"):
+    with pytest.raises(
+        MemoryError, match=r"kernel of 178 rows: take kernel=None after sklearn.*Nystroem"
+    ):
         LapRLSClassifier().fit(X, few)
 
 

@@ -11,7 +11,7 @@ from nearkin import TDL, LaplacianEigenmaps
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
 from nearkin.scatter import scatter, total_scatter
-from nearkin.spectral import ratio_trace, smallest
+from nearkin.spectral import ratio_trace, sparse_eigen
 
 
 def rows(n=120, p=4, seed=0):
@@ -33,21 +33,28 @@ def test_definition():
     np.testing.assert_allclose(Z.sum(axis=0), 0, atol=1e-10)
     np.testing.assert_allclose(L @ Z, Z * plain.eigenvalues_, atol=1e-10)
     assert plain.objective_ == pytest.approx(np.trace(Z.T @ L @ Z))
-    differences = sum(w * np.sum((Z[i] - Z[j]) ** 2) for i, j, w in zip(*W.nonzero(), W.data, strict=True)) / 2
+    differences = (
+        sum(w * np.sum((Z[i] - Z[j]) ** 2) for i, j, w in zip(*W.nonzero(), W.data, strict=True))
+        / 2
+    )
     assert plain.objective_ == pytest.approx(differences)
 
 
 @pytest.mark.parametrize("few_are_dense", [2000, 50])
 def test_is_spectral_embedding(few_are_dense, monkeypatch):
-    monkeypatch.setattr(smallest, "DENSE", few_are_dense)
+    monkeypatch.setattr(sparse_eigen, "DENSE", few_are_dense)
     W = union(heat_kernel(nearest(rows(200), 10)))
     ours = LaplacianEigenmaps(4).fit(rows(200), affinity=W)
-    theirs = SpectralEmbedding(4, affinity="precomputed", random_state=0, eigen_solver="arpack").fit(W.toarray())
+    theirs = SpectralEmbedding(
+        4, affinity="precomputed", random_state=0, eigen_solver="arpack"
+    ).fit(W.toarray())
     angle = np.abs(np.sum(ours.embedding_ * theirs.embedding_, axis=0)) / (
         np.linalg.norm(ours.embedding_, axis=0) * np.linalg.norm(theirs.embedding_, axis=0)
     )
     np.testing.assert_allclose(angle, 1, atol=1e-6)
-    np.testing.assert_allclose(LaplacianEigenmaps(4).fit(rows(200)).eigenvalues_, ours.eigenvalues_, atol=1e-12)
+    np.testing.assert_allclose(
+        LaplacianEigenmaps(4).fit(rows(200)).eigenvalues_, ours.eigenvalues_, atol=1e-12
+    )
 
 
 def test_is_lpp_of_the_identity():
@@ -68,7 +75,9 @@ def test_is_tdl_without_labels():
     settings = {"n_neighbors": 10, "laplacian": "unnormalized"}
     ours, theirs = LaplacianEigenmaps(4, **settings).fit(X), TDL(4, reg=1.0, **settings).fit(X)
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-10)
-    np.testing.assert_allclose(np.abs(np.sum(ours.embedding_ * theirs.embedding_, axis=0)), 1, atol=1e-8)
+    np.testing.assert_allclose(
+        np.abs(np.sum(ours.embedding_ * theirs.embedding_, axis=0)), 1, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("laplacian", ["normalized", "unnormalized"])
@@ -83,7 +92,9 @@ def test_rows_with_the_edges_of_training_rows_get_their_coordinates(laplacian, a
     smooth = le.eigenvalues_.max() < (0.5 if laplacian == "normalized" else W.sum(axis=1) / 2)
     smooth = np.broadcast_to(smooth, len(X))
     assert smooth.mean() > 0.7
-    np.testing.assert_allclose(given.transform(X, affinity=W)[smooth], le.embedding_[smooth], atol=1e-9)
+    np.testing.assert_allclose(
+        given.transform(X, affinity=W)[smooth], le.embedding_[smooth], atol=1e-9
+    )
     np.testing.assert_allclose(le.fit_transform(X), le.transform(X))
     assert np.corrcoef(le.transform(X)[:, 0], le.embedding_[:, 0])[0, 1] > 0.95
     far = le.transform(np.full((1, 2), 1e6))  # where all weights are 0
@@ -114,7 +125,9 @@ def test_invariances():
     order = np.random.default_rng(1).permutation(len(X))
     turn = np.linalg.qr(rows(4, 4))[0]
     for other in (X[order][np.argsort(order)], X @ turn + 1e3, 7 * X):
-        np.testing.assert_allclose(LaplacianEigenmaps(3).fit(other).eigenvalues_, le.eigenvalues_, atol=1e-8)
+        np.testing.assert_allclose(
+            LaplacianEigenmaps(3).fit(other).eigenvalues_, le.eigenvalues_, atol=1e-8
+        )
     permuted = LaplacianEigenmaps(3).fit(X[order])
     cosine = np.abs(np.sum(permuted.embedding_ * le.embedding_[order], axis=0))
     np.testing.assert_allclose(cosine, np.linalg.norm(le.embedding_, axis=0) ** 2, rtol=1e-6)
@@ -126,7 +139,9 @@ def test_sparse_and_single_precision():
     dense = LaplacianEigenmaps(3).fit(X)
     thin = LaplacianEigenmaps(3).fit(csr_array(X))
     np.testing.assert_allclose(thin.eigenvalues_, dense.eigenvalues_, atol=1e-8)
-    np.testing.assert_allclose(np.abs(thin.transform(csr_array(X))), np.abs(dense.transform(X)), atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(thin.transform(csr_array(X))), np.abs(dense.transform(X)), atol=1e-6
+    )
     single = LaplacianEigenmaps(3).fit(X.astype(np.float32))
     assert single.embedding_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single.eigenvalues_, dense.eigenvalues_, atol=1e-4)

@@ -57,7 +57,9 @@ class TestAgainstThePaper:
         assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
 
     def test_it_is_the_right_end_of_the_spectrum(self, k_w, k_b):
-        """In the learned space other-class neighbours are far apart, in units of same-class neighbours."""
+        """In the learned space other-class neighbours are far apart, in units of same-class
+        neighbours.
+        """
         X, y = (table[::2] for table in wine())
         model = paper(2, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
@@ -67,7 +69,9 @@ class TestAgainstThePaper:
             U = rng.normal(size=V.shape)
             assert np.trace(np.linalg.solve(U.T @ S_w @ U, U.T @ S_b @ U)) < np.trace(V.T @ S_b @ V)
         test, y_test = (table[1::2] for table in wine())
-        held_out = KNeighborsClassifier(1).fit(model.transform(X), y).score(model.transform(test), y_test)
+        held_out = (
+            KNeighborsClassifier(1).fit(model.transform(X), y).score(model.transform(test), y_test)
+        )
         assert held_out > 0.9
 
 
@@ -81,8 +85,12 @@ def test_with_all_neighbours_at_one_distance_the_scatters_are_those_of_the_class
     assert model.rank_ == 11
     np.testing.assert_allclose(np.diag(V.T @ S_w @ V), np.minimum(1, 1e4 * (1 - share)), atol=1e-9)
     np.testing.assert_allclose(S_b @ V * (1 - share), S_w @ V * share, atol=1e-9)
-    same = NMMP(11, n_neighbors_within=11, n_neighbors_between=11, criterion="ratio_trace", shrinkage=None).fit(X, y)
-    np.testing.assert_allclose(share, same.eigenvalues_, atol=1e-12)  # it differs in weights and in edges
+    same = NMMP(
+        11, n_neighbors_within=11, n_neighbors_between=11, criterion="ratio_trace", shrinkage=None
+    ).fit(X, y)
+    np.testing.assert_allclose(
+        share, same.eigenvalues_, atol=1e-12
+    )  # it differs in weights and in edges
 
 
 class TestSingularWithinScatter:
@@ -94,7 +102,9 @@ class TestSingularWithinScatter:
         assert model.rank_ == 29
         np.testing.assert_allclose(model.eigenvalues_[:5], 1, atol=1e-12)
         assert (model.eigenvalues_[5:] < 1 - 1e-4).all()
-        np.testing.assert_allclose(np.diag(V.T @ S_w @ V), np.r_[np.zeros(5), np.ones(24)], atol=1e-9)
+        np.testing.assert_allclose(
+            np.diag(V.T @ S_w @ V), np.r_[np.zeros(5), np.ones(24)], atol=1e-9
+        )
         np.testing.assert_allclose(V[:, :5].T @ S_b @ V[:, :5], 1e4 * np.eye(5), atol=1e-6)
 
     def test_of_them_that_of_most_between_scatter_and_no_chance(self):
@@ -104,7 +114,9 @@ class TestSingularWithinScatter:
         spread = np.diag(V.T @ S_b @ V) / np.sum(V**2, axis=0)
         every = paper(5).fit(X, y).components_.T
         Q = np.linalg.qr(every)[0]
-        assert spread[0] == pytest.approx(max(1 / eigh(np.linalg.inv(Q.T @ S_b @ Q), eigvals_only=True)))
+        assert spread[0] == pytest.approx(
+            max(1 / eigh(np.linalg.inv(Q.T @ S_b @ Q), eigvals_only=True))
+        )
         assert spread[0] > spread[1]
         R = np.linalg.qr(np.random.default_rng(1).normal(size=(60, 60)))[0]
         turned = R @ paper(2).fit(X @ R, y).components_.T
@@ -123,7 +135,9 @@ class TestSingularWithinScatter:
 
 def test_strangers_that_do_not_differ_warn():
     X = np.repeat(np.random.default_rng(0).normal(size=(10, 3)), 2, axis=0)
-    with pytest.warns(UserWarning, match="objective is 0 in the directions found.*use more neighbours"):
+    with pytest.warns(
+        UserWarning, match="objective is 0 in the directions found.*use more neighbours"
+    ):
         model = paper(2, n_neighbors_between=1).fit(X, np.arange(20) % 2)
     np.testing.assert_allclose(model.eigenvalues_, 0, atol=1e-12)
     assert np.isfinite(model.components_).all()
@@ -131,7 +145,9 @@ def test_strangers_that_do_not_differ_warn():
 
 def test_graphs_without_any_difference_are_refused():
     X, y = np.repeat([[0.0], [1.0]], 2, axis=0), ["a", "b", "c", "d"]
-    with pytest.raises(ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"):
+    with pytest.raises(
+        ValueError, match="No two adjacent rows of the graphs differ: use more neighbours"
+    ):
         paper(n_neighbors_between=1).fit(X, y)
     assert paper(n_neighbors_between=2).fit(X, y).components_.shape == (1, 1)
 

@@ -43,7 +43,9 @@ def scatters(X, y, k=7):
 
 
 def unequal():
-    """Classes of 40, 3, 30 and 1 rows: the small ones come between, and must not lend their k to a later one."""
+    """Classes of 40, 3, 30 and 1 rows: the small ones come between, and must not lend their k to a
+    later one.
+    """
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2, 3], [40, 3, 30, 1])
     return rng.normal(size=(74, 5)) * [1, 2, 1, 1, 0.5] + 2 * rng.normal(size=(4, 5))[y], y
@@ -82,17 +84,25 @@ def test_with_weights_of_one_the_sum_is_the_total_scatter():
 
 def test_with_infinite_scales_it_is_fishers_discriminant_analysis(monkeypatch):
     X, y = wine()
-    monkeypatch.setattr("nearkin.estimators._rows.kth_distance", lambda G, k: np.full(len(X), np.inf))
+    monkeypatch.setattr(
+        "nearkin.estimators.rows.kth_distance", lambda G, k: np.full(len(X), np.inf)
+    )
     model = paper(2).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)
-    np.testing.assert_allclose(subspace_angles(model.components_.T, lda.scalings_[:, :2]), 0, atol=1e-7)
+    np.testing.assert_allclose(
+        subspace_angles(model.components_.T, lda.scalings_[:, :2]), 0, atol=1e-7
+    )
     quotient = eigh(between_scatter(X, y), within_scatter(X, y), eigvals_only=True)[:-3:-1]
     np.testing.assert_allclose(model.eigenvalues_, quotient / (1 + quotient))
-    np.testing.assert_allclose(paper().fit(X, y).eigenvalues_[2:], 0, atol=1e-12)  # no more than classes - 1
+    np.testing.assert_allclose(
+        paper().fit(X, y).eigenvalues_[2:], 0, atol=1e-12
+    )  # no more than classes - 1
 
 
 def test_a_class_in_two_places():
-    """One class lies on both sides of the other: the means coincide, and Fisher's analysis is blind."""
+    """One class lies on both sides of the other: the means coincide, and Fisher's analysis is
+    blind.
+    """
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2
     X = rng.normal(size=(200, 5)) * [0.5, 3, 3, 3, 3]
@@ -102,7 +112,9 @@ def test_a_class_in_two_places():
     direction = model[0].components_[0] / np.linalg.norm(model[0].components_)
     assert direction[0] > 0.98
     assert model.score(T, t) > 0.97
-    fisher = make_pipeline(LinearDiscriminantAnalysis(n_components=1), KNeighborsClassifier(3)).fit(X, y)
+    fisher = make_pipeline(LinearDiscriminantAnalysis(n_components=1), KNeighborsClassifier(3)).fit(
+        X, y
+    )
     assert fisher.score(T, t) < 0.8
 
 
@@ -110,7 +122,9 @@ def test_row_order_and_class_names_do_not_matter():
     X, y = unequal()
     order = np.random.default_rng(1).permutation(len(X))
     M = paper(3).fit(X, y).get_mahalanobis_matrix()
-    np.testing.assert_allclose(paper(3).fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10)
+    np.testing.assert_allclose(
+        paper(3).fit(X[order], y[order]).get_mahalanobis_matrix(), M, atol=1e-10
+    )
     renamed = np.array(["d", "a", "c", "b"])[y]
     np.testing.assert_allclose(paper(3).fit(X, renamed).get_mahalanobis_matrix(), M, atol=1e-10)
 
@@ -144,7 +158,9 @@ def test_wide_rows_have_directions_without_within_scatter_first():
     assert model.rank_ == 29
     np.testing.assert_allclose(model.eigenvalues_[:5], 1, atol=1e-12)
     np.testing.assert_allclose(
-        np.diag(model.components_ @ S_w @ model.components_.T), np.r_[np.zeros(5), np.ones(24)], atol=1e-9
+        np.diag(model.components_ @ S_w @ model.components_.T),
+        np.r_[np.zeros(5), np.ones(24)],
+        atol=1e-9,
     )
 
 
@@ -152,7 +168,9 @@ def test_classes_of_one_row_each_give_whitening():
     X = np.random.default_rng(0).normal(size=(20, 4))
     model = paper().fit(X, np.arange(20))
     np.testing.assert_allclose(model.eigenvalues_, 1, atol=1e-12)
-    np.testing.assert_allclose(model.components_ @ total_scatter(X) @ model.components_.T, 1e4 * np.eye(4), atol=1e-6)
+    np.testing.assert_allclose(
+        model.components_ @ total_scatter(X) @ model.components_.T, 1e4 * np.eye(4), atol=1e-6
+    )
 
 
 def test_bad_n_neighbors():

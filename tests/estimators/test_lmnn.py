@@ -1,4 +1,6 @@
-"""LMNN: what a fit promises; that looking up impostors now and then ends where looking at all of them does."""
+"""LMNN: what a fit promises; that looking up impostors now and then ends where looking at all of
+them does.
+"""
 
 import os
 from pathlib import Path
@@ -17,7 +19,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from nearkin import LMNN
 from nearkin.descent import lbfgs
 from nearkin.estimators import descent_embedding, lmnn
-from nearkin.estimators._candidates import target_neighbors
+from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.objectives.lmnn import large_margin
 
 
@@ -28,7 +30,13 @@ def wine():
 
 def classes(n=300, seed=0):
     return make_classification(
-        n, 12, n_informative=6, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=seed
+        n,
+        12,
+        n_informative=6,
+        n_classes=4,
+        n_clusters_per_class=2,
+        class_sep=1.5,
+        random_state=seed,
     )
 
 
@@ -73,8 +81,12 @@ class TestTheFit:
         M = model.get_mahalanobis_matrix()
         for _ in range(10):
             B = rng.normal(size=(5, rng.integers(1, 6)))
-            other = M + 0.02 * (np.linalg.norm(M) / np.linalg.norm(B @ B.T) * B @ B.T - rng.random() * M)
-            assert loss(np.linalg.cholesky(other + 1e-12 * np.eye(5)).T)[0] >= model.objective_ * (1 - 1e-4)
+            other = M + 0.02 * (
+                np.linalg.norm(M) / np.linalg.norm(B @ B.T) * B @ B.T - rng.random() * M
+            )
+            assert loss(np.linalg.cholesky(other + 1e-12 * np.eye(5)).T)[0] >= model.objective_ * (
+                1 - 1e-4
+            )
 
     @pytest.mark.parametrize("n_components", [None, 2])
     def test_begins_in_the_scale_of_the_lowest_loss(self, n_components):
@@ -89,7 +101,9 @@ class TestTheFit:
 
     @pytest.mark.parametrize("n_components", [None, 2])
     def test_units_do_not_matter(self, n_components):
-        """A power of 2 rounds nothing. Elsewhere kinks magnify the rounding: the map may differ, not the loss."""
+        """A power of 2 rounds nothing. Elsewhere kinks magnify the rounding: the map may differ,
+        not the loss.
+        """
         X, y = (part[::2] for part in wine())
         plain, doubled = LMNN(n_components).fit(X, y), LMNN(n_components).fit(X * 2.0**20, y)
         np.testing.assert_allclose(doubled.components_ * 2.0**20, plain.components_, rtol=1e-12)
@@ -132,7 +146,8 @@ class TestTheFit:
     def test_more_targets_than_rows_of_the_class_are_the_class(self):
         X, y = (part[::2] for part in wine())
         np.testing.assert_array_equal(
-            LMNN(2, n_neighbors=500).fit(X, y).components_, LMNN(2, n_neighbors=88).fit(X, y).components_
+            LMNN(2, n_neighbors=500).fit(X, y).components_,
+            LMNN(2, n_neighbors=88).fit(X, y).components_,
         )
 
     def test_max_iter_is_reported(self):
@@ -151,7 +166,9 @@ class TestTheFit:
         X = csr_array(hstack([y[:, None] * 5.0, noise]))
         model = LMNN(2).fit(X, y)  # dense: 120 MB
         assert model.components_.shape == (2, 50_000)
-        assert KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X), y) > 0.95
+        assert (
+            KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X), y) > 0.95
+        )
 
 
 class TestPasses:
@@ -160,7 +177,9 @@ class TestPasses:
         first, second = LMNN(3).fit(X, y), LMNN(3, n_passes=2).fit(X, y)
         np.testing.assert_array_equal(second.loss_curve_[: first.n_iter_ + 1], first.loss_curve_)
         targets = target_neighbors(first.transform(X), y, 3)
-        assert second.loss_curve_[first.n_iter_ + 1] == pytest.approx(by_definition(first.components_, X, y, targets))
+        assert second.loss_curve_[first.n_iter_ + 1] == pytest.approx(
+            by_definition(first.components_, X, y, targets)
+        )
         assert second.objective_ == pytest.approx(by_definition(second.components_, X, y, targets))
         assert second.objective_ < second.loss_curve_[first.n_iter_ + 1]
         assert len(second.loss_curve_) == second.n_iter_ + 2
@@ -198,7 +217,9 @@ class TestRounds:
         assert now_and_then.objective_ == pytest.approx(always.objective_, rel=2e-3)
 
     def test_that_let_others_in_are_undone(self, monkeypatch):
-        """A map of few dimensions can turn, and those who are listed be left alone: the rest is done without lists."""
+        """A map of few dimensions can turn, and those who are listed be left alone: the rest is
+        done without lists.
+        """
         monkeypatch.setattr(lmnn, "SLACK", 0.0)
         X, y = random_labels()
         model = LMNN(3).fit(X, y)
@@ -206,7 +227,9 @@ class TestRounds:
         monkeypatch.setattr(lmnn, "SEARCH_ALWAYS_ROWS", 10_000)
         always = LMNN(3).fit(X, y)
         assert model.objective_ == always.objective_
-        np.testing.assert_array_equal(model.loss_curve_[-len(always.loss_curve_) :], always.loss_curve_)
+        np.testing.assert_array_equal(
+            model.loss_curve_[-len(always.loss_curve_) :], always.loss_curve_
+        )
         assert model.n_iter_ > always.n_iter_
 
     def test_lists_that_are_not_worth_it_are_not_made(self, monkeypatch):
@@ -221,7 +244,10 @@ class TestRounds:
         monkeypatch.setattr(lmnn, "MOST", 0)
         monkeypatch.setattr(lmnn, "ALWAYS", 10)
         model = LMNN().fit(X, y)
-        d, targets = cdist(model.transform(X), model.transform(X), "sqeuclidean"), target_neighbors(X, y, 3)
+        d, targets = (
+            cdist(model.transform(X), model.transform(X), "sqeuclidean"),
+            target_neighbors(X, y, 3),
+        )
         others = np.sort(np.where(y[:, None] == y, np.inf, d), axis=1)[:, :10]
         near = np.take_along_axis(d, targets, axis=1)
         hinges = np.maximum(0, 1 + near[:, :, None] - others[:, None, :])
@@ -281,10 +307,14 @@ class TestNeighborsAreRightMoreOften:
     @staticmethod
     def accuracies(X, y, splits):
         raw, learned = [], []
-        for train, test in StratifiedShuffleSplit(splits, test_size=0.5, random_state=0).split(X, y):
+        for train, test in StratifiedShuffleSplit(splits, test_size=0.5, random_state=0).split(
+            X, y
+        ):
             model = LMNN().fit(X[train], y[train])
             for scores, to in ((raw, lambda X: X), (learned, model.transform)):
-                scores.append(KNeighborsClassifier(3).fit(to(X[train]), y[train]).score(to(X[test]), y[test]))
+                scores.append(
+                    KNeighborsClassifier(3).fit(to(X[train]), y[train]).score(to(X[test]), y[test])
+                )
         return np.mean(raw), np.mean(learned)
 
     @pytest.mark.parametrize(
@@ -306,7 +336,9 @@ class TestNeighborsAreRightMoreOften:
         if not path.exists():
             pytest.skip("NEARKIN_DATA does not hold usps.npz")
         data = np.load(path)
-        raw, learned = self.accuracies(PCA(60).fit_transform(data["X"][::4].astype(np.float64)), data["y"][::4], 1)
+        raw, learned = self.accuracies(
+            PCA(60).fit_transform(data["X"][::4].astype(np.float64)), data["y"][::4], 1
+        )
         assert learned >= raw
 
 

@@ -28,7 +28,9 @@ def test_optimality():
     A = model.components_.T
     np.testing.assert_allclose(A.T @ X.T @ D @ X @ A, np.eye(4), atol=1e-10)
     np.testing.assert_allclose(X.T @ L @ X @ A, X.T @ D @ X @ A * model.eigenvalues_, atol=1e-9)
-    np.testing.assert_allclose(model.eigenvalues_, eigh(X.T @ L @ X, X.T @ D @ X, eigvals_only=True)[:4])
+    np.testing.assert_allclose(
+        model.eigenvalues_, eigh(X.T @ L @ X, X.T @ D @ X, eigvals_only=True)[:4]
+    )
     assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
 
 
@@ -37,7 +39,9 @@ def test_with_as_many_free_features_as_rows_it_is_laplacian_eigenmaps():
     X, _ = wine()
     X = X[:60]
     _, D, L, _ = graph(X, 10)
-    wide = np.hstack([X, 1e-6 * np.random.default_rng(0).normal(size=(60, 100))])  # the same neighbours
+    wide = np.hstack(
+        [X, 1e-6 * np.random.default_rng(0).normal(size=(60, 100))]
+    )  # the same neighbours
     model = LPP(5, variance=1).fit(wide)
     values, F = eigh(L, D, subset_by_index=[1, 5])
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-4)
@@ -89,7 +93,9 @@ def test_fewer_directions_than_requested():
         assert LPP(15, variance=1).fit(np.hstack([X, X[:, :2]])).n_components_ == 13
 
 
-@pytest.mark.parametrize(("variance", "message"), [(0, "larger than 0"), (1.1, r"share in \(0, 1\], got 1.1")])
+@pytest.mark.parametrize(
+    ("variance", "message"), [(0, "larger than 0"), (1.1, r"share in \(0, 1\], got 1.1")]
+)
 def test_bad_variance(variance, message):
     with pytest.raises(ValueError, match=f"variance must be .*{message}"):
         LPP(variance=variance).fit(wine()[0])

@@ -29,7 +29,9 @@ def scatters(X, y, k_1=5, k_2=100):
         same = np.flatnonzero((y == y[i]) & (np.arange(n) != i))
         intrinsic[i, same[np.argsort(D[i, same])[:k_1]]] = True
     for c in np.unique(y):
-        pairs = sorted((D[i, j], i, j) for i in np.flatnonzero(y == c) for j in np.flatnonzero(y != c))
+        pairs = sorted(
+            (D[i, j], i, j) for i in np.flatnonzero(y == c) for j in np.flatnonzero(y != c)
+        )
         for _, i, j in pairs[:k_2]:
             penalty[i, j] = True
     result = []
@@ -56,20 +58,30 @@ def test_optimality(k_1, k_2):
 def test_with_all_pairs_the_scatters_are_those_of_the_classes():
     X, y = wine()
     model = paper(n_neighbors=1000, n_pairs=10**6).fit(X, y)
-    S_w = within_scatter(X, y, np.bincount(y))  # every pair of a class once: n_c times the scatter about its mean
+    S_w = within_scatter(
+        X, y, np.bincount(y)
+    )  # every pair of a class once: n_c times the scatter about its mean
     S_b = len(X) * total_scatter(X) - S_w
     V, share = model.components_.T, model.eigenvalues_
     np.testing.assert_allclose(V.T @ S_w @ V, np.eye(13), atol=1e-9)
     np.testing.assert_allclose(V.T @ S_b @ V, np.diag(share / (1 - share)), atol=1e-8)
-    nmmp = NMMP(13, n_neighbors_within=1000, n_neighbors_between=1000, criterion="ratio_trace", shrinkage=None).fit(
-        X, y
-    )
+    nmmp = NMMP(
+        13,
+        n_neighbors_within=1000,
+        n_neighbors_between=1000,
+        criterion="ratio_trace",
+        shrinkage=None,
+    ).fit(X, y)
     np.testing.assert_allclose(share, nmmp.eigenvalues_)
-    np.testing.assert_allclose(model.components_ * np.sqrt(1 - share)[:, None], nmmp.components_, atol=1e-9)
+    np.testing.assert_allclose(
+        model.components_ * np.sqrt(1 - share)[:, None], nmmp.components_, atol=1e-9
+    )
 
 
 def test_a_class_far_away_has_pairs_of_its_own():
-    """Its pairs are long, but the k_2 shortest of its own, however many shorter ones other classes have."""
+    """Its pairs are long, but the k_2 shortest of its own, however many shorter ones other classes
+    have.
+    """
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 20)
     X = rng.normal(size=(60, 2)) + np.array([[0, 0], [1, 0], [0, 1000]])[y]
@@ -85,7 +97,9 @@ def test_a_class_of_one_row_has_its_nearest_strangers():
     y = np.where(np.arange(len(y)) == 30, 7, y)
     model = paper(3, n_pairs=10).fit(X, y)
     S_w, S_b = scatters(X, y, 5, 10)
-    np.testing.assert_allclose(model.eigenvalues_ / (1 - model.eigenvalues_), eigh(S_b, S_w, eigvals_only=True)[:-4:-1])
+    np.testing.assert_allclose(
+        model.eigenvalues_ / (1 - model.eigenvalues_), eigh(S_b, S_w, eigvals_only=True)[:-4:-1]
+    )
 
 
 def test_no_more_directions_than_pairs_tell_strangers_apart():
@@ -114,7 +128,9 @@ def test_wide_rows_have_directions_without_within_scatter_first():
     S_w, _ = scatters(X, y)
     np.testing.assert_allclose(model.eigenvalues_[:5], 1, atol=1e-12)
     np.testing.assert_allclose(
-        np.diag(model.components_ @ S_w @ model.components_.T), np.r_[np.zeros(5), np.ones(24)], atol=1e-9
+        np.diag(model.components_ @ S_w @ model.components_.T),
+        np.r_[np.zeros(5), np.ones(24)],
+        atol=1e-9,
     )
 
 

@@ -22,7 +22,9 @@ def predictions(Z, Y):
     """Return the leave-one-out kernel regression of every row, with loops."""
     found = np.zeros_like(Y)
     for i in range(len(Z)):
-        k = np.array([0.0 if j == i else np.exp(-np.sum((Z[i] - Z[j]) ** 2)) for j in range(len(Z))])
+        k = np.array(
+            [0.0 if j == i else np.exp(-np.sum((Z[i] - Z[j]) ** 2)) for j in range(len(Z))]
+        )
         found[i] = k @ Y / k.sum()
     return found
 
@@ -39,7 +41,11 @@ class TestObjective:
 
     def test_gradient(self, q, container):
         rng = np.random.default_rng(0)
-        A, X, Y = 0.5 * rng.normal(size=(2, 4)), container(rng.normal(size=(30, 4))), rng.normal(size=(30, q))
+        A, X, Y = (
+            0.5 * rng.normal(size=(2, 4)),
+            container(rng.normal(size=(30, 4))),
+            rng.normal(size=(30, q)),
+        )
         check_gradient(lambda A: prediction_loss(A, X, Y, squared_error), A)
 
 
@@ -54,7 +60,13 @@ def test_gradient_is_that_of_the_paper():
         k[i] = 0
         for j in range(20):
             difference = X[i] - X[j]
-            total += (y[i] - predicted[i]) * (y[j] - predicted[i]) * k[j] / k.sum() * np.outer(difference, difference)
+            total += (
+                (y[i] - predicted[i])
+                * (y[j] - predicted[i])
+                * k[j]
+                / k.sum()
+                * np.outer(difference, difference)
+            )
     np.testing.assert_allclose(prediction_loss(A, X, y[:, None], squared_error)[1], 4 * A @ total)
 
 
@@ -78,17 +90,23 @@ class TestFit:
     def test_what_it_sets(self):
         X, y = relevant()
         model = MLKR(2, alpha=0.3, max_iter=500).fit(X, y)
-        assert model.objective_ == pytest.approx(np.mean((y - predictions(model.transform(X), y[:, None])[:, 0]) ** 2))
+        assert model.objective_ == pytest.approx(
+            np.mean((y - predictions(model.transform(X), y[:, None])[:, 0]) ** 2)
+        )
         assert model.loss_curve_[-1] < model.loss_curve_[0] / 2
         assert len(model.loss_curve_) == model.n_iter_ + 1
         assert (np.diff(model.loss_curve_) <= 0).all()
 
     def test_no_step_lowers_the_loss(self):
-        """At the minimum the gradient of error and penalty is 0; the weight of the penalty follows from u."""
+        """At the minimum the gradient of error and penalty is 0; the weight of the penalty follows
+        from u.
+        """
         X, y = relevant()
         model = MLKR(alpha=0.0, tol=1e-12, max_iter=2000).fit(X, y)
         A, Y = model.components_, (y - y.mean())[:, None]
-        gradient = prediction_loss(A, X - X.mean(axis=0), Y, squared_error)[1] @ A.T / len(y) / y.var()
+        gradient = (
+            prediction_loss(A, X - X.mean(axis=0), Y, squared_error)[1] @ A.T / len(y) / y.var()
+        )
         np.testing.assert_allclose(gradient, 0, atol=1e-3)
 
     def test_features_that_say_nothing_are_ignored(self):
@@ -143,7 +161,10 @@ class TestFit:
 
 
 def test_it_is_compared_for_numbers_only():
-    names = {task: [method.name for method in all_methods(task)] for task in ("classification", "regression")}
+    names = {
+        task: [method.name for method in all_methods(task)]
+        for task in ("classification", "regression")
+    }
     assert "MLKR" in names["regression"]
     assert "MLKR" not in names["classification"]
 

@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, hstack, random_array
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold, cross_val_score
@@ -15,13 +22,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from nearkin import NCA, SoftNeighborsClassifier, SoftNeighborsRegressor
-from nearkin.estimators import _alpha_path, descent_embedding, initialization
-from nearkin.estimators._folds import inner_folds
-from nearkin.estimators.nca_problem import NCARows
+from nearkin.estimators import descent_embedding
+from nearkin.estimators import nca as nca_module
+from nearkin.estimators.base import inner_folds
+from nearkin.estimators.nca import NCARows
 from nearkin.neighbors import EXACT
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
-from nearkin.objectives.pair_weights import SameClass, target_bandwidth
+from nearkin.objectives.stochastic import SameClass, target_bandwidth
 
 PACKAGE = str(Path(stochastic.__file__).parents[1])
 
@@ -36,8 +44,10 @@ class TestTheFit:
     def test_ends_where_the_gradient_of_the_loss_vanishes(self, objective):
         X, y = wine()
         nca = NCA(2, objective=objective, alpha=1.0, tol=1e-12, max_iter=2000).fit(X, y)
-        function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
-        n, u, A = len(X), initialization.unit_distance(X), nca.components_
+        function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[
+            objective
+        ]
+        n, u, A = len(X), descent_embedding.unit_distance(X), nca.components_
         value, gradient = function(A, X, SameClass(y))
         assert nca.objective_ == pytest.approx(value / n, rel=1e-8)
         penalty = 1.0 / np.sqrt(n) * u**2
@@ -45,14 +55,18 @@ class TestTheFit:
         slope = -gradient / n + 2 * penalty * A
         assert np.abs(slope).max() < 1e-4 * np.abs(gradient / n).max()
 
-    @pytest.mark.parametrize("load", [pytest.param(load_digits, marks=pytest.mark.slow), load_wine, load_iris])
+    @pytest.mark.parametrize(
+        "load", [pytest.param(load_digits, marks=pytest.mark.slow), load_wine, load_iris]
+    )
     def test_reaches_at_least_what_scikit_learn_does_from_the_same_start(self, load):
         X, y = load(return_X_y=True)
         X = StandardScaler().fit_transform(X)[::2]
         y = y[::2]
         A = PCA(2).fit(X).components_
-        A /= initialization.unit_distance(X @ A.T)
-        theirs = NeighborhoodComponentsAnalysis(2, init=A, max_iter=300, tol=1e-8).fit(X, y).components_
+        A /= descent_embedding.unit_distance(X @ A.T)
+        theirs = (
+            NeighborhoodComponentsAnalysis(2, init=A, max_iter=300, tol=1e-8).fit(X, y).components_
+        )
         ours = NCA(2, init=A, alpha=0.0, max_iter=600, tol=1e-8).fit(X, y)
         assert ours.objective_ >= expected_accuracy(theirs, X, SameClass(y))[0] / len(y) - 1e-3
 
@@ -70,7 +84,9 @@ class TestTheFit:
     def test_units_do_not_matter(self, unit):
         X, y = wine()
         plain, other = NCA(2).fit(X, y), NCA(2).fit(X * unit, y)
-        np.testing.assert_allclose(other.components_ * unit, plain.components_, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            other.components_ * unit, plain.components_, rtol=1e-4, atol=1e-6
+        )
         np.testing.assert_allclose(other.loss_curve_, plain.loss_curve_, rtol=1e-6)
 
     def test_mixed_units_still_move(self):
@@ -80,7 +96,10 @@ class TestTheFit:
 
     def test_penalty_draws_the_map_in(self):
         X, y = wine()
-        sizes = [np.linalg.norm(NCA(alpha=alpha).fit(X, y).components_) for alpha in (0.01, 0.1, 1.0, 10.0)]
+        sizes = [
+            np.linalg.norm(NCA(alpha=alpha).fit(X, y).components_)
+            for alpha in (0.01, 0.1, 1.0, 10.0)
+        ]
         assert sizes == sorted(sizes, reverse=True)
 
     def test_perplexity_is_that_of_the_learned_neighbourhoods(self):
@@ -136,11 +155,19 @@ class TestTheFit:
 
 
 def test_from_fit_to_the_probabilities_in_eight_calls(monkeypatch):
-    """A reader who steps from `fit` into eq. 1 passes eight functions, `among_all` the last of them."""
+    """A reader who steps from `fit` into eq. 1 passes eight functions, `among_all` the last of
+    them.
+    """
     exponentiate, stacks = stochastic.exponentiate, []
 
     def spied(logits):
-        stacks.append([frame.name for frame in traceback.extract_stack() if frame.filename.startswith(PACKAGE)])
+        stacks.append(
+            [
+                frame.name
+                for frame in traceback.extract_stack()
+                if frame.filename.startswith(PACKAGE)
+            ]
+        )
         return exponentiate(logits)
 
     monkeypatch.setattr(stochastic, "exponentiate", spied)
@@ -152,18 +179,18 @@ class TestInits:
     @pytest.mark.parametrize("n", [30, 1500])
     def test_are_scaled_to_a_perplexity_of_ten(self, n):
         X = np.random.default_rng(0).normal(size=(n, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
-        near = initialization.nearest_squares(X / initialization.unit_distance(X))
-        assert initialization.perplexity(near) == pytest.approx(10, rel=1e-3)
+        near = descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
+        assert descent_embedding.perplexity(near) == pytest.approx(10, rel=1e-3)
 
     def test_of_few_rows_half_are_neighbours(self):
         X = np.random.default_rng(0).normal(size=(8, 2))
-        assert initialization.perplexity(
-            initialization.nearest_squares(X / initialization.unit_distance(X))
+        assert descent_embedding.perplexity(
+            descent_embedding.nearest_squares(X / descent_embedding.unit_distance(X))
         ) == pytest.approx(4, rel=1e-3)
 
     def test_duplicates(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 200, axis=0)
-        assert np.isfinite(initialization.unit_distance(X))
+        assert np.isfinite(descent_embedding.unit_distance(X))
         NCA().fit(X, np.arange(1000) // 200 % 2)
 
     @pytest.mark.parametrize("init", ["auto", "identity", "pca", "lda", "random"])
@@ -175,15 +202,24 @@ class TestInits:
 
     def test_auto_takes_the_lower_of_pca_and_lda(self):
         X, y = wine()
-        first = {init: NCA(2, init=init).fit(X, y).loss_curve_[0] for init in ("auto", "pca", "lda")}
+        first = {
+            init: NCA(2, init=init).fit(X, y).loss_curve_[0] for init in ("auto", "pca", "lda")
+        }
         assert first["auto"] == min(first["pca"], first["lda"])
 
-    @pytest.mark.parametrize(("spread", "tolerance"), [(0.0, 1e-6), (1e-9, 0.02)], ids=["constant", "nearly constant"])
+    @pytest.mark.parametrize(
+        ("spread", "tolerance"), [(0.0, 1e-6), (1e-9, 0.02)], ids=["constant", "nearly constant"]
+    )
     def test_lda_is_not_led_by_a_feature_that_hardly_varies(self, spread, tolerance):
         X, y = wine()
         noise = 1 + spread * np.random.default_rng(0).normal(size=(len(X), 1))
-        expected, nca = NCA(2, init="lda").fit(X, y), NCA(2, init="lda").fit(np.hstack([X, noise]), y)
-        np.testing.assert_allclose(nca.loss_curve_[[0, -1]], expected.loss_curve_[[0, -1]], atol=tolerance)
+        expected, nca = (
+            NCA(2, init="lda").fit(X, y),
+            NCA(2, init="lda").fit(np.hstack([X, noise]), y),
+        )
+        np.testing.assert_allclose(
+            nca.loss_curve_[[0, -1]], expected.loss_curve_[[0, -1]], atol=tolerance
+        )
         assert nca.loss_curve_[0] < -0.5  # far from the 0 of a flat map
 
     @pytest.mark.parametrize("spread", [0.0, 1e-9, 1.0])
@@ -201,7 +237,9 @@ class TestInits:
         y = np.arange(30) % 3
         X = rng.normal(size=(3, 20_000))[y] + rng.normal(size=(30, 20_000))
         A = NCA(2, init="lda", solver="sgd", random_state=0).partial_fit(X, y).components_
-        B = NCARows.of(X, within_span=False, pair_weights=SameClass(2 * y), search=EXACT).directions("lda", 4, rng)
+        B = NCARows.of(
+            X, within_span=False, pair_weights=SameClass(2 * y), search=EXACT
+        ).directions("lda", 4, rng)
         assert (A.shape, B.shape) == ((2, 20_000), (2, 20_000))
 
     def test_an_array_is_taken_as_it_is(self):
@@ -209,7 +247,9 @@ class TestInits:
         A = np.random.default_rng(0).normal(size=(3, 13)) / 3
         with pytest.warns(ConvergenceWarning):
             nca = NCA(3, init=A, alpha=0.0, max_iter=1).fit(X, y)
-        assert -nca.loss_curve_[0] == pytest.approx(expected_accuracy(A, X, SameClass(y))[0] / len(y), rel=1e-10)
+        assert -nca.loss_curve_[0] == pytest.approx(
+            expected_accuracy(A, X, SameClass(y))[0] / len(y), rel=1e-10
+        )
 
     def test_an_array_for_more_features_than_rows(self):
         rng = np.random.default_rng(0)
@@ -257,16 +297,26 @@ class TestCandidates:
     @staticmethod
     def problem():
         return make_classification(
-            300, 20, n_informative=8, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=0
+            300,
+            20,
+            n_informative=8,
+            n_classes=4,
+            n_clusters_per_class=2,
+            class_sep=1.5,
+            random_state=0,
         )
 
-    @pytest.mark.parametrize("objective", ["expected_accuracy", pytest.param("log_likelihood", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize(
+        "objective", ["expected_accuracy", pytest.param("log_likelihood", marks=pytest.mark.slow)]
+    )
     def test_come_near_the_exact_fit(self, objective):
         X, y = self.problem()
         exact = NCA(5, objective=objective).fit(X, y)
         few = NCA(5, objective=objective, n_candidates=20).fit(X, y)
-        function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[objective]
-        u = initialization.unit_distance(X)
+        function = {"expected_accuracy": expected_accuracy, "log_likelihood": log_likelihood}[
+            objective
+        ]
+        u = descent_embedding.unit_distance(X)
 
         def exact_loss(nca):
             penalty = 0.15 / np.sqrt(300) * u**2 * np.sum(nca.components_**2)
@@ -274,7 +324,9 @@ class TestCandidates:
 
         start = exact.loss_curve_[0]
         assert exact_loss(few) - exact_loss(exact) < 0.1 * (start - exact_loss(exact))
-        assert few.objective_ == pytest.approx(function(few.components_, X, SameClass(y))[0] / 300, abs=0.03)
+        assert few.objective_ == pytest.approx(
+            function(few.components_, X, SameClass(y))[0] / 300, abs=0.03
+        )
 
     def test_a_penalty_cannot_be_had_for_nothing(self):
         """Rows that are not listed must count: a map that shrinks has them for neighbours, too."""
@@ -297,12 +349,13 @@ class TestCandidates:
 
 class TestAlphaByHeldOutRows:
     @pytest.mark.parametrize(
-        "parameters", [{"n_components": 2}, {"objective": "log_likelihood", "structure": "diagonal"}]
+        "parameters",
+        [{"n_components": 2}, {"objective": "log_likelihood", "structure": "diagonal"}],
     )
     def test_the_fit_is_that_with_the_chosen_alpha(self, parameters):
         X, y = wine()
         chosen = NCA(alpha="cv", **parameters).fit(X, y)
-        assert list(chosen.alpha_scores_) == list(_alpha_path.ALPHAS)
+        assert list(chosen.alpha_scores_) == list(nca_module.ALPHAS)
         fixed = NCA(alpha=chosen.alpha_, **parameters).fit(X, y)
         assert (fixed.alpha_, fixed.alpha_scores_) == (chosen.alpha_, None)
         np.testing.assert_array_equal(chosen.components_, fixed.components_)
@@ -310,8 +363,8 @@ class TestAlphaByHeldOutRows:
 
     def test_scores_are_the_accuracy_of_the_soft_vote_on_held_out_rows(self, monkeypatch):
         """With descents to the end: warm starts then find what fits from the init do."""
-        monkeypatch.setattr(_alpha_path, "TOL", 1e-7)
-        monkeypatch.setattr(_alpha_path, "PATH_ITER", 500)
+        monkeypatch.setattr(nca_module, "TOL", 1e-7)
+        monkeypatch.setattr(nca_module, "PATH_ITER", 500)
         X, y = (part[::2] for part in load_iris(return_X_y=True))
         scores = NCA(1, alpha="cv").fit(X, y).alpha_scores_
         right = 0
@@ -333,7 +386,7 @@ class TestAlphaByHeldOutRows:
         assert other.alpha_scores_ == pytest.approx(plain.alpha_scores_, abs=2.5 / 150)
 
     def test_the_rule_of_one_standard_error(self):
-        best_alpha, low, middle, usual, large = _alpha_path.best_alpha, *np.zeros((4, 100))
+        best_alpha, low, middle, usual, large = nca_module.best_alpha, *np.zeros((4, 100))
         assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.15
         large[:3] = 1  # 3 of 100 rows: 1.7 standard errors
         assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.5
@@ -341,7 +394,9 @@ class TestAlphaByHeldOutRows:
         assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.15
         middle[:10] = large[:10] = 1
         usual[:] = 0
-        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.05  # log(0.15 / 0.05) < log(0.5 / 0.15)
+        assert (
+            best_alpha(np.column_stack([low, middle, usual, large])) == 0.05
+        )  # log(0.15 / 0.05) < log(0.5 / 0.15)
 
     def test_targets_sparse_rows_and_more_features_than_rows(self):
         X, y = load_diabetes(return_X_y=True)
@@ -401,7 +456,10 @@ class TestContinuousTargets:
         X, y = load_diabetes(return_X_y=True)
         wrong = y.copy()
         wrong[3] *= 1e6
-        plain, other = (NCA(1, target="continuous", objective=objective).fit(X, t).components_[0] for t in (y, wrong))
+        plain, other = (
+            NCA(1, target="continuous", objective=objective).fit(X, t).components_[0]
+            for t in (y, wrong)
+        )
         assert abs(plain @ other) > 0.98 * np.linalg.norm(plain) * np.linalg.norm(other)
 
     def test_bandwidth_is_a_quarter_of_the_standard_deviation_of_normal_targets(self):
@@ -409,23 +467,35 @@ class TestContinuousTargets:
         assert target_bandwidth(y) == pytest.approx(0.75, rel=0.01)
         assert target_bandwidth(1e3 * y - 7) == pytest.approx(750, rel=0.01)
         X = np.column_stack([y, y])[:50]
-        assert NCA(target="continuous", max_iter=50).fit(X, y[:50]).target_bandwidth_ == target_bandwidth(y[:50])
+        assert NCA(target="continuous", max_iter=50).fit(
+            X, y[:50]
+        ).target_bandwidth_ == target_bandwidth(y[:50])
 
     def test_bandwidth_where_most_targets_are_equal(self):
         y = np.zeros(100)
         y[:20] = np.arange(20)
-        assert target_bandwidth(y) == pytest.approx(9.5 / 1.349 / 4)  # the quartiles of 0, 1, ..., 19
+        assert target_bandwidth(y) == pytest.approx(
+            9.5 / 1.349 / 4
+        )  # the quartiles of 0, 1, ..., 19
 
     @pytest.mark.slow
     def test_predict_better_than_the_raw_features(self):
         X, y = load_diabetes(return_X_y=True)
         folds = RepeatedKFold(n_splits=3, n_repeats=3, random_state=0)
-        raw = cross_val_score(make_pipeline(StandardScaler(), SoftNeighborsRegressor(bandwidth="auto")), X, y, cv=folds)
-        learned = make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())
+        raw = cross_val_score(
+            make_pipeline(StandardScaler(), SoftNeighborsRegressor(bandwidth="auto")),
+            X,
+            y,
+            cv=folds,
+        )
+        learned = make_pipeline(
+            StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor()
+        )
         assert cross_val_score(learned, X, y, cv=folds).mean() > raw.mean()
 
     @pytest.mark.parametrize(
-        ("y", "message"), [(np.ones(6), "y does not vary"), (["a"] * 6, "y holds words"), ([0.0, np.nan] * 3, "NaN")]
+        ("y", "message"),
+        [(np.ones(6), "y does not vary"), (["a"] * 6, "y holds words"), ([0.0, np.nan] * 3, "NaN")],
     )
     def test_bad_targets(self, y, message):
         with pytest.raises(ValueError, match=message):
@@ -444,16 +514,36 @@ def test_votes_better_than_raw_features_in_two_dimensions_of_digits():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"objective": "f"}, ValueError, "objective must be one of expected_accuracy, log_likelihood, got 'f'"),
+        (
+            {"objective": "f"},
+            ValueError,
+            "objective must be one of expected_accuracy, log_likelihood, got 'f'",
+        ),
         ({"structure": "lower"}, ValueError, "structure must be one of full, diagonal"),
         ({"target": "numbers"}, ValueError, "target must be one of classes, continuous"),
-        ({"init": "zeros"}, ValueError, "init must be one of auto, identity, pca, lda, random, got 'zeros'"),
-        ({"init": "pca", "structure": "diagonal"}, ValueError, "init must be one of auto, identity, random"),
+        (
+            {"init": "zeros"},
+            ValueError,
+            "init must be one of auto, identity, pca, lda, random, got 'zeros'",
+        ),
+        (
+            {"init": "pca", "structure": "diagonal"},
+            ValueError,
+            "init must be one of auto, identity, random",
+        ),
         ({"init": np.eye(3)}, ValueError, r"init must be of shape \(13, 13\), got \(3, 3\)"),
         ({"init": np.full((13, 13), np.nan)}, ValueError, "init contains NaN"),
-        ({"init": "lda", "n_components": 5}, ValueError, "init='lda' has 2 directions here, n_components is 5"),
+        (
+            {"init": "lda", "n_components": 5},
+            ValueError,
+            "init='lda' has 2 directions here, n_components is 5",
+        ),
         ({"init": "lda", "target": "continuous"}, ValueError, "init='lda' needs classes"),
-        ({"n_components": 2, "structure": "diagonal"}, ValueError, "n_components must be None for a diagonal map"),
+        (
+            {"n_components": 2, "structure": "diagonal"},
+            ValueError,
+            "n_components must be None for a diagonal map",
+        ),
         ({"n_candidates": 0}, ValueError, "n_candidates must be at least 1, got 0"),
         ({"n_candidates": "all"}, ValueError, "n_candidates must be one of auto, got 'all'"),
         ({"alpha": -1.0}, ValueError, "alpha must be a finite number of at least 0, got -1.0"),

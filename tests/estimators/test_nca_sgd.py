@@ -12,16 +12,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 from nearkin import NCA
-from nearkin.estimators import _candidates, _rows_in_place, _sgd, nca_problem
-from nearkin.estimators._candidates import near_rows, near_rows_of
-from nearkin.estimators._rows_in_place import rows_and_init, rows_in_place
-from nearkin.estimators._sgd import Minibatches
-from nearkin.estimators.descent_embedding import penalized
-from nearkin.estimators.nca_problem import NCAProblem, NCARows
+from nearkin.estimators import descent_embedding
+from nearkin.estimators import nca as nca_module
+from nearkin.estimators.descent_embedding import near_rows, near_rows_of, penalized
+from nearkin.estimators.nca import Minibatches, NCAProblem, NCARows, rows_and_init, rows_in_place
 from nearkin.neighbors import EXACT
-from nearkin.objectives.candidates import Candidates
 from nearkin.objectives.nca import expected_accuracy
-from nearkin.objectives.pair_weights import SameClass
+from nearkin.objectives.stochastic import Candidates, SameClass
 
 
 def wine():
@@ -31,7 +28,14 @@ def wine():
 
 def clusters(n=400, p=10):
     return make_classification(
-        n, p, n_informative=min(p, 8), n_redundant=0, n_classes=4, n_clusters_per_class=2, class_sep=1.5, random_state=0
+        n,
+        p,
+        n_informative=min(p, 8),
+        n_redundant=0,
+        n_classes=4,
+        n_clusters_per_class=2,
+        class_sep=1.5,
+        random_state=0,
     )
 
 
@@ -46,9 +50,13 @@ def votes(model, X, y, X_test, y_test):
 every_structure = pytest.mark.parametrize("structure", ["full", "diagonal"])
 
 
-@pytest.mark.parametrize(("objective", "structure"), [("expected_accuracy", "full"), ("log_likelihood", "diagonal")])
+@pytest.mark.parametrize(
+    ("objective", "structure"), [("expected_accuracy", "full"), ("log_likelihood", "diagonal")]
+)
 @pytest.mark.parametrize("size", [40, 50])  # 200 rows: parts of 40; 50
-def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(objective, structure, size):
+def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(
+    objective, structure, size
+):
     X, y = clusters(200, 8)
     X += 100.0
     nca = sgd(objective=objective, structure=structure, n_candidates=7, batch_size=size)
@@ -59,7 +67,10 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(objecti
         batches = Minibatches(nca, rows, None, 200, rng)
         near, far = batches.look_up(B)
         value, gradient = NCAProblem(nca, whole, 3, None).loss(B, Candidates(near, far, 200))
-        parts = [batches.loss(B, anchors, near, far) for anchors in np.split(rng.permutation(200), 200 // size)]
+        parts = [
+            batches.loss(B, anchors, near, far)
+            for anchors in np.split(rng.permutation(200), 200 // size)
+        ]
         assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
         mean = np.mean([part[1] for part in parts], axis=0)
         np.testing.assert_allclose(mean, gradient, atol=1e-10 * np.abs(gradient).max())
@@ -70,7 +81,9 @@ def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
     seen = []
     loss = Minibatches.loss
     monkeypatch.setattr(
-        Minibatches, "loss", lambda self, B, anchors, *others: seen.append(anchors) or loss(self, B, anchors, *others)
+        Minibatches,
+        "loss",
+        lambda self, B, anchors, *others: seen.append(anchors) or loss(self, B, anchors, *others),
     )
     sgd(2, batch_size=40, max_iter=3, tol=1.0).fit(X, y)
     assert len(seen) == 3 * 4
@@ -83,7 +96,7 @@ def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(_sgd, "STEPS", 200)
+    monkeypatch.setattr(nca_module, "STEPS", 200)
 
 
 @pytest.mark.filterwarnings("ignore:max_iter=:sklearn.exceptions.ConvergenceWarning")
@@ -91,7 +104,10 @@ def quick(monkeypatch):
 class TestTheFit:
     @pytest.mark.parametrize(
         ("objective", "structure"),
-        [pytest.param("expected_accuracy", "diagonal", marks=pytest.mark.slow), ("log_likelihood", "full")],
+        [
+            pytest.param("expected_accuracy", "diagonal", marks=pytest.mark.slow),
+            ("log_likelihood", "full"),
+        ],
     )
     def test_reaches_what_lbfgs_does(self, objective, structure):
         X, y = wine()
@@ -106,7 +122,9 @@ class TestTheFit:
         few, exact = sgd(5, batch_size=50).fit(X, y), NCA(5, n_candidates=None).fit(X, y)
 
         def value(model):
-            return expected_accuracy(model.components_, X - X.mean(axis=0), SameClass(y))[0] / len(X)
+            return expected_accuracy(model.components_, X - X.mean(axis=0), SameClass(y))[0] / len(
+                X
+            )
 
         assert value(few) > value(exact) - 0.01
         assert few.objective_ == pytest.approx(value(few), abs=0.005)
@@ -117,13 +135,16 @@ class TestTheFit:
         X = scale(X)
         train, test = slice(0, None, 2), slice(1, None, 2)
         scores = [
-            votes(model.fit(X[train], y[train]), X[train], y[train], X[test], y[test]) for model in (sgd(10), NCA(10))
+            votes(model.fit(X[train], y[train]), X[train], y[train], X[test], y[test])
+            for model in (sgd(10), NCA(10))
         ]
         assert scores[0] > scores[1] - 0.015
 
     def test_every_row_a_candidate(self):
         X, y = wine()
-        assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(NCA(2).fit(X, y).objective_, abs=2e-3)
+        assert sgd(2, n_candidates=None).fit(X, y).objective_ == pytest.approx(
+            NCA(2).fit(X, y).objective_, abs=2e-3
+        )
 
     @pytest.mark.slow
     def test_continuous_targets(self):
@@ -135,7 +156,8 @@ class TestTheFit:
     def test_equal_seeds_and_rows_make_equal_maps(self):
         X, y = clusters(150)
         one, same, other = (
-            sgd(3, batch_size=50, max_iter=2, tol=1.0, random_state=seed).fit(X, y) for seed in (0, 0, 1)
+            sgd(3, batch_size=50, max_iter=2, tol=1.0, random_state=seed).fit(X, y)
+            for seed in (0, 0, 1)
         )
         np.testing.assert_array_equal(one.components_, same.components_)
         assert np.abs(one.components_ - other.components_).max() > 1e-3
@@ -143,14 +165,18 @@ class TestTheFit:
     def test_turns_with_the_rows(self):
         X, y = clusters(200, 8)
         Q = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
-        M, turned = (sgd(3, max_iter=4, tol=1.0).fit(rows, y).get_mahalanobis_matrix() for rows in (X, X @ Q))
+        M, turned = (
+            sgd(3, max_iter=4, tol=1.0).fit(rows, y).get_mahalanobis_matrix() for rows in (X, X @ Q)
+        )
         np.testing.assert_allclose(Q @ turned @ Q.T, M, atol=1e-6 * np.abs(M).max())
 
     @pytest.mark.parametrize("unit", [1e-6, 1e6])
     def test_units_do_not_matter(self, unit):
         X, y = wine()
         plain, other = (sgd(2, max_iter=5, tol=1.0).fit(rows, y) for rows in (X, X * unit))
-        np.testing.assert_allclose(other.components_ * unit, plain.components_, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            other.components_ * unit, plain.components_, rtol=1e-4, atol=1e-6
+        )
 
     def test_sparse_rows_and_more_features_than_rows(self):
         rng = np.random.default_rng(0)
@@ -166,7 +192,9 @@ class TestTheFit:
         y = y.copy()
         y[0] = 7
         for objective in ("expected_accuracy", "log_likelihood"):
-            assert np.isfinite(sgd(2, objective=objective, max_iter=2, tol=1.0).fit(X, y).components_).all()
+            assert np.isfinite(
+                sgd(2, objective=objective, max_iter=2, tol=1.0).fit(X, y).components_
+            ).all()
 
     def test_restarts_keep_the_lowest(self):
         X, y = wine()
@@ -206,8 +234,8 @@ class TestManyRows:
 
     @pytest.fixture
     def few(self, monkeypatch):
-        monkeypatch.setattr(_rows_in_place, "INIT_ROWS", 200)
-        monkeypatch.setattr(_sgd, "EVALUATION_ROWS", 200)
+        monkeypatch.setattr(nca_module, "INIT_ROWS", 200)
+        monkeypatch.setattr(nca_module, "EVALUATION_ROWS", 200)
 
     @pytest.mark.parametrize(("init", "kind"), [("auto", np.asarray), ("pca", csr_array)])
     @pytest.mark.slow
@@ -229,8 +257,12 @@ class TestManyRows:
     def test_a_given_start_is_taken_as_it_is(self, few):
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
-        rows, _ = rows_and_init(NCA(2), X, SameClass(y), EXACT, 2, np.random.RandomState(0), within_span=True)
-        np.testing.assert_allclose(rows.embedding(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4)
+        rows, _ = rows_and_init(
+            NCA(2), X, SameClass(y), EXACT, 2, np.random.RandomState(0), within_span=True
+        )
+        np.testing.assert_allclose(
+            rows.embedding(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4
+        )
 
     @pytest.mark.slow
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -312,11 +344,15 @@ class TestGoingOn:
         model.partial_fit(X, y)
         moved = np.linalg.norm(model.components_ - before)
         assert 0 < moved < 0.2 * np.linalg.norm(before)
-        wide = np.hstack([X[:40], X[40:80], X[80:120]])  # 192 features of 40 rows: the fit is in their span
+        wide = np.hstack(
+            [X[:40], X[40:80], X[80:120]]
+        )  # 192 features of 40 rows: the fit is in their span
         model = sgd(5, max_iter=20).fit(wide, y[:40])
         before = model.get_mahalanobis_matrix()
         model.partial_fit(wide, y[:40])
-        assert np.linalg.norm(model.get_mahalanobis_matrix() - before) < 0.5 * np.linalg.norm(before)
+        assert np.linalg.norm(model.get_mahalanobis_matrix() - before) < 0.5 * np.linalg.norm(
+            before
+        )
 
     def test_after_a_fit_by_lbfgs(self):
         X, y = wine()
@@ -328,7 +364,9 @@ class TestGoingOn:
         X, y = wine()
         model = sgd(2).partial_fit(X, y)
         restored = pickle.loads(pickle.dumps(model))
-        np.testing.assert_array_equal(restored.partial_fit(X, y).components_, model.partial_fit(X, y).components_)
+        np.testing.assert_array_equal(
+            restored.partial_fit(X, y).components_, model.partial_fit(X, y).components_
+        )
 
     def test_needs_the_solver(self):
         assert not hasattr(NCA(), "partial_fit")
@@ -350,7 +388,9 @@ class TestGoingOn:
     @every_structure
     def test_warm_start(self, solver, structure):
         X, y = wine()
-        model = NCA(structure=structure, solver=solver, batch_size=200, random_state=0, warm_start=True)
+        model = NCA(
+            structure=structure, solver=solver, batch_size=200, random_state=0, warm_start=True
+        )
         model.set_params(max_iter=8 if solver == "sgd" else "auto").fit(X, y)
         first, reached = model.loss_curve_[0], model.loss_curve_[-1]
         model.fit(X, y)
@@ -368,9 +408,15 @@ class TestGoingOn:
     def test_warm_start_from_another_shape_is_refused(self):
         X, y = wine()
         model = NCA(2, warm_start=True).fit(X, y)
-        with pytest.raises(ValueError, match=r"components_, to go on from, must be of shape \(3, 13\), got \(2, 13\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"components_, to go on from, must be of shape \(3, 13\), got \(2, 13\)",
+        ):
             model.set_params(n_components=3).fit(X, y)
-        with pytest.raises(ValueError, match=r"components_, to go on from, must be of shape \(2, 5\), got \(2, 13\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"components_, to go on from, must be of shape \(2, 5\), got \(2, 13\)",
+        ):
             model.set_params(n_components=2).fit(X[:, :5], y)
 
     def test_nothing_to_transform_by_before(self):
@@ -386,7 +432,9 @@ class TestNearRows:
         codes = y if of_class else None
         some = np.random.default_rng(0).permutation(300)[:90]
         some[:2] = [0, 1]
-        np.testing.assert_array_equal(near_rows_of(some, X, 6, codes), near_rows(X, 6, codes, EXACT)[some])
+        np.testing.assert_array_equal(
+            near_rows_of(some, X, 6, codes), near_rows(X, 6, codes, EXACT)[some]
+        )
 
     def test_never_the_row_itself_even_among_duplicates(self):
         Z = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 30, axis=0)
@@ -426,8 +474,12 @@ def test_bad_parameters_are_named(parameters, error, message):
 
 
 def test_defaults_are_what_the_documentation_says():
-    assert (nca_problem.ALL_PAIRS_ROWS, _candidates.N_NEAR, _candidates.N_FAR) == (8000, 50, 500)
-    assert (_sgd.N_NEAR_OF_ANCHOR, _sgd.STEPS, _sgd.STEP) == (15, 500, 0.1)
+    assert (nca_module.ALL_PAIRS_ROWS, descent_embedding.N_NEAR, descent_embedding.N_FAR) == (
+        8000,
+        50,
+        500,
+    )
+    assert (nca_module.N_NEAR_OF_ANCHOR, nca_module.STEPS, nca_module.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
         rows = rows_in_place(np.zeros((n, 1)), 1.0, SameClass(np.zeros(n, int)), EXACT)
         batches = Minibatches(NCA(), rows, None, n, None)

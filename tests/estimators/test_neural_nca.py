@@ -18,17 +18,24 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nearkin import NCA, NeuralNCA, PairNCA
 from nearkin._blocks import row_blocks
-from nearkin.estimators import _network, neural_nca
-from nearkin.estimators._network import hold_out
+from nearkin.estimators import neural_nca
+from nearkin.estimators.neural_nca import hold_out
 from nearkin.objectives.nca import nca_objective, pair_cost
-from nearkin.objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
-from nearkin.objectives.pair_weights import SameClass, TargetKernel, target_bandwidth
+from nearkin.objectives.network import (
+    OBJECTIVES,
+    SparsePairWeights,
+    neighbor_terms,
+    objective_value,
+)
+from nearkin.objectives.stochastic import SameClass, TargetKernel, target_bandwidth
 from nearkin.testing import check_gradient, embedding_checks
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 torch.optim.Adam([torch.zeros(1)])  # the first one loads more than all tests take
-pytestmark = pytest.mark.filterwarnings("ignore:No epoch has raised:sklearn.exceptions.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:No epoch has raised:sklearn.exceptions.ConvergenceWarning"
+)
 FEW = NeuralNCA(max_iter=3, random_state=0)
 
 
@@ -44,7 +51,9 @@ def test_example():
 NOT_FOR_NETWORKS = ("float32", "distances", "row_order", "rotation", "redundant_features")
 
 
-@pytest.mark.parametrize(("name", "check"), [one for one in embedding_checks(FEW) if one[0] not in NOT_FOR_NETWORKS])
+@pytest.mark.parametrize(
+    ("name", "check"), [one for one in embedding_checks(FEW) if one[0] not in NOT_FOR_NETWORKS]
+)
 def test_embedding(name, check):
     check(FEW)
 
@@ -73,7 +82,9 @@ def by_loops(name, Z, W):
         return sum(W[pair] * np.log(near[pair] / near.sum()) for pair in pairs if W[pair]) / total
     q = [sum(W[i, j] * near[i, j] for j in range(n) if j != i) / near[i].sum() for i in range(n)]
     return (
-        np.mean(q) if name == "expected_accuracy" else np.mean([np.log(one) for one in q if one] + [0] * (q.count(0)))
+        np.mean(q)
+        if name == "expected_accuracy"
+        else np.mean([np.log(one) for one in q if one] + [0] * (q.count(0)))
     )
 
 
@@ -100,7 +111,9 @@ def test_a_linear_network_has_value_and_gradient_of_linear_nca(name, weights):
     value.backward()
     expected, gradient = nca_objective(name, linear.weight.detach().numpy(), X, pair_weights)
     assert 40 * value.item() == pytest.approx(expected, rel=1e-10)
-    np.testing.assert_allclose(40 * linear.weight.grad.numpy(), gradient, atol=1e-10 * np.abs(gradient).max())
+    np.testing.assert_allclose(
+        40 * linear.weight.grad.numpy(), gradient, atol=1e-10 * np.abs(gradient).max()
+    )
 
 
 def test_a_linear_network_has_value_and_gradient_of_linear_pair_nca():
@@ -109,31 +122,41 @@ def test_a_linear_network_has_value_and_gradient_of_linear_pair_nca():
     pair_weights = SparsePairWeights.of_pairs(pairs, weights, 40)
     linear = torch.nn.Linear(4, 2, bias=False).double()
     log_w = pair_weights.log_weights(np.arange(40)[:, None], np.arange(40)[None], np.float64)
-    terms = neighbor_terms("pair_likelihood", linear(torch.tensor(X)), torch.arange(40), torch.tensor(log_w))
+    terms = neighbor_terms(
+        "pair_likelihood", linear(torch.tensor(X)), torch.arange(40), torch.tensor(log_w)
+    )
     value = objective_value("pair_likelihood", terms)
     value.backward()
     cost, gradient = pair_cost(linear.weight.detach().numpy(), X, pairs, weights / weights.sum())
     assert value.item() == pytest.approx(-cost, rel=1e-10)
-    np.testing.assert_allclose(-linear.weight.grad.numpy(), gradient, atol=1e-10 * np.abs(gradient).max())
+    np.testing.assert_allclose(
+        -linear.weight.grad.numpy(), gradient, atol=1e-10 * np.abs(gradient).max()
+    )
 
 
 def test_some_rows_are_a_part_of_all():
     Z = some_rows()[0]
     log_w = np.zeros((12, 12))
     log_w[0] = -np.inf
-    terms = neighbor_terms("expected_accuracy", torch.tensor(Z), torch.arange(12), torch.tensor(log_w))
+    terms = neighbor_terms(
+        "expected_accuracy", torch.tensor(Z), torch.arange(12), torch.tensor(log_w)
+    )
     rows = torch.tensor([5, 0, 7])
     some = neighbor_terms("expected_accuracy", torch.tensor(Z), rows, torch.tensor(log_w[rows]))
     torch.testing.assert_close(some, terms[:, rows])
     for name in OBJECTIVES:  # rows that lie together, or far apart, or are alone
         for rows in (0 * Z, 1e4 * Z, Z[:1]):
-            assert np.isfinite(value_of(name, rows, np.full((len(rows), len(rows)), -np.inf))[1]).all()
+            assert np.isfinite(
+                value_of(name, rows, np.full((len(rows), len(rows)), -np.inf))[1]
+            ).all()
 
 
 def linear_from_pca(X, m):
     linear = torch.nn.Linear(X.shape[1], m, bias=False)
     with torch.no_grad():
-        linear.weight[:] = torch.tensor(np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:m])
+        linear.weight[:] = torch.tensor(
+            np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:m]
+        )
     return linear
 
 
@@ -143,7 +166,12 @@ def test_in_full_batches_a_linear_network_reaches_linear_nca(name):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
     expected = NCA(2, objective=name, init="pca", alpha=0, max_iter=500).fit(X, y)
-    everything = {"batch_size": len(X), "validation_fraction": 0, "max_iter": 300, "learning_rate": 0.05}
+    everything = {
+        "batch_size": len(X),
+        "validation_fraction": 0,
+        "max_iter": 300,
+        "learning_rate": 0.05,
+    }
     model = NeuralNCA(module=linear_from_pca(X, 2), objective=name, **everything).fit(X, y)
     assert model.objective_ == pytest.approx(expected.objective_, abs=0.02)
     A = model.state_["weight"]
@@ -160,7 +188,9 @@ def rings(n=300, seed=0):
 
 
 def best_of_seeds(model, X, y):
-    """Return the best of four fits: rounding, which differs between processors, decides where a descent ends."""
+    """Return the best of four fits: rounding, which differs between processors, decides where a
+    descent ends.
+    """
     fits = [clone(model).set_params(random_state=seed).fit(X, y) for seed in range(4)]
     return max(fits, key=lambda fitted: fitted.objective_)
 
@@ -172,7 +202,10 @@ def test_a_network_finds_one_dimension_that_no_matrix_has():
     model = best_of_seeds(NeuralNCA(1, objective="log_likelihood", learning_rate=0.03), X, y)
     assert model.objective_ > -0.3
     X_test, y_test = rings(seed=1)
-    assert KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X_test), y_test) > 0.95
+    assert (
+        KNeighborsClassifier(3).fit(model.transform(X), y).score(model.transform(X_test), y_test)
+        > 0.95
+    )
 
 
 def test_a_module_is_copied_and_a_function_makes_one():
@@ -198,7 +231,9 @@ def test_equal_seeds_give_equal_networks_and_leave_that_of_torch_alone():
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    one, same, other = (NeuralNCA(max_iter=3, random_state=seed).fit(X, y).transform(X) for seed in (0, 0, 1))
+    one, same, other = (
+        NeuralNCA(max_iter=3, random_state=seed).fit(X, y).transform(X) for seed in (0, 0, 1)
+    )
     assert torch.equal(torch.rand(2), expected)
     np.testing.assert_array_equal(one, same)
     assert not np.allclose(one, other)
@@ -206,7 +241,9 @@ def test_equal_seeds_give_equal_networks_and_leave_that_of_torch_alone():
 
 def test_the_state_is_arrays_that_a_module_takes():
     X, y = rings()
-    module = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    module = torch.nn.Sequential(
+        torch.nn.Linear(2, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+    )
     model = NeuralNCA(module=module, max_iter=20, random_state=0).fit(X, y)
     assert all(type(array) is np.ndarray for array in model.state_.values())
     module = copy.deepcopy(module)
@@ -223,15 +260,19 @@ def test_rows_are_transformed_in_blocks(monkeypatch):
     model = NeuralNCA(max_iter=2, random_state=0).fit(X, y)
     Z = model.transform(X)
     assert Z.dtype == np.float32
-    monkeypatch.setattr(_network, "row_blocks", partial(row_blocks, entries=100))
+    monkeypatch.setattr(neural_nca, "row_blocks", partial(row_blocks, entries=100))
     np.testing.assert_allclose(model.transform(X), Z, rtol=1e-5, atol=1e-5)
 
 
 def test_units_and_origin_of_the_features_do_not_matter():
     X, y = rings()
     Z = NeuralNCA(max_iter=5, random_state=0).fit(X, y).transform(X)
-    np.testing.assert_allclose(NeuralNCA(max_iter=5, random_state=0).fit(1e6 + X, y).transform(1e6 + X), Z, atol=1e-3)
-    np.testing.assert_allclose(NeuralNCA(max_iter=5, random_state=0).fit(50 * X, y).transform(50 * X), Z, atol=1e-3)
+    np.testing.assert_allclose(
+        NeuralNCA(max_iter=5, random_state=0).fit(1e6 + X, y).transform(1e6 + X), Z, atol=1e-3
+    )
+    np.testing.assert_allclose(
+        NeuralNCA(max_iter=5, random_state=0).fit(50 * X, y).transform(50 * X), Z, atol=1e-3
+    )
 
 
 def test_the_best_state_for_held_out_rows_is_kept():
@@ -266,21 +307,35 @@ def test_pairs_find_what_they_share():
     X, shared = folded()
     order = np.argsort(shared)
     pairs = np.column_stack([order[:-1], order[1:]])
-    model = NeuralNCA(1, learning_rate=0.05, max_iter=100, validation_fraction=0, random_state=0).fit(X, pairs=pairs)
+    model = NeuralNCA(
+        1, learning_rate=0.05, max_iter=100, validation_fraction=0, random_state=0
+    ).fit(X, pairs=pairs)
     X_test, expected = folded(seed=1)
     assert abs(np.corrcoef(model.transform(X_test)[:, 0], expected)[0, 1]) > 0.9
-    assert abs(np.corrcoef(PairNCA(1).fit(X, pairs=pairs).transform(X_test)[:, 0], expected)[0, 1]) < 0.5
+    assert (
+        abs(np.corrcoef(PairNCA(1).fit(X, pairs=pairs).transform(X_test)[:, 0], expected)[0, 1])
+        < 0.5
+    )
 
 
 def test_pairs_have_no_order_and_a_weight_of_zero_is_none():
     X, _ = folded(60)
-    pairs, same = np.random.default_rng(0).permutation(60).reshape(30, 2), NeuralNCA(1, max_iter=5, random_state=0)
+    pairs, same = (
+        np.random.default_rng(0).permutation(60).reshape(30, 2),
+        NeuralNCA(1, max_iter=5, random_state=0),
+    )
     weights = np.arange(30) % 3
     Z = clone(same).fit(X, pairs=pairs, weights=weights).transform(X)
-    np.testing.assert_allclose(clone(same).fit(X, pairs=pairs[:, ::-1], weights=weights).transform(X), Z)
+    np.testing.assert_allclose(
+        clone(same).fit(X, pairs=pairs[:, ::-1], weights=weights).transform(X), Z
+    )
     kept = weights > 0
-    np.testing.assert_array_equal(clone(same).fit(X, pairs=pairs[kept], weights=weights[kept]).transform(X), Z)
-    np.testing.assert_allclose(clone(same).fit(X, pairs=pairs, weights=7 * weights).transform(X), Z, atol=1e-4)
+    np.testing.assert_array_equal(
+        clone(same).fit(X, pairs=pairs[kept], weights=weights[kept]).transform(X), Z
+    )
+    np.testing.assert_allclose(
+        clone(same).fit(X, pairs=pairs, weights=7 * weights).transform(X), Z, atol=1e-4
+    )
 
 
 def test_pair_likelihood_is_minus_the_objective_of_pair_nca():
@@ -288,15 +343,21 @@ def test_pair_likelihood_is_minus_the_objective_of_pair_nca():
     pairs = np.random.default_rng(0).permutation(60).reshape(30, 2)
     model = NeuralNCA(1, max_iter=5).fit(X, pairs=pairs)
     Z = model.transform(X).astype(float)
-    assert -model.objective_ == pytest.approx(pair_cost(np.eye(1), Z, pairs, np.full(30, 1 / 30))[0], rel=1e-4)
+    assert -model.objective_ == pytest.approx(
+        pair_cost(np.eye(1), Z, pairs, np.full(30, 1 / 30))[0], rel=1e-4
+    )
 
 
 @pytest.mark.slow
 def test_continuous_targets():
     X, y = folded()
-    model = best_of_seeds(NeuralNCA(1, target="continuous", learning_rate=0.05, validation_fraction=0), X, y)
+    model = best_of_seeds(
+        NeuralNCA(1, target="continuous", learning_rate=0.05, validation_fraction=0), X, y
+    )
     Z = model.transform(X).astype(float)
-    expected = nca_objective("expected_accuracy", np.eye(1), Z, TargetKernel(y, target_bandwidth(y)))[0] / len(X)
+    expected = nca_objective(
+        "expected_accuracy", np.eye(1), Z, TargetKernel(y, target_bandwidth(y))
+    )[0] / len(X)
     assert model.objective_ == pytest.approx(expected, rel=1e-4)
     assert expected > NCA(1, target="continuous").fit(X, y).objective_
 
@@ -337,11 +398,19 @@ class TestCallbacks:
         np.testing.assert_array_equal(whole.transform(X), model.transform(X))
 
     def test_a_callback_stops_the_descent(self):
-        assert NeuralNCA(max_iter=9, random_state=0).set_callbacks(Stops(after=2)).fit(*rings()).n_iter_ == 2
+        assert (
+            NeuralNCA(max_iter=9, random_state=0)
+            .set_callbacks(Stops(after=2))
+            .fit(*rings())
+            .n_iter_
+            == 2
+        )
 
     def test_an_interrupt_keeps_what_has_been_found(self):
         X, y = rings()
-        model = NeuralNCA(max_iter=9, random_state=0).set_callbacks(Stops(after=3, error=KeyboardInterrupt()))
+        model = NeuralNCA(max_iter=9, random_state=0).set_callbacks(
+            Stops(after=3, error=KeyboardInterrupt())
+        )
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
         assert model.n_iter_ == 3
@@ -352,7 +421,11 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("parameters", "error", "message"),
         [
-            ({"objective": "accuracy"}, ValueError, "objective must be one of auto, expected_accuracy"),
+            (
+                {"objective": "accuracy"},
+                ValueError,
+                "objective must be one of auto, expected_accuracy",
+            ),
             ({"target": "numbers"}, ValueError, "target must be one of classes, continuous"),
             ({"batch_size": 1}, ValueError, "batch_size must be at least 2"),
             ({"learning_rate": 0}, ValueError, "learning_rate must be larger than 0"),
@@ -360,9 +433,21 @@ class TestErrors:
             ({"max_iter": "all"}, TypeError, "max_iter must be an integer"),
             ({"validation_fraction": 0.6}, ValueError, "validation_fraction must be at most 0.5"),
             ({"module": 3}, TypeError, "module must be a torch.nn.Module, or a function"),
-            ({"module": lambda p: None}, TypeError, "module must be a torch.nn.Module, or a function .*; got None"),
-            ({"module": torch.nn.Flatten(0)}, ValueError, r"module must map rows of shape \(b, p\) to \(b, m\)"),
-            ({"n_components": 2, "module": torch.nn.Linear}, ValueError, "n_components must be None with a module"),
+            (
+                {"module": lambda p: None},
+                TypeError,
+                "module must be a torch.nn.Module, or a function .*; got None",
+            ),
+            (
+                {"module": torch.nn.Flatten(0)},
+                ValueError,
+                r"module must map rows of shape \(b, p\) to \(b, m\)",
+            ),
+            (
+                {"n_components": 2, "module": torch.nn.Linear},
+                ValueError,
+                "n_components must be None with a module",
+            ),
         ],
     )
     def test_bad_parameters_are_named(self, parameters, error, message):

@@ -60,11 +60,15 @@ class TestAgainstThePaper:
 
     def test_ratio_trace(self, m, k_w, k_b):
         X, y = wine()
-        model = paper(m, n_neighbors_within=k_w, n_neighbors_between=k_b, criterion="ratio_trace").fit(X, y)
+        model = paper(
+            m, n_neighbors_within=k_w, n_neighbors_between=k_b, criterion="ratio_trace"
+        ).fit(X, y)
         S_w, S_b = scatters(X, y, k_w, k_b)
         W, share = model.components_.T, model.eigenvalues_
         np.testing.assert_allclose(W.T @ (S_w + S_b) @ W, np.eye(m), atol=1e-9)
-        np.testing.assert_allclose(S_b @ W, S_w @ W * (share / (1 - share)), atol=1e-8 * np.abs(S_w @ W).max())
+        np.testing.assert_allclose(
+            S_b @ W, S_w @ W * (share / (1 - share)), atol=1e-8 * np.abs(S_w @ W).max()
+        )
         assert (np.diff(share) <= 0).all()
         assert share[0] <= 1
         assert model.objective_ == pytest.approx(share.sum())
@@ -74,7 +78,9 @@ def test_with_all_neighbours_the_two_scatters_add_up_to_the_total():
     X, y = wine()
     S_w = scatter(X, laplacian(mutual(binary(nearest_same_class(X, y, len(X))))))
     S_b = scatter(X, laplacian(mutual(binary(nearest_other_class(X, y, len(X))))))
-    np.testing.assert_allclose(S_w + S_b, len(X) * total_scatter(X))  # n^2 S_t with S_t the covariance
+    np.testing.assert_allclose(
+        S_w + S_b, len(X) * total_scatter(X)
+    )  # n^2 S_t with S_t the covariance
     np.testing.assert_allclose(S_w + S_b, len(X) ** 2 * np.cov(X.T, bias=True))
 
 
@@ -86,7 +92,9 @@ def faces_like():
 
 
 class TestSingularWithinScatter:
-    @pytest.mark.parametrize("m", [30, 20])  # 20 = d - r + 1, where the paper's upper bound is enormous
+    @pytest.mark.parametrize(
+        "m", [30, 20]
+    )  # 20 = d - r + 1, where the paper's upper bound is enormous
     def test_case_one(self, m):
         X, y = faces_like()
         model = paper(m).fit(X, y)
@@ -116,8 +124,8 @@ class TestSingularWithinScatter:
 
 
 def test_a_feature_that_neither_graph_sees():
-    """One row has it and no mutual neighbour: S_b = S_w = 0 there, 0/0. Taken in case 1, where it costs nothing, and
-    never as the whole answer."""
+    """One row has it and no mutual neighbour: S_b = S_w = 0 there, 0/0. Taken in case 1, where it
+    costs nothing, and never as the whole answer."""
     X, y = wine()
     rare = np.zeros((len(X), 1))
     rare[0] = 100.0
@@ -136,7 +144,10 @@ def test_a_feature_that_neither_graph_sees():
 class TestDigits:
     def setup_method(self):
         X, y = load_digits(return_X_y=True)
-        self.X, self.y = X[:200] + np.random.default_rng(0).normal(scale=0.01, size=(200, 64)), y[:200]
+        self.X, self.y = (
+            X[:200] + np.random.default_rng(0).normal(scale=0.01, size=(200, 64)),
+            y[:200],
+        )
 
     def test_the_papers_problem_size(self):
         model = paper(60).fit(self.X, self.y)
@@ -153,14 +164,18 @@ def test_default_number_of_components():
     assert NMMP().fit(X, y).n_components_ == 7
     wide = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 30))])
     assert NMMP().fit(wide, y).n_components_ == 9
-    assert paper().fit(wide, y).n_components_ == NMMP(shrinkage=0.0).fit(wide, y).n_components_ == 22
+    assert (
+        paper().fit(wide, y).n_components_ == NMMP(shrinkage=0.0).fit(wide, y).n_components_ == 22
+    )
 
 
 def test_the_default_does_not_spread_the_rows_over_noise():
     """Half of 120 features of noise would outvote the two that separate the classes."""
     rng = np.random.default_rng(0)
     y = np.arange(400) % 3
-    X = scale(np.hstack([3 * np.eye(3)[y] + rng.normal(size=(400, 3)), rng.normal(size=(400, 120))]))
+    X = scale(
+        np.hstack([3 * np.eye(3)[y] + rng.normal(size=(400, 3)), rng.normal(size=(400, 120))])
+    )
     accuracy = {}
     for m in (None, 62):
         model = make_pipeline(NMMP(m), KNeighborsClassifier(3)).fit(X[:200], y[:200])
@@ -183,7 +198,9 @@ def test_figure_2_finds_the_circles_in_the_noise():
 def test_more_components_than_directions_warns():
     X, y = wine()
     for criterion in ("trace_ratio", "ratio_trace"):
-        with pytest.warns(UserWarning, match="n_components=15 were requested, but only 13 directions"):
+        with pytest.warns(
+            UserWarning, match="n_components=15 were requested, but only 13 directions"
+        ):
             model = paper(15, criterion=criterion).fit(np.hstack([X, X[:, :4]]), y)
         assert model.components_.shape == (13, 17)
 
@@ -191,17 +208,22 @@ def test_more_components_than_directions_warns():
 def test_no_mutual_neighbours_of_other_classes_warns(monkeypatch):
     """Legal where many distances tie, as in text."""
     monkeypatch.setattr(
-        "nearkin.estimators._rows.nearest_other_class", lambda Z, codes, k, search: csr_array((len(codes),) * 2)
+        "nearkin.estimators.rows.nearest_other_class",
+        lambda Z, codes, k, search: csr_array((len(codes),) * 2),
     )
-    with pytest.warns(UserWarning, match="objective is 0 in the directions found.*use more neighbours"):
+    with pytest.warns(
+        UserWarning, match="objective is 0 in the directions found.*use more neighbours"
+    ):
         model = paper(2).fit(*wine())
     assert model.objective_ == 0
     assert model.components_.shape == (2, 13)
 
 
 def test_a_graph_that_does_not_fit_is_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr("nearkin._memory.available_memory", lambda: 10**5)
-    with pytest.raises(MemoryError, match=r"up to 37 neighbours.*100 kB are free: request fewer, e\.g\. n_n"):
+    monkeypatch.setattr("nearkin._blocks.available_memory", lambda: 10**5)
+    with pytest.raises(
+        MemoryError, match=r"up to 37 neighbours.*100 kB are free: request fewer, e\.g\. n_n"
+    ):
         paper().fit(*wine())
     paper(n_neighbors_within=2).fit(*wine())
 
@@ -219,7 +241,9 @@ class TestUnits:
     def test_what_step_0_drops_is_reported_unless_it_is_rounding(self):
         X, y = wine()
         noise = np.random.default_rng(0).normal(size=(178, 1))
-        with pytest.warns(UserWarning, match=r"less than 1e-10 of its features in 1 direction, which was dropped"):
+        with pytest.warns(
+            UserWarning, match=r"less than 1e-10 of its features in 1 direction, which was dropped"
+        ):
             model = paper(3).fit(np.hstack([X, X[:, :1] + 1e-11 * noise]), y)
         assert model.rank_ == 13
         assert paper(3).fit(np.hstack([X, X[:, :1] + 1e-8 * noise]), y).rank_ == 14
@@ -227,7 +251,9 @@ class TestUnits:
 
 
 def test_the_boundary_of_case_two():
-    """The ratio stays infinite where S_w and S_b vanish together in too many directions to be left out."""
+    """The ratio stays infinite where S_w and S_b vanish together in too many directions to be left
+    out.
+    """
     found = set()
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -262,7 +288,9 @@ class TestGivenWeight:
         for shrinkage in (None, "auto"):
             ratio = NMMP(4, shrinkage=shrinkage).fit(X, y)
             difference = NMMP(4, weight=ratio.objective_, shrinkage=shrinkage).fit(X, y)
-            assert difference.objective_ == pytest.approx(0, abs=1e-8 * np.abs(ratio.eigenvalues_).max())
+            assert difference.objective_ == pytest.approx(
+                0, abs=1e-8 * np.abs(ratio.eigenvalues_).max()
+            )
             assert_same_subspace(difference.components_, ratio.components_)
 
     def test_the_bound_maximizes_it_over_the_dimension(self):
@@ -285,7 +313,9 @@ class TestGivenWeight:
         assert model.eigenvalues_[0] < 0
 
     def test_the_bound_counts_the_ratios_that_exceed_that_of_all_directions(self):
-        """By Sylvester's law of inertia; so both criteria take the same number, and with m = rank the ratio is it."""
+        """By Sylvester's law of inertia; so both criteria take the same number, and with m = rank
+        the ratio is it.
+        """
         X, y = wine()
         S_w, S_b = scatters(X, y)
         count = np.sum(eigh(S_b, S_w, eigvals_only=True) > np.trace(S_b) / np.trace(S_w))
@@ -302,14 +332,18 @@ class TestNeighborsOfEachClass:
         D = np.linalg.norm(X[:, None] - X, axis=2)
         graphs = np.zeros((2, 178, 178), bool)
         for i in range(178):
-            for graph, k, candidates in zip(graphs, (k_w, k_b), (y == y[i], y != y[i]), strict=True):
+            for graph, k, candidates in zip(
+                graphs, (k_w, k_b), (y == y[i], y != y[i]), strict=True
+            ):
                 others = np.flatnonzero(candidates & (np.arange(178) != i))
                 graph[i, others[np.argsort(D[i, others])[: k["abc"[y[i]]]]]] = True
         S_w, S_b = (scatter(X, laplacian(csr_array((G & G.T).astype(float)))) for G in graphs)
         names = np.array(list("abc"))[y]
         model = paper(4, n_neighbors_within=k_w, n_neighbors_between=k_b).fit(X, names)
         assert model.objective_ == pytest.approx(bisection(S_b, S_w, 4)[0])
-        same = paper(4, n_neighbors_within=list(k_w.values()), n_neighbors_between=(9, 2, 5)).fit(X, y)
+        same = paper(4, n_neighbors_within=list(k_w.values()), n_neighbors_between=(9, 2, 5)).fit(
+            X, y
+        )
         np.testing.assert_array_equal(same.components_, model.components_)
         equal = paper(4, n_neighbors_within=[5, 5, 5], n_neighbors_between=[4] * 3).fit(X, y)
         number = paper(4, n_neighbors_within=5, n_neighbors_between=4).fit(X, y)
@@ -322,11 +356,20 @@ class TestNeighborsOfEachClass:
         ({"criterion": "ratio"}, "criterion must be one of trace_ratio, ratio_trace, got 'ratio'"),
         ({"n_neighbors_within": 0}, "n_neighbors_within must be at least 1, got 0"),
         ({"n_neighbors_between": -2}, "n_neighbors_between must be at least 1, got -2"),
-        ({"n_neighbors_within": [3, 3]}, "n_neighbors_within has 2 numbers and y 3 classes: give one for each"),
+        (
+            {"n_neighbors_within": [3, 3]},
+            "n_neighbors_within has 2 numbers and y 3 classes: give one for each",
+        ),
         ({"n_neighbors_within": [3, 0, 3]}, "n_neighbors_within must be at least 1, got 0"),
-        ({"n_neighbors_between": {0: 3, 2: 3}}, "n_neighbors_between has no number for class 1: give one for every"),
+        (
+            {"n_neighbors_between": {0: 3, 2: 3}},
+            "n_neighbors_between has no number for class 1: give one for every",
+        ),
         ({"weight": -1}, "weight must be a finite number of at least 0, got -1"),
-        ({"weight": 1, "criterion": "ratio_trace"}, "weight has no meaning for criterion='ratio_trace'"),
+        (
+            {"weight": 1, "criterion": "ratio_trace"},
+            "weight has no meaning for criterion='ratio_trace'",
+        ),
     ],
 )
 def test_bad_parameters(parameters, message):

@@ -7,13 +7,12 @@ from scipy.stats import norm
 from sklearn.preprocessing import scale
 
 from nearkin import PairNCA
-from nearkin.estimators import _sgd, pair_nca, pair_problem
-from nearkin.estimators._rows_in_place import rows_in_place
-from nearkin.estimators.nca_problem import NCARows
-from nearkin.estimators.pair_problem import PairMinibatches
+from nearkin.estimators import nca, pair_nca
+from nearkin.estimators.nca import NCARows, rows_in_place
+from nearkin.estimators.pair_nca import PairMinibatches
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import pair_cost
-from nearkin.objectives.pair_weights import GivenPairs
+from nearkin.objectives.stochastic import GivenPairs
 from nearkin.testing import check_gradient
 
 
@@ -35,7 +34,9 @@ def test_rows_in_time_find_what_is_slow():
 def test_none_pairs_each_row_with_the_next():
     X = slow_and_noise()
     pairs = [[i, i + 1] for i in range(len(X) - 1)]
-    np.testing.assert_array_equal(PairNCA(2).fit(X).components_, PairNCA(2).fit(X, pairs=pairs).components_)
+    np.testing.assert_array_equal(
+        PairNCA(2).fit(X).components_, PairNCA(2).fit(X, pairs=pairs).components_
+    )
 
 
 def test_the_objective_is_the_cost_of_a_pair():
@@ -53,7 +54,9 @@ def test_weights_count_as_repetitions_do_and_their_unit_does_not():
     X = slow_and_noise()
     pairs, weights = some_pairs(40), np.arange(40) % 3 + 1
     weighted = PairNCA(2).fit(X, pairs=pairs, weights=weights).components_
-    np.testing.assert_allclose(PairNCA(2).fit(X, pairs=pairs, weights=7.0 * weights).components_, weighted, rtol=1e-6)
+    np.testing.assert_allclose(
+        PairNCA(2).fit(X, pairs=pairs, weights=7.0 * weights).components_, weighted, rtol=1e-6
+    )
     repeated = PairNCA(2).fit(X, pairs=np.repeat(pairs, weights, axis=0)).components_
     np.testing.assert_allclose(repeated, weighted, rtol=1e-6, atol=1e-8)
 
@@ -62,9 +65,13 @@ def test_a_pair_has_no_order_and_a_weight_of_zero_is_none():
     X = slow_and_noise()
     pairs = some_pairs(40)
     plain = PairNCA(2).fit(X, pairs=pairs).components_
-    np.testing.assert_allclose(PairNCA(2).fit(X, pairs=pairs[:, ::-1]).components_, plain, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        PairNCA(2).fit(X, pairs=pairs[:, ::-1]).components_, plain, rtol=1e-6, atol=1e-8
+    )
     more, weights = np.vstack([pairs, [[0, 5], [7, 9]]]), np.append(np.ones(40), [0, 0])
-    np.testing.assert_allclose(PairNCA(2).fit(X, pairs=more, weights=weights).components_, plain, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        PairNCA(2).fit(X, pairs=more, weights=weights).components_, plain, rtol=1e-6, atol=1e-8
+    )
 
 
 def test_stacked_pairs_are_pairs_of_their_rows():
@@ -72,14 +79,21 @@ def test_stacked_pairs_are_pairs_of_their_rows():
     numbers = np.random.default_rng(0).permutation(60).reshape(30, 2)
     stacked = PairNCA(2).fit_pairs(X[numbers], np.ones(30))
     np.testing.assert_allclose(
-        np.abs(stacked.components_), np.abs(PairNCA(2).fit(X, pairs=numbers).components_), rtol=1e-4, atol=1e-6
+        np.abs(stacked.components_),
+        np.abs(PairNCA(2).fit(X, pairs=numbers).components_),
+        rtol=1e-4,
+        atol=1e-6,
     )
-    repeated = PairNCA(alpha=1.0).fit_pairs(X[[[0, 1], [0, 2], [1, 2], [3, 4]]], np.ones(4), weights=[1, 2, 1, 1])
+    repeated = PairNCA(alpha=1.0).fit_pairs(
+        X[[[0, 1], [0, 2], [1, 2], [3, 4]]], np.ones(4), weights=[1, 2, 1, 1]
+    )
     assert repeated.n_features_in_ == 4
     dissimilar = np.vstack([X[numbers], X[[[0, 7]]]])
     y = np.append(np.ones(30), -1)
     found = PairNCA(2).fit_pairs(dissimilar, y, weights=y + 2)  # all rows competed already
-    np.testing.assert_allclose(np.abs(found.components_), np.abs(stacked.components_), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(found.components_), np.abs(stacked.components_), rtol=1e-4, atol=1e-6
+    )
     with pytest.raises(ValueError, match=r"y marks no pair as similar \(1\)"):
         PairNCA().fit_pairs(X[numbers], -np.ones(30))
 
@@ -109,10 +123,15 @@ class TestGradedWeights:
             (pair_cost(A + e, X, pairs, weights)[0] - pair_cost(A - e, X, pairs, weights)[0]) / 2e-5
             for e in 1e-5 * np.eye(8).reshape(8, 2, 4)
         ]
-        np.testing.assert_allclose(pair_cost(A, X, pairs, weights)[1].ravel(), numeric, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            pair_cost(A, X, pairs, weights)[1].ravel(), numeric, rtol=1e-6, atol=1e-6
+        )
 
     def test_bad_differences_are_named(self):
-        with pytest.raises(ValueError, match=r"scale must hold one number, or one per column of differences \(5, 2\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"scale must hold one number, or one per column of differences \(5, 2\)",
+        ):
             PairNCA.graded_weights(np.zeros((5, 2)), [1.0, 1.0, 1.0])
         with pytest.raises(ValueError, match="scale must be larger than 0, got 0"):
             PairNCA.graded_weights(np.zeros(5), 0.0)
@@ -123,7 +142,9 @@ class TestManyRows:
 
     @staticmethod
     def cost(model, X, pairs):
-        return pair_cost(model.components_, X - X.mean(axis=0), pairs, np.full(len(pairs), 1 / len(pairs)))[0]
+        return pair_cost(
+            model.components_, X - X.mean(axis=0), pairs, np.full(len(pairs), 1 / len(pairs))
+        )[0]
 
     def test_candidates_that_are_all_rows_are_exact(self):
         X = slow_and_noise()
@@ -132,14 +153,20 @@ class TestManyRows:
         assert all_rows.objective_ == pytest.approx(exact.objective_, rel=1e-3)
 
     @pytest.mark.parametrize(
-        "parameters", [{"n_candidates": 20}, pytest.param({"solver": "sgd", "random_state": 0}, marks=pytest.mark.slow)]
+        "parameters",
+        [
+            {"n_candidates": 20},
+            pytest.param({"solver": "sgd", "random_state": 0}, marks=pytest.mark.slow),
+        ],
     )
     def test_come_near_the_exact_fit(self, parameters, monkeypatch):
-        monkeypatch.setattr(_sgd, "STEPS", 200)
+        monkeypatch.setattr(nca, "STEPS", 200)
         X = slow_and_noise(300)
         pairs = np.column_stack([np.arange(299), np.arange(1, 300)])
         exact, few = PairNCA(2).fit(X), PairNCA(2, **parameters).fit(X)
-        assert self.cost(few, X, pairs) - exact.objective_ < 0.1 * (np.log(300 * 299) - exact.objective_)
+        assert self.cost(few, X, pairs) - exact.objective_ < 0.1 * (
+            np.log(300 * 299) - exact.objective_
+        )
         assert few.objective_ == pytest.approx(self.cost(few, X, pairs), abs=0.03)
         assert few.search_ == "exact"
 
@@ -159,30 +186,40 @@ class TestManyRows:
         squares = np.sum((Z[given.pairs[:, 0]] - Z[given.pairs[:, 1]]) ** 2, axis=1)
         masses = [batches._sum(Z, part, near[part], far) for part in parts]
         expected = np.mean(squares) + np.mean(np.log(np.multiply(masses, 4)))
-        assert np.mean([batches.loss(B, part, near, far)[0] for part in parts]) == pytest.approx(expected, rel=1e-9)
+        assert np.mean([batches.loss(B, part, near, far)[0] for part in parts]) == pytest.approx(
+            expected, rel=1e-9
+        )
         check_gradient(lambda B: batches.loss(B, parts[1], near, far), B)
 
     @pytest.mark.slow
     def test_rows_that_stay_where_they_are(self, monkeypatch):
         X = slow_and_noise(400)
         copies = PairNCA(2, solver="sgd", random_state=0).fit(X)
-        for module in (pair_nca, pair_problem):
+        for module in (pair_nca, pair_nca):
             monkeypatch.setattr(module, "INIT_ROWS", 300)
         for here in (X, csr_array(X)):
             model = PairNCA(2, solver="sgd", random_state=0).fit(here)
             assert model.objective_ == pytest.approx(copies.objective_, abs=0.1)
-            assert np.abs(model.components_[:, 0]).max() > 5 * np.abs(model.components_[:, 1:]).max()
+            assert (
+                np.abs(model.components_[:, 0]).max() > 5 * np.abs(model.components_[:, 1:]).max()
+            )
 
     @pytest.mark.filterwarnings("ignore:max_iter=3")
     def test_equal_seeds_make_equal_maps(self):
         X = slow_and_noise(300)
-        one, other = (PairNCA(2, solver="sgd", max_iter=3, random_state=1).fit(X).components_ for _ in range(2))
+        one, other = (
+            PairNCA(2, solver="sgd", max_iter=3, random_state=1).fit(X).components_
+            for _ in range(2)
+        )
         np.testing.assert_array_equal(one, other)
 
     @pytest.mark.slow
     def test_every_row_a_candidate_of_a_step(self):
         X = slow_and_noise(200)
-        exact, sgd = PairNCA(2).fit(X), PairNCA(2, solver="sgd", n_candidates=None, random_state=0).fit(X)
+        exact, sgd = (
+            PairNCA(2).fit(X),
+            PairNCA(2, solver="sgd", n_candidates=None, random_state=0).fit(X),
+        )
         assert sgd.objective_ == pytest.approx(exact.objective_, abs=0.1)
         assert sgd.objective_error_ == 0
 
@@ -198,7 +235,10 @@ class TestManyRows:
         ({"pairs": [[-1, 2]]}, "numbers of rows, 0 to 149, got -1 to 2"),
         ({"pairs": [[0, 1], [2, 2]]}, "pair 1 has row 2 twice"),
         ({"pairs": [[0, 1]], "weights": [1, 2]}, "weights must be 1 numbers"),
-        ({"pairs": [[0, 1], [1, 2]], "weights": [1, -2]}, "at least 0, not all 0; got shape .* minimum -2"),
+        (
+            {"pairs": [[0, 1], [1, 2]], "weights": [1, -2]},
+            "at least 0, not all 0; got shape .* minimum -2",
+        ),
         ({"pairs": [[0, 1]], "weights": [0]}, "not all 0"),
         ({"pairs": [[0, 1]], "weights": [np.nan]}, "weights contains NaN"),
     ],
@@ -209,9 +249,13 @@ def test_bad_pairs_are_named(arguments, message):
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(ValueError, match="init must be one of auto, identity, pca, random, got 'lda'"):
+    with pytest.raises(
+        ValueError, match="init must be one of auto, identity, pca, random, got 'lda'"
+    ):
         PairNCA(init="lda").fit(slow_and_noise())
-    with pytest.raises(ValueError, match=r"pairs must have the shape \(n_pairs, 2, p\), got \(150, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"pairs must have the shape \(n_pairs, 2, p\), got \(150, 4\)"
+    ):
         PairNCA().fit_pairs(slow_and_noise(), [])
 
 

@@ -52,7 +52,9 @@ def test_definition(target):
     V = model.components_.T
     np.testing.assert_allclose(model.get_mahalanobis_matrix() @ S_w, n * np.eye(13), atol=1e-6 * n)
     np.testing.assert_allclose(V.T @ S_w @ V, n * np.eye(13), atol=1e-6 * n)
-    np.testing.assert_allclose(model.eigenvalues_, eigh(S_t, S_w, eigvals_only=True)[::-1], rtol=1e-8)
+    np.testing.assert_allclose(
+        model.eigenvalues_, eigh(S_t, S_w, eigvals_only=True)[::-1], rtol=1e-8
+    )
     np.testing.assert_allclose(np.diag(V.T @ S_t @ V), n * model.eigenvalues_, rtol=1e-8)
     assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
     assert model.rank_ == model.n_components_ == 13
@@ -92,13 +94,17 @@ def test_its_first_directions_are_those_of_lda():
 
 def test_chunklets_that_are_the_classes():
     X, y = wine()
-    np.testing.assert_array_equal(paper(target="chunklets").fit(X, y).components_, paper().fit(X, y).components_)
+    np.testing.assert_array_equal(
+        paper(target="chunklets").fit(X, y).components_, paper().fit(X, y).components_
+    )
 
 
 def test_one_chunklet_of_all_rows_is_the_whitening_of_their_covariance():
     X, _ = wine()
     model = paper(target="chunklets").fit(X, np.zeros(len(X), dtype=int))
-    np.testing.assert_allclose(model.get_mahalanobis_matrix() @ np.cov(X.T, bias=True), np.eye(13), atol=1e-6)
+    np.testing.assert_allclose(
+        model.get_mahalanobis_matrix() @ np.cov(X.T, bias=True), np.eye(13), atol=1e-6
+    )
     np.testing.assert_allclose(model.eigenvalues_, 1)
 
 
@@ -107,7 +113,9 @@ def test_one_chunklet_of_all_rows_is_whitened_pca(m):
     X, _ = wine()
     ours = paper(m, target="chunklets").fit_transform(X, np.zeros(len(X)))
     theirs = PCA(m, whiten=True, svd_solver="full").fit_transform(X)
-    np.testing.assert_allclose(np.abs(ours - ours.mean(axis=0)), np.abs(theirs) * np.sqrt(178 / 177), rtol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(ours - ours.mean(axis=0)), np.abs(theirs) * np.sqrt(178 / 177), rtol=1e-6
+    )
 
 
 def test_the_first_of_all_components_are_the_fit_with_so_many():
@@ -120,7 +128,9 @@ def test_the_first_of_all_components_are_the_fit_with_so_many():
 def test_of_directions_that_tell_nothing_the_one_of_most_scatter_comes_first():
     X, y = wine()
     others = paper().fit(X, y).components_[2:]
-    np.testing.assert_allclose(others @ others.T, np.diag(np.sum(others**2, axis=1)), atol=1e-9 * np.sum(others**2))
+    np.testing.assert_allclose(
+        others @ others.T, np.diag(np.sum(others**2, axis=1)), atol=1e-9 * np.sum(others**2)
+    )
     assert (np.diff(np.linalg.norm(others, axis=1)) > 0).all()
 
 
@@ -133,7 +143,9 @@ def test_an_invertible_linear_change_of_the_features_changes_no_distance():
         M = T @ changed.get_mahalanobis_matrix() @ T.T
         unit = X.std(axis=0)
         scaled = plain.get_mahalanobis_matrix() * np.outer(unit, unit)
-        np.testing.assert_allclose(M * np.outer(unit, unit), scaled, atol=1e-6 * np.abs(scaled).max())
+        np.testing.assert_allclose(
+            M * np.outer(unit, unit), scaled, atol=1e-6 * np.abs(scaled).max()
+        )
 
 
 def test_a_chunklet_of_one_row_carries_nothing():
@@ -143,7 +155,9 @@ def test_a_chunklet_of_one_row_carries_nothing():
     without = np.where(np.isin(chunklets, numbers[sizes == 1]), -1, chunklets)
     assert (without != chunklets).any()
     expected = paper(target="chunklets").fit(X, chunklets).components_
-    np.testing.assert_allclose(paper(target="chunklets").fit(X, without).components_, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        paper(target="chunklets").fit(X, without).components_, expected, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_rows_in_no_chunklet_order_the_directions_and_leave_the_metric():
@@ -161,11 +175,16 @@ def test_other_words_for_none(none):
     X, y = wine()
     chunklets = some_chunklets(y)
     expected = paper(target="chunklets").fit(X, chunklets).components_
-    words = np.array([none if chunklet < 0 else f"chunklet {chunklet:02}" for chunklet in chunklets], dtype=object)
+    words = np.array(
+        [none if chunklet < 0 else f"chunklet {chunklet:02}" for chunklet in chunklets],
+        dtype=object,
+    )
     np.testing.assert_array_equal(paper(target="chunklets").fit(X, words).components_, expected)
     numbers = np.array([none if chunklet < 0 else chunklet for chunklet in chunklets], dtype=object)
     np.testing.assert_array_equal(paper(target="chunklets").fit(X, numbers).components_, expected)
-    np.testing.assert_array_equal(paper(target="chunklets").fit(X, numbers.astype(float)).components_, expected)
+    np.testing.assert_array_equal(
+        paper(target="chunklets").fit(X, numbers.astype(float)).components_, expected
+    )
 
 
 def test_the_string_minus_one_is_a_chunklet():
@@ -184,22 +203,32 @@ class TestWhereChunkletsDoNotVary:
         assert model.rank_ == model.n_components_ == 61
         assert np.isfinite(model.components_).all()
         S_w, n = by_definition(X, y)
-        np.testing.assert_allclose(model.get_mahalanobis_matrix(), n * np.linalg.pinv(S_w, hermitian=True), atol=1e-8)
+        np.testing.assert_allclose(
+            model.get_mahalanobis_matrix(), n * np.linalg.pinv(S_w, hermitian=True), atol=1e-8
+        )
 
     def test_fewer_directions_than_requested(self):
         X, y = load_digits(return_X_y=True)
-        with pytest.warns(UserWarning, match="n_components=64 were requested, but only 61 directions exist"):
+        with pytest.warns(
+            UserWarning, match="n_components=64 were requested, but only 61 directions exist"
+        ):
             assert paper(64).fit(X, y).n_components_ == 61
 
     @pytest.mark.parametrize("container", [np.asarray, csr_array])
     def test_a_feature_that_only_tells_classes_apart_comes_first(self, container):
         X, y = load_iris(return_X_y=True)
-        shifted = np.hstack([X, 0.1 * y[:, None] + 1e3, np.zeros((150, 100)) + 1e-3 * (np.arange(100) == 7)])
-        with pytest.warns(UserWarning, match="do not vary at all in 1 direction .*set shrinkage='auto'"):
+        shifted = np.hstack(
+            [X, 0.1 * y[:, None] + 1e3, np.zeros((150, 100)) + 1e-3 * (np.arange(100) == 7)]
+        )
+        with pytest.warns(
+            UserWarning, match="do not vary at all in 1 direction .*set shrinkage='auto'"
+        ):
             model = paper().fit(container(shifted), y)
         assert model.rank_ == 5
         np.testing.assert_allclose(model.eigenvalues_[0], 1e4 * model.eigenvalues_[-1])
-        np.testing.assert_allclose(model.components_[0, 4] ** 2 * 0.01 * 2 / 3, 1e4, rtol=1e-6)  # times its variance
+        np.testing.assert_allclose(
+            model.components_[0, 4] ** 2 * 0.01 * 2 / 3, 1e4, rtol=1e-6
+        )  # times its variance
         np.testing.assert_array_equal(model.components_[:, 5:], 0)
         within = X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]
         M = model.get_mahalanobis_matrix()[:4, :4]
@@ -219,7 +248,9 @@ class TestWhereChunkletsDoNotVary:
     def test_also_in_turned_coordinates_and_with_more_features_than_rows(self):
         """Rounding is not taken for scatter."""
         X, y = load_iris(return_X_y=True)
-        X = X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]  # classes differ in the feature that is added
+        X = (
+            X - np.array([X[y == c].mean(axis=0) for c in range(3)])[y]
+        )  # classes differ in the feature that is added
         Q = np.linalg.qr(np.random.default_rng(0).normal(size=(400, 5)))[0].T
         for unit in (1e-2, 1.0, 1e3):
             model = paper().fit(np.hstack([X, unit * y[:, None]]) @ Q, y)
@@ -230,7 +261,9 @@ class TestWhereChunkletsDoNotVary:
             np.testing.assert_allclose(M[4, 4], 1e4 / (unit**2 * 2 / 3), rtol=1e-6)
 
     def test_sparse_rows_stay_sparse_and_agree(self):
-        X = random_array((300, 40), density=0.05, format="csr", random_state=np.random.default_rng(0))
+        X = random_array(
+            (300, 40), density=0.05, format="csr", random_state=np.random.default_rng(0)
+        )
         y = np.arange(300) % 7
         dense = paper().fit(X.toarray(), y)
         np.testing.assert_allclose(paper().fit(X, y).components_, dense.components_, atol=1e-8)
@@ -271,7 +304,9 @@ def test_pairs_make_chunklets():
     apart = [(0, 3), *((i, i + 1) for i in range(30, 39))]
     model = RCA().fit_pairs(X[chain + apart], [1] * len(chain) + [-1] * len(apart))
     expected = RCA(target="chunklets").fit(X, chunklets)
-    np.testing.assert_allclose(model.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix(), atol=1e-9)
+    np.testing.assert_allclose(
+        model.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix(), atol=1e-9
+    )
     assert model.n_features_in_ == 3
     with pytest.raises(ValueError, match=r"y marks no pair as similar \(1\)"):
         RCA().fit_pairs(X[apart], -np.ones(10))

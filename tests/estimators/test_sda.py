@@ -51,7 +51,9 @@ def test_definition_and_optimality(alpha, beta, k):
     V = model.components_.T
     np.testing.assert_allclose(V.T @ S @ V, np.eye(2), atol=1e-9)
     np.testing.assert_allclose(S_b @ V, S @ V * model.eigenvalues_, atol=1e-8)
-    np.testing.assert_allclose(model.eigenvalues_, eigh(S_b, S, eigvals_only=True)[:-3:-1], rtol=1e-8)
+    np.testing.assert_allclose(
+        model.eigenvalues_, eigh(S_b, S, eigvals_only=True)[:-3:-1], rtol=1e-8
+    )
     assert model.objective_ == pytest.approx(model.eigenvalues_.sum())
     assert (model.n_components_, model.rank_) == (2, 13)
 
@@ -65,22 +67,33 @@ def test_without_the_graph_it_is_lda_of_the_labelled_rows(beta):
     S_b = scatters(X, y, 1)[0]
     assert_same_subspace(model.components_, eigh(S_b, S_w)[1][:, :-3:-1].T)
     if beta == 0:
-        assert_same_subspace(model.components_, LinearDiscriminantAnalysis().fit(X[labelled], y[labelled]).scalings_.T)
+        assert_same_subspace(
+            model.components_,
+            LinearDiscriminantAnalysis().fit(X[labelled], y[labelled]).scalings_.T,
+        )
 
 
 def test_unlabelled_rows_count_through_the_graph_only():
     X, y = wine()
     labelled = y >= 0
-    few, all_ = SDA(alpha=0.0, beta=1.0).fit(X[labelled], y[labelled]), SDA(alpha=0.0, beta=1.0).fit(X, y)
+    few, all_ = (
+        SDA(alpha=0.0, beta=1.0).fit(X[labelled], y[labelled]),
+        SDA(alpha=0.0, beta=1.0).fit(X, y),
+    )
     np.testing.assert_allclose(all_.components_, few.components_, atol=1e-10)
-    assert np.abs(SDA().fit(X, y).components_ - SDA().fit(X[labelled], y[labelled]).components_).max() > 1e-3
+    assert (
+        np.abs(SDA().fit(X, y).components_ - SDA().fit(X[labelled], y[labelled]).components_).max()
+        > 1e-3
+    )
 
 
 def test_a_heavy_graph_finds_the_smoothest_separating_direction():
     """alpha -> infinity: S_b against X'LX alone."""
     X, y = wine()
     S_b, _, S_graph = scatters(X, y, 5)
-    assert_same_subspace(SDA(alpha=1e8).fit(X, y).components_, eigh(S_b, S_graph)[1][:, :-3:-1].T, tol=1e-5)
+    assert_same_subspace(
+        SDA(alpha=1e8).fit(X, y).components_, eigh(S_b, S_graph)[1][:, :-3:-1].T, tol=1e-5
+    )
 
 
 @pytest.mark.parametrize("missing", [-1, None, np.nan])
@@ -96,7 +109,9 @@ def test_more_features_than_rows_and_sparse_rows():
     expected = SDA(beta=0.5).fit(X, y)
     wide = SDA(beta=0.5).fit(X @ Q.T, y)
     np.testing.assert_allclose(wide.eigenvalues_, expected.eigenvalues_, rtol=1e-8)
-    np.testing.assert_allclose(np.abs(wide.components_ @ Q), np.abs(expected.components_), atol=1e-8)
+    np.testing.assert_allclose(
+        np.abs(wide.components_ @ Q), np.abs(expected.components_), atol=1e-8
+    )
     sparse = SDA(beta=0.5).fit(csr_array(X), y)
     np.testing.assert_allclose(sparse.components_, expected.components_, atol=1e-8)
 
@@ -111,7 +126,9 @@ def test_between_and_within_scatter_are_of_the_labelled_rows():
 
 def test_no_more_directions_than_classes_less_one():
     X, y = wine()
-    with pytest.warns(UserWarning, match="n_components=5 were requested, but only 2 directions exist"):
+    with pytest.warns(
+        UserWarning, match="n_components=5 were requested, but only 2 directions exist"
+    ):
         assert SDA(5).fit(X, y).n_components_ == 2
     assert SDA(1).fit(X, y).components_.shape == (1, 13)
 

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from nearkin import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP, RCA, SDA
 from nearkin.estimators import SharedRows, TableRows
-from nearkin.estimators import _shared_rows as module
+from nearkin.estimators import rows as module
 
 METHODS = [
     RCA(), GMML(), GMML(t=0.25), LPP(3), LFDA(), LDE(), LDE(n_neighbors_within=3), MFA(n_pairs=20), MFA(n_pairs=200),
@@ -20,7 +20,9 @@ def table(kind):
     rng = np.random.default_rng(0)
     y = rng.choice(["a", "b", "c"], 90, p=[0.2, 0.3, 0.5])
     p = 95 if kind == "wide" else 6
-    X = rng.standard_normal((3, p))[np.unique(y, return_inverse=True)[1]] + rng.standard_normal((90, p))
+    X = rng.standard_normal((3, p))[np.unique(y, return_inverse=True)[1]] + rng.standard_normal(
+        (90, p)
+    )
     if kind == "sparse":
         X[np.abs(X) < 0.7] = 0
         return csr_array(X), y
@@ -28,22 +30,36 @@ def table(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", ["dense", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("float32", "sparse", "wide"))]
+    "kind",
+    [
+        "dense",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("float32", "sparse", "wide")),
+    ],
 )
 def test_same_maps(kind, recwarn):
     X, y = table(kind)
     rows, fitted = SharedRows(X, y), [clone(method).fit(X, y) for method in METHODS]
-    for method, alone in zip(METHODS * 2, fitted * 2, strict=True):  # the second time from answers alone
+    for method, alone in zip(
+        METHODS * 2, fitted * 2, strict=True
+    ):  # the second time from answers alone
         shared = clone(method).fit_rows(rows)
-        np.testing.assert_allclose(shared.transform(X), alone.transform(X), rtol=0, atol=1e-5, err_msg=str(method))
+        np.testing.assert_allclose(
+            shared.transform(X), alone.transform(X), rtol=0, atol=1e-5, err_msg=str(method)
+        )
         np.testing.assert_allclose(shared.eigenvalues_, alone.eigenvalues_, rtol=1e-6, atol=1e-9)
         assert {name for name in vars(alone) if name.endswith("_")} <= set(vars(shared))
         assert (shared.n_features_in_, shared.components_.dtype) == (X.shape[1], X.dtype)
 
 
 def test_every_question_is_kept():
-    """All that `TableRows` computes; an operator is no more than a function, and a projection is of one method."""
-    computed = {name for name, value in vars(TableRows).items() if callable(value) and not name.startswith("_")}
+    """All that `TableRows` computes; an operator is no more than a function, and a projection is of
+    one method.
+    """
+    computed = {
+        name
+        for name, value in vars(TableRows).items()
+        if callable(value) and not name.startswith("_")
+    }
     kept = {name for name, value in vars(SharedRows).items() if hasattr(value, "__wrapped__")}
     assert computed - kept == {"scatter_operator", "back_project"}
 
@@ -68,7 +84,10 @@ def test_first_neighbors_of_longer_lists():
     """Numbers for each class and for all; rows that have fewer keep what they have."""
     X, y = table("dense")
     y[:3] = ["d", "e", "e"]
-    rows, alone = SharedRows(X, y), TableRows(X, np.unique(y, return_inverse=True)[1], SharedRows(X, y).search)
+    rows, alone = (
+        SharedRows(X, y),
+        TableRows(X, np.unique(y, return_inverse=True)[1], SharedRows(X, y).search),
+    )
     for relation in ("same", "other"):
         for k in (4, 1, np.array([3, 0, 40, 2, 1]), 60, 2):
             few, expected = rows._knn(relation, k), alone._knn(relation, k)
@@ -81,4 +100,6 @@ def test_answers_belong_to_the_graph():
     rows = SharedRows(*table("dense"))
     for scale in (1.0, 2.0, 3.0):  # each may get the address of the one before
         graph = rows.union_knn("same", 3) * scale
-        np.testing.assert_allclose(rows.scatter(graph), scale * rows.scatter(rows.union_knn("same", 3)))
+        np.testing.assert_allclose(
+            rows.scatter(graph), scale * rows.scatter(rows.union_knn("same", 3))
+        )

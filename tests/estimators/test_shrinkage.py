@@ -1,4 +1,6 @@
-"""The parameter `shrinkage` of the methods that divide by a within-class scatter, and the amount that "auto" takes."""
+"""The parameter `shrinkage` of the methods that divide by a within-class scatter, and the amount
+that "auto" takes.
+"""
 
 from functools import partial
 
@@ -19,7 +21,9 @@ from nearkin.testing import assert_same_subspace
 
 RATIO = partial(NMMP, criterion="ratio_trace")
 METHODS = [NMMP, RATIO, LDE, MFA, LFDA, RCA]
-of_each = pytest.mark.parametrize("method", METHODS, ids=["NMMP", "NMMP ratio trace", "LDE", "MFA", "LFDA", "RCA"])
+of_each = pytest.mark.parametrize(
+    "method", METHODS, ids=["NMMP", "NMMP ratio trace", "LDE", "MFA", "LFDA", "RCA"]
+)
 
 
 def wine():
@@ -31,7 +35,9 @@ def wide():
     """40 rows of four classes with 90 features, of which three factors determine most."""
     rng = np.random.default_rng(0)
     y = np.arange(40) % 4
-    return rng.normal(size=(40, 3)) @ rng.normal(size=(3, 90)) + 0.3 * rng.normal(size=(40, 90)) + y[:, None], y
+    return rng.normal(size=(40, 3)) @ rng.normal(size=(3, 90)) + 0.3 * rng.normal(
+        size=(40, 90)
+    ) + y[:, None], y
 
 
 class TestAmount:
@@ -50,8 +56,12 @@ class TestAmount:
         a, b = np.trace(sigma @ sigma), np.trace(sigma) ** 2
         np.testing.assert_allclose(C.mean(axis=0), sigma, atol=0.03)
         assert np.square(C - sigma).sum(axis=(1, 2)).mean() == pytest.approx((a + b) / nu, rel=0.03)
-        assert np.square(C).sum(axis=(1, 2)).mean() == pytest.approx((1 + 1 / nu) * a + b / nu, rel=0.03)
-        assert np.square(np.trace(C, axis1=1, axis2=2)).mean() == pytest.approx(b + 2 * a / nu, rel=0.03)
+        assert np.square(C).sum(axis=(1, 2)).mean() == pytest.approx(
+            (1 + 1 / nu) * a + b / nu, rel=0.03
+        )
+        assert np.square(np.trace(C, axis1=1, axis2=2)).mean() == pytest.approx(
+            b + 2 * a / nu, rel=0.03
+        )
 
     @pytest.mark.parametrize(("n", "r"), [(150, 5), (150, 60), (400, 20)])
     def test_its_square_estimates_the_amount_of_least_squared_error(self, n, r):
@@ -64,7 +74,9 @@ class TestAmount:
             C = np.cov(X.T)
             toward = np.trace(C) / r * np.eye(r) - C
             away += np.vdot(toward, toward)
-            along += np.square(C - sigma).sum() - np.trace(C - sigma) ** 2 / r  # in the mean that of sigma - C
+            along += (
+                np.square(C - sigma).sum() - np.trace(C - sigma) ** 2 / r
+            )  # in the mean that of sigma - C
             squares.append(shrinkage_by_discrepancy(C, r, n - 1) ** 2)
         # which minimizes E ||C + s toward - sigma||^2
         assert np.mean(squares) == pytest.approx(along / away, rel=0.08)
@@ -78,37 +90,52 @@ class TestAmount:
         for unit in (1e-150, 1.0, 1e150):
             assert shrinkage_by_discrepancy(unit * Q @ S @ Q.T, 8, 50) == pytest.approx(amounts[2])
 
-    @pytest.mark.parametrize(("S", "nu"), [(np.eye(3), 50), (np.zeros((3, 3)), 0), (np.diag([3.0, 1, 0]), 1)])
+    @pytest.mark.parametrize(
+        ("S", "nu"), [(np.eye(3), 50), (np.zeros((3, 3)), 0), (np.diag([3.0, 1, 0]), 1)]
+    )
     def test_where_nothing_is_known(self, S, nu):
         assert shrinkage_by_discrepancy(S, 3, nu) == 0.5
 
     def test_the_trace_and_the_eigenvectors_stay(self):
         T = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 4)))[0]
         S = (T * [4.0, 3, 2, 0]) @ T.T
-        np.testing.assert_allclose(shrunk(S, T, 0.5), (T * [3.125, 2.625, 2.125, 1.125]) @ T.T, atol=1e-12)
+        np.testing.assert_allclose(
+            shrunk(S, T, 0.5), (T * [3.125, 2.625, 2.125, 1.125]) @ T.T, atol=1e-12
+        )
 
 
 class TestCompared:
-    """`compare` lets inner folds choose between the paper's form and a half, for every method with the parameter."""
+    """`compare` lets inner folds choose between the paper's form and a half, for every method with
+    the parameter.
+    """
 
     def test_every_setting_is_tried_both_ways(self):
         methods = [
-            method for method in all_methods() if hasattr(method.estimator, "shrinkage") and method.name != "LDA"
+            method
+            for method in all_methods()
+            if hasattr(method.estimator, "shrinkage") and method.name != "LDA"
         ]
         names = {method.name for method in methods}
         assert names == {"DMLMJ", "LDE", "LFDA", "MFA", "NMMP", "NMMP ratio trace", "RCA"}
         for method in methods:
             settings = [dict(setting) for setting in method.settings(30)]
             amounts = [setting.pop("shrinkage") for setting in settings]
-            assert amounts[0] == method.estimator.shrinkage == 0.5  # of equals the first is taken: the default
-            halves = [setting for setting, amount in zip(settings, amounts, strict=True) if amount == 0.5]
-            papers = [setting for setting, amount in zip(settings, amounts, strict=True) if amount is None]
+            assert (
+                amounts[0] == method.estimator.shrinkage == 0.5
+            )  # of equals the first is taken: the default
+            halves = [
+                setting for setting, amount in zip(settings, amounts, strict=True) if amount == 0.5
+            ]
+            papers = [
+                setting for setting, amount in zip(settings, amounts, strict=True) if amount is None
+            ]
             assert halves == papers
             assert len(halves) + len(papers) == len(settings)
 
     @pytest.mark.parametrize(("n", "n_noise", "expected"), [(600, 1, None), (40, 25, 0.5)])
     def test_the_rows_choose(self, n, n_noise, expected):
-        """Two features differ by little, and only where they are the same do classes mix: many rows show that.
+        """Two features differ by little, and only where they are the same do classes mix: many rows
+        show that.
 
         Among many features of noise, few rows have directions that seem to vary as little.
         """
@@ -121,7 +148,9 @@ class TestCompared:
         else:
             X = np.column_stack([common / 10 + 2.5 * y, noise])
         method = next(method for method in all_methods() if method.name == "RCA")
-        comparison = compare(X, y, methods=[method], references=(), n_splits=3, n_repeats=1, refit=False)
+        comparison = compare(
+            X, y, methods=[method], references=(), n_splits=3, n_repeats=1, refit=False
+        )
         (result,) = (result for result in comparison.results if result.name == "RCA")
         assert [params["shrinkage"] for params in result.params].count(expected) >= 2
 
@@ -167,7 +196,10 @@ class TestEveryMethod:
     def test_auto_ignores_unit_and_rotation_also_for_wide_and_sparse_rows(self, method):
         for X, y in (wine(), wide()):
             Q = np.linalg.qr(np.random.default_rng(0).normal(size=2 * X.shape[1:]))[0]
-            amounts = [method(2, shrinkage="auto").fit(Z, y).shrinkage_ for Z in (X, csr_array(X), 1e3 * X @ Q, X - 5)]
+            amounts = [
+                method(2, shrinkage="auto").fit(Z, y).shrinkage_
+                for Z in (X, csr_array(X), 1e3 * X @ Q, X - 5)
+            ]
             assert 0 < amounts[0] < 1
             np.testing.assert_allclose(amounts, amounts[0], rtol=1e-6)
 
@@ -180,7 +212,9 @@ class TestEveryMethod:
         model, same = auto().fit(X, y), auto().fit(np.hstack([repeated, np.full((40, 2), 0.1)]), y)
         assert model.shrinkage_ == pytest.approx(same.shrinkage_)
         M = model.get_mahalanobis_matrix()
-        np.testing.assert_allclose(same.get_mahalanobis_matrix()[:12, :12], M / 2, atol=1e-8 * M.max())
+        np.testing.assert_allclose(
+            same.get_mahalanobis_matrix()[:12, :12], M / 2, atol=1e-8 * M.max()
+        )
         np.testing.assert_allclose(same.components_[:, 24:], 0, atol=1e-12 * np.sqrt(M.max()))
 
     def test_noise_does_not_hide_what_separates(self, method):
@@ -202,8 +236,16 @@ class TestEveryMethod:
     @pytest.mark.parametrize(
         ("value", "error", "message"),
         [
-            (1.5, ValueError, r"shrinkage must be 'auto', None or a number between 0 and 1, got 1\.5"),
-            ("ledoit", ValueError, "shrinkage must be 'auto', None or a number between 0 and 1, got 'ledoit'"),
+            (
+                1.5,
+                ValueError,
+                r"shrinkage must be 'auto', None or a number between 0 and 1, got 1\.5",
+            ),
+            (
+                "ledoit",
+                ValueError,
+                "shrinkage must be 'auto', None or a number between 0 and 1, got 'ledoit'",
+            ),
             (-0.1, ValueError, r"shrinkage must be a finite number of at least 0, got -0\.1"),
             ([0.1], TypeError, "shrinkage must be a number"),
         ],

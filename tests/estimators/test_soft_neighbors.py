@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 
 from nearkin import NCA, ApproximateSearch, SoftNeighborsClassifier, SoftNeighborsRegressor
-from nearkin.estimators import initialization, soft_neighbors
+from nearkin.estimators import descent_embedding, soft_neighbors
 
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 APPROXIMATE = pytest.param(ApproximateSearch(n_probes=1000), marks=needs_faiss, id="approximate")
@@ -34,23 +34,36 @@ def test_definition(h):
     expected = np.column_stack([P[:, y == c].sum(axis=1) for c in range(3)])
     classifier = SoftNeighborsClassifier(bandwidth=h).fit(X, np.array(["ant", "bee", "cat"])[y])
     np.testing.assert_allclose(classifier.predict_proba(new), expected, rtol=1e-9, atol=1e-12)
-    assert classifier.predict(new).tolist() == np.array(["ant", "bee", "cat"])[expected.argmax(axis=1)].tolist()
+    assert (
+        classifier.predict(new).tolist()
+        == np.array(["ant", "bee", "cat"])[expected.argmax(axis=1)].tolist()
+    )
     targets = np.column_stack([y, X[:, 0]])
-    np.testing.assert_allclose(SoftNeighborsRegressor(bandwidth=h).fit(X, targets).predict(new), P @ targets, rtol=1e-8)
-    np.testing.assert_allclose(SoftNeighborsRegressor(bandwidth=h).fit(X, X[:, 1]).predict(new), P @ X[:, 1], rtol=1e-8)
+    np.testing.assert_allclose(
+        SoftNeighborsRegressor(bandwidth=h).fit(X, targets).predict(new), P @ targets, rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        SoftNeighborsRegressor(bandwidth=h).fit(X, X[:, 1]).predict(new), P @ X[:, 1], rtol=1e-8
+    )
 
 
 def test_many_blocks_are_one(monkeypatch):
     X, y, new = problem()
     whole = SoftNeighborsClassifier().fit(X, y).predict_proba(new)
-    monkeypatch.setattr(soft_neighbors, "row_blocks", lambda n, _: [slice(i, i + 7) for i in range(0, n, 7)])
-    np.testing.assert_allclose(SoftNeighborsClassifier().fit(X, y).predict_proba(new), whole, rtol=1e-12)
+    monkeypatch.setattr(
+        soft_neighbors, "row_blocks", lambda n, _: [slice(i, i + 7) for i in range(0, n, 7)]
+    )
+    np.testing.assert_allclose(
+        SoftNeighborsClassifier().fit(X, y).predict_proba(new), whole, rtol=1e-12
+    )
 
 
 def test_limits():
     X, y, new = problem()
     nearest = y[((new[:, None] - X) ** 2).sum(axis=-1).argmin(axis=1)]
-    np.testing.assert_array_equal(SoftNeighborsClassifier(bandwidth=1e-3).fit(X, y).predict(new), nearest)
+    np.testing.assert_array_equal(
+        SoftNeighborsClassifier(bandwidth=1e-3).fit(X, y).predict(new), nearest
+    )
     shares = SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).predict_proba(new)
     np.testing.assert_allclose(shares, np.tile(np.bincount(y) / len(y), (len(new), 1)), atol=1e-6)
 
@@ -67,29 +80,37 @@ def test_sparse_and_single_precision():
     dense = SoftNeighborsClassifier().fit(X, y).predict_proba(new)
     sparse = SoftNeighborsClassifier().fit(csr_array(X), y).predict_proba(csr_array(new))
     np.testing.assert_allclose(sparse, dense, atol=1e-9)
-    single = SoftNeighborsClassifier().fit(X.astype(np.float32), y).predict_proba(new.astype(np.float32))
+    single = (
+        SoftNeighborsClassifier().fit(X.astype(np.float32), y).predict_proba(new.astype(np.float32))
+    )
     np.testing.assert_allclose(single, dense, atol=1e-4)
 
 
 def test_the_origin_does_not_matter():
     X, y, new = problem()
     plain = SoftNeighborsClassifier().fit(X, y).predict_proba(new)
-    np.testing.assert_allclose(SoftNeighborsClassifier().fit(X + 1e6, y).predict_proba(new + 1e6), plain, atol=1e-6)
+    np.testing.assert_allclose(
+        SoftNeighborsClassifier().fit(X + 1e6, y).predict_proba(new + 1e6), plain, atol=1e-6
+    )
 
 
 def test_auto_is_a_perplexity_of_ten_in_any_unit():
     X, y, new = problem()
     for unit in (1e-4, 1.0, 1e4):
         auto = SoftNeighborsClassifier(bandwidth="auto").fit(X * unit, y)
-        near = initialization.nearest_squares(X * unit / auto.bandwidth_)
-        assert initialization.perplexity(near) == pytest.approx(10, rel=1e-3)
+        near = descent_embedding.nearest_squares(X * unit / auto.bandwidth_)
+        assert descent_embedding.perplexity(near) == pytest.approx(10, rel=1e-3)
         plain = SoftNeighborsClassifier(bandwidth="auto").fit(X, y)
-        np.testing.assert_allclose(auto.predict_proba(new * unit), plain.predict_proba(new), atol=1e-6)
+        np.testing.assert_allclose(
+            auto.predict_proba(new * unit), plain.predict_proba(new), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize(("n_of_a_class", "expected"), [(4, 2), (8, 4), (12, 6), (50, 10)])
 def test_auto_is_no_wider_than_half_a_class(n_of_a_class, expected):
-    """Two far classes of 8 rows: at a perplexity of 10 at least two of ten votes would be of the other class."""
+    """Two far classes of 8 rows: at a perplexity of 10 at least two of ten votes would be of the
+    other class.
+    """
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], n_of_a_class)
     X = rng.normal(size=(len(y), 4)) + 3 * y[:, None]
@@ -104,7 +125,9 @@ def test_is_what_nca_maximizes():
     nca = NCA(2).fit(X, y)
     Z = nca.transform(X)
     own = [
-        SoftNeighborsClassifier().fit(np.delete(Z, i, axis=0), np.delete(y, i)).predict_proba(Z[i : i + 1])[0, y[i]]
+        SoftNeighborsClassifier()
+        .fit(np.delete(Z, i, axis=0), np.delete(y, i))
+        .predict_proba(Z[i : i + 1])[0, y[i]]
         for i in range(len(Z))
     ]
     assert nca.objective_ == pytest.approx(np.mean(own), rel=1e-8)
@@ -132,7 +155,9 @@ def test_bad_bandwidths_are_named(estimator, bandwidth, error, message):
 def test_units_are_free(unit):
     X, y, queries = problem()
     here = SoftNeighborsClassifier().fit(X, y).predict_proba(queries)
-    there = SoftNeighborsRegressor(bandwidth=unit).fit(X * unit, np.eye(3)[y]).predict(queries * unit)
+    there = (
+        SoftNeighborsRegressor(bandwidth=unit).fit(X * unit, np.eye(3)[y]).predict(queries * unit)
+    )
     np.testing.assert_allclose(there, here, atol=1e-10)
 
 
@@ -149,7 +174,9 @@ def test_the_nearest_votes_are_most_of_all(search, container):
     X, y = load_iris(return_X_y=True)
     rows, queries = container(X[::2]), container(X[1::2])
     all_votes = SoftNeighborsClassifier(bandwidth=0.3).fit(rows, y[::2]).predict_proba(queries)
-    nearest = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=70, search=search).fit(rows, y[::2])
+    nearest = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=70, search=search).fit(
+        rows, y[::2]
+    )
     np.testing.assert_allclose(nearest.predict_proba(queries), all_votes, atol=1e-6)
     one = SoftNeighborsClassifier(bandwidth=0.3, n_neighbors=1, search=search).fit(rows, y[::2])
     assert set(np.unique(one.predict_proba(queries))) == {0.0, 1.0}
@@ -182,7 +209,9 @@ class TestLocalK:
             nearest = np.argsort(((rows - x) ** 2).sum(axis=1), kind="stable")[:k]
             return effective_number(votes(x[None], rows[nearest], h)[0])
 
-        np.testing.assert_allclose(classifier.local_k(new), [of_nearest(x, X) for x in new], rtol=1e-8)
+        np.testing.assert_allclose(
+            classifier.local_k(new), [of_nearest(x, X) for x in new], rtol=1e-8
+        )
         others = [of_nearest(x, np.delete(X, i, axis=0)) for i, x in enumerate(X)]
         np.testing.assert_allclose(classifier.local_k(), others, rtol=1e-8)
         np.testing.assert_allclose(
@@ -192,8 +221,12 @@ class TestLocalK:
 
     def test_limits(self):
         X, y, new = problem()
-        np.testing.assert_allclose(SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).local_k(new), len(X), rtol=1e-6)
-        np.testing.assert_allclose(SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).local_k(), len(X) - 1, rtol=1e-6)
+        np.testing.assert_allclose(
+            SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).local_k(new), len(X), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            SoftNeighborsClassifier(bandwidth=1e6).fit(X, y).local_k(), len(X) - 1, rtol=1e-6
+        )
         distinct = np.unique(X, axis=0)
         cold = SoftNeighborsRegressor(bandwidth=1e-4).fit(distinct, distinct[:, 0])
         np.testing.assert_allclose(cold.local_k(distinct), 1.0)
@@ -203,13 +236,19 @@ class TestLocalK:
         few = SoftNeighborsRegressor(n_neighbors=3).fit(X, X[:, 0])
         np.testing.assert_allclose(few.local_k(), 3.0, rtol=1e-6)
         whole = SoftNeighborsRegressor().fit(X, X[:, 0]).local_k()
-        monkeypatch.setattr(soft_neighbors, "row_blocks", lambda n, _: [slice(i, i + 7) for i in range(0, n, 7)])
-        np.testing.assert_allclose(SoftNeighborsRegressor().fit(X, X[:, 0]).local_k(), whole, rtol=1e-12)
+        monkeypatch.setattr(
+            soft_neighbors, "row_blocks", lambda n, _: [slice(i, i + 7) for i in range(0, n, 7)]
+        )
+        np.testing.assert_allclose(
+            SoftNeighborsRegressor().fit(X, X[:, 0]).local_k(), whole, rtol=1e-12
+        )
 
     def test_mean_of_the_training_rows_is_the_perplexity_of_nca(self):
         X, y, _ = problem()
         nca = NCA(alpha=0.1).fit(X, y)  # 75 rows: the 100 nearest are all
-        assert SoftNeighborsClassifier().fit(nca.transform(X), y).local_k().mean() == pytest.approx(nca.perplexity_)
+        assert SoftNeighborsClassifier().fit(nca.transform(X), y).local_k().mean() == pytest.approx(
+            nca.perplexity_
+        )
 
     def test_one_row_has_no_other(self):
         with pytest.raises(ValueError, match=r"local_k\(\) needs at least two rows that vote"):

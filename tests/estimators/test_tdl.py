@@ -11,11 +11,11 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import TDL, LaplacianEigenmaps
-from nearkin.estimators._label_cost import label_costs, relative_unit, solve
+from nearkin.estimators.tdl import label_costs, relative_unit, solve
 from nearkin.estimators.transductive import GraphPenalty
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
-from nearkin.spectral import smallest
+from nearkin.spectral import sparse_eigen
 
 
 def problem(n=150, p=4, labels=30, seed=0):
@@ -26,8 +26,14 @@ def problem(n=150, p=4, labels=30, seed=0):
 
 
 def cost(X, few, k=20):
-    """Return C of eq. 6, by loops: its inner product with squared distances is the sum of the rows' costs."""
-    C, labelled, distances = np.zeros((len(X), len(X))), np.flatnonzero(few >= 0), squareform(pdist(X))
+    """Return C of eq. 6, by loops: its inner product with squared distances is the sum of the rows'
+    costs.
+    """
+    C, labelled, distances = (
+        np.zeros((len(X), len(X))),
+        np.flatnonzero(few >= 0),
+        squareform(pdist(X)),
+    )
     for i in labelled:
         same = [j for j in labelled if few[j] == few[i] and j != i]
         other = [j for j in labelled if few[j] != few[i]]
@@ -41,7 +47,10 @@ def test_the_cost_by_loops():
     """A class of one row has no cost."""
     X, few = problem()
     few[np.flatnonzero(few == -1)[0]] = 7
-    theirs, ours = TDL(4, n_cost_neighbors=4).fit(X, cost=cost(X, few, 4)), TDL(4, n_cost_neighbors=4).fit(X, few)
+    theirs, ours = (
+        TDL(4, n_cost_neighbors=4).fit(X, cost=cost(X, few, 4)),
+        TDL(4, n_cost_neighbors=4).fit(X, few),
+    )
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-9)
     assert subspace_angles(ours.embedding_, theirs.embedding_).max() < 1e-6
 
@@ -53,13 +62,15 @@ def test_proposition_3():
     X = rng.standard_normal((20, 3))
     X -= X.mean(axis=0)
     D = squareform(pdist(X, "sqeuclidean"))
-    assert np.trace(A.toarray() @ D) == pytest.approx(np.trace(2 * laplacian(A).toarray() @ X @ X.T))
+    assert np.trace(A.toarray() @ D) == pytest.approx(
+        np.trace(2 * laplacian(A).toarray() @ X @ X.T)
+    )
 
 
 @pytest.mark.parametrize("few_are_dense", [2000, 50])
 @pytest.mark.parametrize("which", ["normalized", "unnormalized"])
 def test_definition(which, few_are_dense, monkeypatch):
-    monkeypatch.setattr(smallest, "DENSE", few_are_dense)
+    monkeypatch.setattr(sparse_eigen, "DENSE", few_are_dense)
     X, few = problem(200)
     W = union(heat_kernel(nearest(X, 20)))
     tdl = TDL(5, reg=0.3, reg_unit=1.0, laplacian=which).fit(X, few)
@@ -92,14 +103,18 @@ class TestKernels:
         X = np.random.default_rng(0).standard_normal((40, 50))
         H = np.eye(40) - 1 / 40
         P = pinv(H @ linear_kernel(X) @ H)
-        tdl = TDL(4, reg=1.0).fit(X, affinity=np.diag(np.diag(P)) - P)  # the graph whose Laplacian is P
+        tdl = TDL(4, reg=1.0).fit(
+            X, affinity=np.diag(np.diag(P)) - P
+        )  # the graph whose Laplacian is P
         theirs = KernelPCA(4).fit(X)
         np.testing.assert_allclose(1 / tdl.eigenvalues_, theirs.eigenvalues_, rtol=1e-8)
         assert subspace_angles(tdl.embedding_, theirs.fit_transform(X)).max() < 1e-7
 
     @pytest.mark.parametrize("M", ["unnormalized", "normalized", None])
     def test_theorem_4(self, M):
-        """Functions of the kernel (eq. 7), on the rows, are the vectors of eq. 3 with the penalty K^+ + HMH."""
+        """Functions of the kernel (eq. 7), on the rows, are the vectors of eq. 3 with the penalty
+        K^+ + HMH.
+        """
         X, few = problem(60, p=30)
         n = len(X)
         H = np.eye(n) - 1 / n
@@ -116,7 +131,8 @@ class TestKernels:
         assert subspace_angles(tdl.embedding_, V[:, :3]).max() < 1e-6
 
     @pytest.mark.parametrize(
-        "settings", [{"kernel": "rbf"}, {"kernel": linear_kernel}, {"kernel": "rbf", "n_landmarks": 25}]
+        "settings",
+        [{"kernel": "rbf"}, {"kernel": linear_kernel}, {"kernel": "rbf", "n_landmarks": 25}],
     )
     def test_new_rows_that_are_training_rows_get_their_coordinates(self, settings):
         X, few = problem(60)
@@ -135,7 +151,9 @@ class TestKernels:
         all_of_them = TDL(3, reg=1.0, kernel=kernel, n_landmarks=1000, random_state=0).fit(X, few)
         np.testing.assert_allclose(all_of_them.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
         new = np.random.default_rng(5).standard_normal((9, 30))
-        np.testing.assert_allclose(np.abs(all_of_them.transform(new)), np.abs(exact.transform(new)), atol=1e-6)
+        np.testing.assert_allclose(
+            np.abs(all_of_them.transform(new)), np.abs(exact.transform(new)), atol=1e-6
+        )
 
     def test_fewer_directions_than_requested_warn(self):
         X, few = problem(p=2)
@@ -162,10 +180,15 @@ class TestNewRows:
         for which in ("normalized", "unnormalized"):
             tdl = TDL(2, reg=1024.0, reg_unit=1.0, laplacian=which).fit(X, few, affinity=W)
             hidden = few < 0  # labelled rows also have a cost
-            smooth = tdl.eigenvalues_.max() / 1024 < (1.0 if which == "normalized" else W.sum(axis=1)) / 2
+            smooth = (
+                tdl.eigenvalues_.max() / 1024
+                < (1.0 if which == "normalized" else W.sum(axis=1)) / 2
+            )
             rows = np.flatnonzero(hidden & smooth)
             assert len(rows) > 100
-            np.testing.assert_allclose(tdl.transform(X, affinity=W)[rows], tdl.embedding_[rows], atol=1e-9)
+            np.testing.assert_allclose(
+                tdl.transform(X, affinity=W)[rows], tdl.embedding_[rows], atol=1e-9
+            )
 
 
 class TestReg:
@@ -205,12 +228,19 @@ class TestReg:
                 assert other.reg_ == base.reg_
 
     def test_the_number_of_components_is_no_unit(self):
-        """The first columns of many are those of few: the same lambda, whatever m, and whatever the graph's unit."""
+        """The first columns of many are those of few: the same lambda, whatever m, and whatever the
+        graph's unit.
+        """
         X, few = problem()
         W = union(heat_kernel(nearest(X, 20)))
-        models = [TDL(m, reg=0.1).fit(X, few, affinity=unit * W) for m, unit in ((2, 1), (2, 50), (8, 1), (40, 7))]
+        models = [
+            TDL(m, reg=0.1).fit(X, few, affinity=unit * W)
+            for m, unit in ((2, 1), (2, 50), (8, 1), (40, 7))
+        ]
         for model in models:
-            assert model.reg_unit_ * model.roughness_[0] == pytest.approx(models[0].reg_unit_ * models[0].roughness_[0])
+            assert model.reg_unit_ * model.roughness_[0] == pytest.approx(
+                models[0].reg_unit_ * models[0].roughness_[0]
+            )
             angles = subspace_angles(model.embedding_[:, :2], models[0].embedding_)
             assert angles.max() < 1e-6
 
@@ -229,7 +259,11 @@ class TestReg:
         X, few = problem()
         tdl = TDL(4, reg=0.5).fit(X, few)
         s_C = np.abs(np.linalg.eigvalsh(2 * laplacian(csr_array(cost(X, few))).toarray())).max()
-        s_P = LaplacianEigenmaps(20, n_neighbors=20, laplacian="unnormalized").fit(X).eigenvalues_.mean()
+        s_P = (
+            LaplacianEigenmaps(20, n_neighbors=20, laplacian="unnormalized")
+            .fit(X)
+            .eigenvalues_.mean()
+        )
         assert tdl.reg_unit_ == pytest.approx(s_C / s_P)
         paper = TDL(4, reg=0.5 * tdl.reg_unit_, reg_unit=1.0).fit(X, few)
         np.testing.assert_allclose(paper.eigenvalues_, tdl.eigenvalues_, atol=1e-9)
@@ -252,7 +286,9 @@ class TestReg:
         C_prime = 2 * laplacian(csr_array(cost(X, few))).toarray()
         V = tdl.embedding_
         weight = tdl.reg_ * tdl.reg_unit_
-        np.testing.assert_allclose(weight * tdl.roughness_, tdl.eigenvalues_ - np.diag(V.T @ C_prime @ V), atol=1e-9)
+        np.testing.assert_allclose(
+            weight * tdl.roughness_, tdl.eigenvalues_ - np.diag(V.T @ C_prime @ V), atol=1e-9
+        )
         if not settings:
             P = laplacian(union(heat_kernel(nearest(X, 20)))).toarray()
             np.testing.assert_allclose(tdl.roughness_, np.diag(V.T @ P @ V), atol=1e-9)
@@ -316,7 +352,9 @@ class TestClipped:
         assert len(tdl.clipped_) <= 12
         A = label_costs(X, few, 20).toarray()
         A[tdl.clipped_] = 0
-        by_hand = TDL(2, **{**settings, "loss": "squared", "reg": tdl.reg_ * tdl.reg_unit_}, reg_unit=1.0)
+        by_hand = TDL(
+            2, **{**settings, "loss": "squared", "reg": tdl.reg_ * tdl.reg_unit_}, reg_unit=1.0
+        )
         by_hand.fit(X, few, cost=(A + A.T) / 2)
         np.testing.assert_allclose(by_hand.eigenvalues_, tdl.eigenvalues_, atol=1e-9)
 
@@ -324,7 +362,9 @@ class TestClipped:
         X, y = make_blobs(150, 4, centers=[[0] * 4, [20] * 4], random_state=0)
         few = np.where(np.arange(150) < 40, y, -1)
         with pytest.warns(UserWarning, match="connected components"):
-            ours, theirs = (TDL(1, reg=0.5, loss=loss).fit(X, few) for loss in ("squared", "clipped"))
+            ours, theirs = (
+                TDL(1, reg=0.5, loss=loss).fit(X, few) for loss in ("squared", "clipped")
+            )
         assert len(theirs.clipped_) == len(ours.clipped_) == 0
         np.testing.assert_allclose(theirs.eigenvalues_, ours.eigenvalues_, atol=1e-9)
 
@@ -334,7 +374,12 @@ class TestAuto:
         """On the first coordinate of two moons the labels tell apart what the graph does not."""
         X, y = moons(2)
         few = np.where(np.arange(200) % 100 < 40, y, -1)
-        settings = {"affinity": "full", "bandwidth": 0.25, "laplacian": "normalized", "n_cost_neighbors": 3}
+        settings = {
+            "affinity": "full",
+            "bandwidth": 0.25,
+            "laplacian": "normalized",
+            "n_cost_neighbors": 3,
+        }
         tdl = TDL(1, **settings).fit(X, few)
         assert set(tdl.reg_scores_) == {0.01, 0.03, 0.1, 0.3, 1.0, np.inf}
         assert tdl.reg_scores_[tdl.reg_] == max(tdl.reg_scores_.values())
@@ -401,7 +446,9 @@ def test_invariances():
     turn = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
     renamed = np.where(few < 0, -1, 5 - few)
     for rows, y in ((X[order], few[order]), (X @ turn + 1e3, few), (3 * X, few), (X, renamed)):
-        np.testing.assert_allclose(TDL(3, reg=10.0).fit(rows, y).eigenvalues_, base.eigenvalues_, atol=1e-8)
+        np.testing.assert_allclose(
+            TDL(3, reg=10.0).fit(rows, y).eigenvalues_, base.eigenvalues_, atol=1e-8
+        )
     single = TDL(3, reg=10.0).fit(X.astype(np.float32), few)
     assert single.embedding_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single.eigenvalues_, base.eigenvalues_, atol=1e-3)
@@ -417,12 +464,28 @@ def test_invariances():
         ({"laplacian": None}, ValueError, "laplacian=None leaves no penalty"),
         ({"laplacian": "both"}, ValueError, "laplacian must be"),
         ({"kernel": "poly"}, ValueError, "kernel must be None, 'rbf' or a function"),
-        ({"kernel": lambda A, B: np.ones((3, 2))}, ValueError, r"kernel must return the shape \(150, 150\)"),
-        ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, ValueError, "kernel must return finite numbers"),
+        (
+            {"kernel": lambda A, B: np.ones((3, 2))},
+            ValueError,
+            r"kernel must return the shape \(150, 150\)",
+        ),
+        (
+            {"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)},
+            ValueError,
+            "kernel must return finite numbers",
+        ),
         ({"kernel": lambda A, B: A[:, :1] - B[:, 0]}, ValueError, "kernel must be symmetric"),
         ({"kernel": lambda A, B: np.zeros((len(A), len(B)))}, ValueError, "not 0 everywhere"),
-        ({"kernel": lambda A, B: -linear_kernel(A, B)}, ValueError, "kernel must be positive semi-definite"),
-        ({"kernel": lambda A, B: np.ones((len(A), len(B)))}, ValueError, "kernel is the same for all rows"),
+        (
+            {"kernel": lambda A, B: -linear_kernel(A, B)},
+            ValueError,
+            "kernel must be positive semi-definite",
+        ),
+        (
+            {"kernel": lambda A, B: np.ones((len(A), len(B)))},
+            ValueError,
+            "kernel is the same for all rows",
+        ),
         ({"kernel": "rbf", "n_landmarks": 0}, ValueError, "n_landmarks must be at least 1"),
         ({"loss": "hinge"}, ValueError, "loss must be"),
         ({"reg_unit": 0.0}, ValueError, "reg_unit must be larger than 0"),
@@ -439,12 +502,16 @@ def moons(seed):
     """Return two moons pushed into one another, and their classes."""
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(0, np.pi, (2, 100))
-    X = np.vstack([np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])])
+    X = np.vstack(
+        [np.column_stack([np.cos(a), np.sin(a)]), np.column_stack([1 - np.cos(b), 0.7 - np.sin(b)])]
+    )
     return 2 * (X + 0.05 * rng.standard_normal(X.shape)), np.repeat([0, 1], 100)
 
 
 def test_moons():
-    """The paper's figure 1: the labels of ten rows a class tell the moons apart, the graph alone does not."""
+    """The paper's figure 1: the labels of ten rows a class tell the moons apart, the graph alone
+    does not.
+    """
     ours, alone = [], []
     for seed in range(2):
         X, y = moons(seed)
@@ -455,7 +522,9 @@ def test_moons():
             (LaplacianEigenmaps(1, **settings), alone),
         ):
             Z = model.fit(X, few).embedding_
-            scores.append(KNeighborsClassifier(1).fit(Z[few >= 0], y[few >= 0]).score(Z[few < 0], y[few < 0]))
+            scores.append(
+                KNeighborsClassifier(1).fit(Z[few >= 0], y[few >= 0]).score(Z[few < 0], y[few < 0])
+            )
     assert np.mean(ours) >= 0.95
     assert np.mean(alone) < 0.9
 

@@ -43,7 +43,15 @@ def protocol_of(X, y, *, task=CLASSIFICATION, groups=None, units=None, **options
     units = np.arange(len(y)) if units is None else units
     score = next(iter(SCORES[task.name].values()))
     units, grouped = (units, False) if groups is None else (groups, True)
-    fields = {"X": X, "y": y, "classes": classes, "units": units, "task": task, "score": score, "grouped": grouped}
+    fields = {
+        "X": X,
+        "y": y,
+        "classes": classes,
+        "units": units,
+        "task": task,
+        "score": score,
+        "grouped": grouped,
+    }
     return Protocol(**fields | options)
 
 

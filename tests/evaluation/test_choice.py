@@ -22,12 +22,25 @@ from nearkin.evaluation import (
     extend,
     with_winner,
 )
-from nearkin.evaluation.fold import Choice, FoldRun, Part
-from nearkin.evaluation.runs import Job, automatic, with_choice
+from nearkin.evaluation.folds import Choice, FoldRun, Job, Part, automatic, with_choice
 
-from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, hidden, noise, protocol_of, quick
+from .tables import (
+    DNE_METHOD,
+    FEW,
+    FIXED,
+    FirstFeature,
+    LastFeature,
+    hidden,
+    noise,
+    protocol_of,
+    quick,
+)
 
-SEVERAL = [DNE_METHOD, Method("PCA", PCA(), nested=True), Method("last", LastFeature(), nested=False)]
+SEVERAL = [
+    DNE_METHOD,
+    Method("PCA", PCA(), nested=True),
+    Method("last", LastFeature(), nested=False),
+]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +55,10 @@ class TestAutomaticChoice:
         for fold, params in enumerate(choice.params):
             chosen = comparison[params["method"]]
             assert params == {"method": chosen.name} | chosen.params[fold]
-            assert (choice.votes[fold], choice.dimension[fold]) == (chosen.votes[fold], chosen.dimension[fold])
+            assert (choice.votes[fold], choice.dimension[fold]) == (
+                chosen.votes[fold],
+                chosen.dimension[fold],
+            )
             assert {name: scores[fold] for name, scores in choice.scores.items()} == {
                 name: scores[fold] for name, scores in chosen.scores.items()
             }
@@ -52,7 +68,9 @@ class TestAutomaticChoice:
     def test_it_chooses_the_best_on_inner_folds_and_of_equals_the_first(self):
         protocol = protocol_of(*hidden(100, p=20))
         for train, test in protocol.folds(3, 1)[0]:
-            choices = {method.name: FoldRun(protocol, train, test).choose(method) for method in SEVERAL}
+            choices = {
+                method.name: FoldRun(protocol, train, test).choose(method) for method in SEVERAL
+            }
             chosen = automatic(choices, SEVERAL, protocol, train)
             assert choices[chosen].mean == max(choice.mean for choice in choices.values())
         copy = Method("again", DNE(1), nested=False)
@@ -66,7 +84,9 @@ class TestAutomaticChoice:
         y[test] = np.random.default_rng(0).permutation(y[test])
         protocol = protocol_of(X, y)
         methods = [Method(RAW, None), *SEVERAL]
-        outcomes = with_choice(dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods, protocol, train)
+        outcomes = with_choice(
+            dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods, protocol, train
+        )
         choices = dict(Job(None, train, methods, np.inf).work(protocol))
         assert outcomes[CHOICE].source[0] == automatic(choices, methods, protocol, train)
 
@@ -95,7 +115,9 @@ class TestAutomaticChoice:
 
 
 def bought(gain, n=300):
-    """Choices on the inner folds of n rows: a predictor for tables, and a map that is right in so many more of them."""
+    """Choices on the inner folds of n rows: a predictor for tables, and a map that is right in so
+    many more of them.
+    """
     protocol = protocol_of(*noise(n))
     folds = protocol.inner_folds(np.arange(n))
     rng = np.random.default_rng(0)
@@ -132,11 +154,15 @@ class TestThePredictorForTablesIsChosen:
         assert automatic(choices, *rest) == "tables"
 
     def test_its_members_are_learned_on_the_inner_folds(self):
-        """One fit gives the choice and the prediction, and no group is on both sides of a member's fold."""
+        """One fit gives the choice and the prediction, and no group is on both sides of a member's
+        fold.
+        """
         X, y = hidden(90, p=4)
         groups = np.arange(90) // 3
         protocol = protocol_of(X, y, groups=groups)
-        method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3})
+        method = Method(
+            "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3}
+        )
         rows = np.arange(90)
         found = Part(protocol, rows).embed(method, method.quick)
         predictor = found.steps[-1][1]
@@ -145,14 +171,18 @@ class TestThePredictorForTablesIsChosen:
         votes = np.empty((90, 2))
         votes[predictor.held_out_rows_] = predictor.held_out_votes_
         hits = votes.argmax(axis=1) == protocol.y
-        assert choice.mean == pytest.approx(np.mean([hits[test].mean() for _, test in protocol.inner_folds(rows)]))
+        assert choice.mean == pytest.approx(
+            np.mean([hits[test].mean() for _, test in protocol.inner_folds(rows)])
+        )
         for train, test in protocol.member_folds(rows):
             assert not set(groups[train]) & set(groups[test])
 
     @pytest.mark.slow
     def test_it_is_fitted_once_more_with_all_members(self):
         X, y = hidden(90, p=4)
-        method = Method("tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 2})
+        method = Method(
+            "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 2}
+        )
         found = compare(X, y, methods=[method], references=[], n_splits=2, n_repeats=1)
         assert (found.winner_method, found.winner[-1].n_members) == ("tables", 5)
         np.testing.assert_array_equal(found.winner_rows, np.arange(90))
@@ -185,7 +215,9 @@ class TestExtend:
         again = extend(comparison, SEVERAL[1:], progress=interrupt)
         assert again.interrupted
         assert again.winner is None
-        assert [(r.name, r.p_value) for r in again.results] == [(r.name, r.p_value) for r in comparison.results]
+        assert [(r.name, r.p_value) for r in again.results] == [
+            (r.name, r.p_value) for r in comparison.results
+        ]
 
     def test_methods_that_ran_out_of_time_are_no_part_of_it(self):
         """What was finished on some folds is not chosen there, either."""
@@ -211,10 +243,13 @@ class TestExtend:
         comparison = compare(*hidden(60), methods=[FIXED], **FEW | {"refit": False})
         assert comparison.winner is None
         fitted = with_winner(comparison)
-        assert fitted.winner_method == comparison.choice.params[0]["method"] or fitted.winner_method in (RAW, "DNE")
+        assert fitted.winner_method == comparison.choice.params[0][
+            "method"
+        ] or fitted.winner_method in (RAW, "DNE")
         assert with_winner(fitted) is fitted
 
 
+@pytest.mark.slow
 def test_a_method_that_some_inner_fold_cannot_fit():
     """Its rows could not be paired with those of the others: it is compared, and not chosen."""
     rng = np.random.default_rng(0)
@@ -222,7 +257,13 @@ def test_a_method_that_some_inner_fold_cannot_fit():
     y = np.where((groups < 2) & (rng.random(100) < 0.6), "b", "a")
     methods = [method for method in all_methods() if method.name in ("LDA", "NCA tables")]
     found = compare(
-        rng.normal(size=(100, 3)), y, groups=groups, methods=methods, references=[], n_splits=5, refit=False
+        rng.normal(size=(100, 3)),
+        y,
+        groups=groups,
+        methods=methods,
+        references=[],
+        n_splits=5,
+        refit=False,
     )
     assert {params["method"] for params in found.choice.params} <= {RAW, "NCA tables", "LDA"}
 
@@ -246,7 +287,8 @@ class TestWinner:
     def test_it_predicts_labels_by_the_method_that_all_rows_choose(self, comparison):
         protocol, winner = comparison.protocol, comparison.winner
         choices = {
-            method.name: FoldRun(protocol, np.arange(100)).choose(method) for method in [Method(RAW, None), *SEVERAL]
+            method.name: FoldRun(protocol, np.arange(100)).choose(method)
+            for method in [Method(RAW, None), *SEVERAL]
         }
         methods = [Method(RAW, None), *SEVERAL]
         assert comparison.winner_method == automatic(choices, methods, protocol, np.arange(100))
@@ -261,7 +303,9 @@ class TestWinner:
         X, y = hidden(100, p=20)
         other = compare(X, y, methods=SEVERAL, **FEW | {"refit": True, "n_splits": 2})
         assert other.winner_method == comparison.winner_method
-        np.testing.assert_array_equal(other.winner.predict_proba(X), comparison.winner.predict_proba(X))
+        np.testing.assert_array_equal(
+            other.winner.predict_proba(X), comparison.winner.predict_proba(X)
+        )
 
     @pytest.mark.parametrize("name", [RAW, "DNE", "PCA"])
     def test_its_pipeline_is_what_the_folds_scored(self, comparison, name):
@@ -270,7 +314,9 @@ class TestWinner:
         method = next(method for method in [Method(RAW, None), *SEVERAL] if method.name == name)
         choice = FoldRun(comparison.protocol, train, test).choose(method)
         pipeline, _ = Part(comparison.protocol, train).pipeline(method, choice)
-        np.testing.assert_array_equal(pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0])
+        np.testing.assert_array_equal(
+            pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0]
+        )
 
     def test_none_without_refit(self):
         comparison = quick(*noise())
@@ -336,10 +382,13 @@ def test_random_labels_are_hardly_ever_called_a_difference():
 
 
 def test_how_many_vote_is_chosen_by_the_table():
-    """Blocks of eight rows on a line want few neighbours, two halves with a quarter of wrong labels many."""
+    """Blocks of eight rows on a line want few neighbours, two halves with a quarter of wrong labels
+    many.
+    """
     x, flipped = np.arange(240.0)[:, None], np.random.default_rng(0).random(240) < 0.25
     blocks, halves = (
-        compare(x, y, methods=[], **FEW).raw for y in (np.arange(240) // 8 % 2, (np.arange(240) < 120) ^ flipped)
+        compare(x, y, methods=[], **FEW).raw
+        for y in (np.arange(240) // 8 % 2, (np.arange(240) < 120) ^ flipped)
     )
     assert max(vote.n_neighbors for vote in blocks.votes) <= 10
     assert min(vote.n_neighbors for vote in halves.votes) >= 9

@@ -1,6 +1,7 @@
 """The comparison as a whole: what it answers, and what it may not see."""
 
 import sys
+from time import perf_counter
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -25,12 +26,23 @@ from nearkin.evaluation import (
     all_methods,
     compare,
     default_references,
-    runs,
 )
-from nearkin.evaluation.fold import FoldRun, Outcome
+from nearkin.evaluation import folds as folds_module
+from nearkin.evaluation.folds import FoldRun, Outcome
 from nearkin.evaluation.results import _finished
 
-from .tables import DNE_METHOD, FEW, FIXED, FirstFeature, LastFeature, Spy, hidden, noise, protocol_of, quick
+from .tables import (
+    DNE_METHOD,
+    FEW,
+    FIXED,
+    FirstFeature,
+    LastFeature,
+    Spy,
+    hidden,
+    noise,
+    protocol_of,
+    quick,
+)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +98,9 @@ class TestProtocol:
         X, y = load_iris(return_X_y=True)
         comparison = quick(X, y, methods=[], n_splits=4, n_repeats=2, keep_twins=True)
         folds = list(comparison.folds)
-        expected = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(3)), X, y, cv=folds)
+        expected = cross_val_score(
+            make_pipeline(StandardScaler(), KNeighborsClassifier(3)), X, y, cv=folds
+        )
         np.testing.assert_array_equal(comparison.raw.score, expected)
         np.testing.assert_array_equal(comparison.raw.scores["accuracy"], expected)
         assert (len(folds), comparison.n_repeats, comparison.n_neighbors) == (8, 2, 3)
@@ -94,10 +108,15 @@ class TestProtocol:
 
     def test_same_seed_same_answer(self):
         X, y = hidden(n=60, p=4)
-        first, second = (compare(X, y, methods=[DNE_METHOD], **FEW, random_state=3) for _ in range(2))
+        first, second = (
+            compare(X, y, methods=[DNE_METHOD], **FEW, random_state=3) for _ in range(2)
+        )
         for name in (RAW, "DNE", CHOICE):
             np.testing.assert_array_equal(first[name].score, second[name].score)
-            assert (first[name].params, first[name].votes) == (second[name].params, second[name].votes)
+            assert (first[name].params, first[name].votes) == (
+                second[name].params,
+                second[name].votes,
+            )
 
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
@@ -143,7 +162,9 @@ class TestProtocol:
     def test_a_fold_that_learns_from_one_group_takes_the_first_setting(self):
         X, y = hidden()
         comparison = quick(X, y, [DNE_METHOD], groups=np.arange(150) // 2 % 3, n_splits=2)
-        assert {"n_neighbors": 1} in comparison["DNE"].params  # and no n_components, which would have been chosen
+        assert {"n_neighbors": 1} in comparison[
+            "DNE"
+        ].params  # and no n_components, which would have been chosen
 
     def test_a_huge_group_reduces_the_vote(self):
         X, y = hidden(n=40)
@@ -169,14 +190,19 @@ class TestProtocol:
             assert len(rows) == 20
             assert sum(seen) == pytest.approx(20 * sizes[1] / sum(sizes), abs=1)
         assert (comparison["spy"].n_learned, comparison.raw.n_learned) == (20, len(y) // 2)
-        np.testing.assert_array_equal(comparison["spy"].score, comparison.raw.score)  # all rows vote
+        np.testing.assert_array_equal(
+            comparison["spy"].score, comparison.raw.score
+        )  # all rows vote
 
     @pytest.mark.parametrize("container", [csr_array, np.float32])
     def test_rows_of_another_kind(self, container):
         X, y = hidden(60)
         comparison = quick(container(X), y, refit=True)
         assert comparison["DNE"].score.mean() > 0.9
-        assert comparison.winner.predict(container(X)).tolist() == comparison.winner.predict(X).tolist()
+        assert (
+            comparison.winner.predict(container(X)).tolist()
+            == comparison.winner.predict(X).tolist()
+        )
 
     def test_more_features_than_rows(self):
         X, y = hidden(n=40, p=60)
@@ -197,7 +223,8 @@ class TestProtocol:
         for result in comparison.results:
             assert len(result.score) == len(result.params) == len(result.votes) == 2
             assert (
-                own & {result.name, *(params.get("method") for params in result.params)} or max(result.dimension) <= 6
+                own & {result.name, *(params.get("method") for params in result.params)}
+                or max(result.dimension) <= 6
             )
 
     def test_every_method_of_nearkin_is_compared(self):
@@ -223,23 +250,39 @@ class TestProtocol:
 
         class Toy(DNE):
             compared_as: ClassVar[dict] = {
-                "toy": {"params": {"n_neighbors": 2}, "nested": False, "regression": {"n_neighbors": 3}},
-                "toy of few labels": {"most_rows": 100, "unlabelled": True, "semi_supervised": True},
+                "toy": {
+                    "params": {"n_neighbors": 2},
+                    "nested": False,
+                    "regression": {"n_neighbors": 3},
+                },
+                "toy of few labels": {
+                    "most_rows": 100,
+                    "unlabelled": True,
+                    "semi_supervised": True,
+                },
             }
 
         monkeypatch.setattr(estimators, "Toy", Toy, raising=False)
         monkeypatch.setattr(estimators, "__all__", [*estimators.__all__, "Toy"])
-        toy = all_methods()[-1]
-        assert (toy.name, toy.estimator.n_neighbors, toy.nested, toy.unlabelled) == ("toy", 2, False, False)
-        assert all_methods("regression")[-1].estimator.n_neighbors == 3
-        added = all_methods(semi_supervised=True)[-1]
+        toy = next(method for method in all_methods() if method.name == "toy")
+        assert (toy.name, toy.estimator.n_neighbors, toy.nested, toy.unlabelled) == (
+            "toy",
+            2,
+            False,
+            False,
+        )
+        regression = {method.name: method for method in all_methods("regression")}
+        assert regression["toy"].estimator.n_neighbors == 3
+        added = {method.name: method for method in all_methods(semi_supervised=True)}["toy of few labels"]
         assert (added.name, added.most_rows, added.unlabelled) == ("toy of few labels", 100, True)
         Toy.compared_as["toy"]["neested"] = True
         with pytest.raises(TypeError, match="neested"):
             all_methods()
 
     def test_a_method_of_ones_own(self):
-        mine = Method("two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False)
+        mine = Method(
+            "two settings", NMMP(), lambda p: [{"n_components": m} for m in (1, 2)], nested=False
+        )
         comparison = quick(*hidden(), [mine])
         assert set(comparison["two settings"].dimension) <= {1, 2}
 
@@ -282,7 +325,9 @@ class TestScores:
         assert quick(X, y, []).score.name == "accuracy"
 
     def test_an_unknown_score(self):
-        with pytest.raises(ValueError, match=r"score must be one of 'accuracy', .*'log_loss', got 'r2'"):
+        with pytest.raises(
+            ValueError, match=r"score must be one of 'accuracy', .*'log_loss', got 'r2'"
+        ):
             quick(*hidden(), score="r2")
 
 
@@ -308,7 +353,9 @@ class _FirstFeature(_Fails):
 
 @pytest.fixture
 def failing():
-    """Return a method that fails on some of its fits: 1 to 3 are those of the first fold's inner folds."""
+    """Return a method that fails on some of its fits: 1 to 3 are those of the first fold's inner
+    folds.
+    """
 
     def method(*which):
         _Fails.calls = 0
@@ -348,7 +395,7 @@ class TestFailures:
         def broken(self, *args):
             raise ValueError("no neighbours")
 
-        monkeypatch.setattr("nearkin.evaluation.fold.Part.predictions", broken)
+        monkeypatch.setattr("nearkin.evaluation.folds.Part.predictions", broken)
         with pytest.raises(ValueError, match="no neighbours"):
             quick(*hidden())
 
@@ -362,16 +409,23 @@ class TestFailures:
 
 class TestReferences:
     def test_they_are_ranked_apart_untested_on_the_same_folds(self, alone, comparison):
-        assert [reference.name for reference in comparison.references] == ["logistic regression", "majority"]
+        assert [reference.name for reference in comparison.references] == [
+            "logistic regression",
+            "majority",
+        ]
         for reference in comparison.references:
             assert (reference.kind, reference.status) == ("reference", "reference")
             assert len(reference.score) == len(comparison.folds)
             assert np.isnan(reference.p_value)
             low, high = reference.interval
             assert low < reference.difference < high
-            assert reference.difference == pytest.approx(reference.score.mean() - comparison.raw.score.mean())
+            assert reference.difference == pytest.approx(
+                reference.score.mean() - comparison.raw.score.mean()
+            )
         assert comparison["majority"].score.mean() == pytest.approx(0.5)
-        assert [result.p_value for result in comparison.results] == [result.p_value for result in alone.results]
+        assert [result.p_value for result in comparison.results] == [
+            result.p_value for result in alone.results
+        ]
         assert alone.references == ()
 
     def test_they_learn_from_so_many_rows(self):
@@ -387,7 +441,9 @@ class TestReferences:
         assert comparison["few"].n_learned == 40
 
     def test_a_reference_that_fails_is_skipped(self):
-        constant = Reference("constant", type(default_references("regression")[0].estimator)(strategy="nothing"), 100)
+        constant = Reference(
+            "constant", type(default_references("regression")[0].estimator)(strategy="nothing"), 100
+        )
         assert "constant" in quick(*hidden(), references=[constant]).skipped
 
 
@@ -402,11 +458,13 @@ class TestTime:
         assert comparison.winner.score(X, y) > 0.9
         assert comparison.winner_method == comparison.choice.params[0]["method"]
 
-    @pytest.mark.parametrize(("n_fits", "n_folds"), [(1, 1), (4, 1), (5, 1), (8, 1), (9, 2), (12, 2)])
+    @pytest.mark.parametrize(
+        ("n_fits", "n_folds"), [(1, 1), (4, 1), (5, 1), (8, 1), (9, 2), (12, 2)]
+    )
     def test_a_fold_that_is_cut_short_does_not_count(self, monkeypatch, n_fits, n_folds):
         """The clock strikes in that fit of a method: of three folds, each takes four."""
         now = [0.0]
-        monkeypatch.setattr(runs, "time", SimpleNamespace(time=lambda: now[0]))
+        monkeypatch.setattr(folds_module, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter))
 
         class Strikes(LastFeature):
             calls = 0
@@ -463,7 +521,11 @@ class TestInterruption:
 
 def test_what_was_not_finished_on_every_fold_is_not_ranked():
     outcome = Outcome(*[None] * 7)
-    found = [{RAW: outcome, "mean": outcome, "PCA": "no luck"}, {RAW: outcome}, {RAW: outcome, "mean": outcome}]
+    found = [
+        {RAW: outcome, "mean": outcome, "PCA": "no luck"},
+        {RAW: outcome},
+        {RAW: outcome, "mean": outcome},
+    ]
     finished, skipped = _finished(found)
     assert {name: len(of) for name, of in finished.items()} == {RAW: 3}
     assert skipped == {"PCA": "no luck"}
@@ -471,9 +533,9 @@ def test_what_was_not_finished_on_every_fold_is_not_ranked():
 
 def test_there_are_no_more_jobs_than_methods():
     X, y = hidden(40)
-    jobs = runs.jobs_of(quick(X, y, methods=[]).folds, [Method(RAW, None)], np.inf, 4)
+    jobs = folds_module.jobs_of(quick(X, y, methods=[]).folds, [Method(RAW, None)], np.inf, 4)
     assert [job.number for job in jobs] == [0, 1, 2]
-    assert len(runs.choice_jobs(np.arange(40), [Method(RAW, None)], np.inf, 4)) == 1
+    assert len(folds_module.choice_jobs(np.arange(40), [Method(RAW, None)], np.inf, 4)) == 1
 
 
 def test_progress_counts_fits_up_to_all():
@@ -486,18 +548,30 @@ def test_progress_counts_fits_up_to_all():
 @pytest.mark.slow
 def test_processes_find_the_same(monkeypatch):
     X, y = hidden(300)
-    options = {"methods": [DNE_METHOD], "references": default_references()[:2], "n_splits": 3, "n_repeats": 1}
+    options = {
+        "methods": [DNE_METHOD],
+        "references": default_references()[:2],
+        "n_splits": 3,
+        "n_repeats": 1,
+    }
     alone = compare(X, y, n_jobs=1, **options)
-    monkeypatch.setattr(runs, "WORTH_PROCESSES", 0)
+    monkeypatch.setattr(folds_module, "WORTH_PROCESSES", 0)
     calls = []
     together = compare(X, y, n_jobs=2, progress=lambda *call: calls.append(call), **options)
     totals = [call for call in calls if call[1] == call[2]]
-    assert [done for _, done, _ in totals] == [12, 2]  # four methods and references on three folds; choices on all rows
+    assert [done for _, done, _ in totals] == [
+        12,
+        2,
+    ]  # four methods and references on three folds; choices on all rows
     for result in (*alone.results, *alone.references):
         other = together[result.name]
         for name, values in result.scores.items():
             np.testing.assert_allclose(other.scores[name], values, rtol=1e-9)
-        assert (other.params, other.votes, other.status) == (result.params, result.votes, result.status)
+        assert (other.params, other.votes, other.status) == (
+            result.params,
+            result.votes,
+            result.status,
+        )
     assert together.winner_method == alone.winner_method
     np.testing.assert_array_equal(together.winner.predict(X), alone.winner.predict(X))
     short = compare(X, y, n_jobs=2, time_budget=1e-9, **options)
@@ -518,7 +592,9 @@ class TestPresentation:
     def test_frame(self, comparison):
         pytest.importorskip("pandas")
         frame = comparison.to_frame().set_index("method")
-        assert frame.index.tolist() == [result.name for result in (*comparison.results, *comparison.references)]
+        assert frame.index.tolist() == [
+            result.name for result in (*comparison.results, *comparison.references)
+        ]
         assert set(SCORES["classification"]) <= set(frame.columns)
         assert frame.loc["DNE", "accuracy"] == comparison["DNE"].score.mean()
         assert frame.loc["DNE", ["low", "high"]].tolist() == list(comparison["DNE"].interval)
@@ -537,15 +613,24 @@ class TestPresentation:
         X, y = hidden()
         mapping = comparison.mapping(comparison["DNE"], 2)
         scaled = StandardScaler().fit_transform(X)
-        np.testing.assert_allclose(mapping.fit(X, y).transform(X), DNE(2).fit(scaled, y).transform(scaled), atol=1e-10)
-        assert comparison.mapping(comparison.raw, 2) is None is comparison.mapping(comparison.choice, 2)
+        np.testing.assert_allclose(
+            mapping.fit(X, y).transform(X), DNE(2).fit(scaled, y).transform(scaled), atol=1e-10
+        )
+        assert (
+            comparison.mapping(comparison.raw, 2)
+            is None
+            is comparison.mapping(comparison.choice, 2)
+        )
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"y": ["a"] * 150}, "one class"),
-        ({"y": ["a"] + ["b"] * 149}, "class a has a single row.*merge it with another class, drop it"),
+        (
+            {"y": ["a"] + ["b"] * 149},
+            "class a has a single row.*merge it with another class, drop it",
+        ),
         ({"y": np.linspace(0, 1, 150)}, "continuous"),
         ({"X": np.full((150, 2), np.nan)}, "X does not vary"),
         ({"groups": np.arange(150) % 2}, "groups holds 2 groups: at least 3"),
@@ -557,7 +642,10 @@ class TestPresentation:
         ({"random_state": -1}, "random_state must be between 0"),
         ({"task": "ranking"}, "task must be one of 'classification', 'regression', got 'ranking'"),
         ({"groups": [None] * 150}, "groups has missing values"),
-        ({"X": np.arange(300.0).reshape(150, 2) * 1e150}, "whose square is lost: scale the features"),
+        (
+            {"X": np.arange(300.0).reshape(150, 2) * 1e150},
+            "whose square is lost: scale the features",
+        ),
     ],
 )
 def test_bad_input(change, message):

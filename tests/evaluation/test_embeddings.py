@@ -8,7 +8,9 @@ from nearkin.evaluation import held_out_accuracy, neighborhood_preservation, sam
 
 
 def data(n=80, p=4, n_classes=3, seed=0):
-    """Return rows whose first feature tells the class, their classes, and which of them are labelled."""
+    """Return rows whose first feature tells the class, their classes, and which of them are
+    labelled.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n)
     X = rng.normal(size=(n, p))
@@ -45,11 +47,15 @@ class TestNeighborhoodPreservation:
         X, _, _ = data()
         order = np.random.default_rng(1).permutation(80)
         expected = neighborhood_preservation(X, X[:, :2])
-        np.testing.assert_array_equal(neighborhood_preservation(X[order], X[order, 1::-1]), expected)
+        np.testing.assert_array_equal(
+            neighborhood_preservation(X[order], X[order, 1::-1]), expected
+        )
 
     def test_nothing_in_common_is_chance(self):
         rng = np.random.default_rng(0)
-        shares = neighborhood_preservation(rng.normal(size=(2000, 3)), rng.normal(size=(2000, 3)), 100)
+        shares = neighborhood_preservation(
+            rng.normal(size=(2000, 3)), rng.normal(size=(2000, 3)), 100
+        )
         np.testing.assert_allclose(shares[[9, 99]], np.array([10, 100]) / 1999, atol=0.015)
 
     def test_every_duplicate_is_the_nearest(self):
@@ -67,7 +73,9 @@ class TestNeighborhoodPreservation:
     def test_chosen_rows_are_scored_among_all(self):
         X, _, labelled = data()
         whole = neighborhood_preservation(X, X[:, :2])
-        used, unused = (neighborhood_preservation(X, X[:, :2], rows=rows) for rows in (labelled, ~labelled))
+        used, unused = (
+            neighborhood_preservation(X, X[:, :2], rows=rows) for rows in (labelled, ~labelled)
+        )
         share = labelled.mean()
         np.testing.assert_allclose(share * used + (1 - share) * unused, whole)
         by_number = neighborhood_preservation(X, X[:, :2], rows=np.flatnonzero(labelled))
@@ -132,7 +140,9 @@ class TestSameClassAmong:
         assert (shares.n_used, shares.n_unused) == (0, 80)
 
     def test_a_class_of_one_row_has_no_kin(self):
-        shares = same_class_among([[0.0], [1.0], [3.0]], ["a", "a", "b"], 2, labelled=np.array([False, False, True]))
+        shares = same_class_among(
+            [[0.0], [1.0], [3.0]], ["a", "a", "b"], 2, labelled=np.array([False, False, True])
+        )
         np.testing.assert_array_equal(shares.used, 0)
         np.testing.assert_array_equal(shares.unused, [1, 1])
 
@@ -163,7 +173,11 @@ class TestHeldOutAccuracy:
     @pytest.mark.parametrize(
         ("labelled", "k", "message"),
         [
-            (np.ones(80, dtype=bool), [1], "labelled holds 80 of 80 rows: some must vote and others be scored"),
+            (
+                np.ones(80, dtype=bool),
+                [1],
+                "labelled holds 80 of 80 rows: some must vote and others be scored",
+            ),
             (np.zeros(80, dtype=bool), [1], "labelled holds 0 of 80 rows"),
             (np.arange(80) < 5, [6], "n_neighbors <= n_samples_fit, but n_neighbors = 6"),
         ],
@@ -174,12 +188,16 @@ class TestHeldOutAccuracy:
             held_out_accuracy(X, y, labelled, k)
 
 
-@pytest.mark.parametrize("evaluate", [lambda Z, y, used: same_class_among(Z, y, 2, labelled=used), held_out_accuracy])
+@pytest.mark.parametrize(
+    "evaluate", [lambda Z, y, used: same_class_among(Z, y, 2, labelled=used), held_out_accuracy]
+)
 class TestLabels:
     def test_labels_of_the_training_are_refused(self, evaluate):
         X, _, labelled = data()
         y = np.where(labelled, np.arange(80) % 3, -1)
-        with pytest.raises(ValueError, match=r"y is -1 in all \d+ rows whose labels were not used: give their true"):
+        with pytest.raises(
+            ValueError, match=r"y is -1 in all \d+ rows whose labels were not used: give their true"
+        ):
             evaluate(X, y, labelled)
 
     def test_minus_one_may_be_a_class(self, evaluate):
@@ -193,7 +211,9 @@ class TestLabels:
 
     def test_the_mask(self, evaluate):
         X, y, labelled = data()
-        with pytest.raises(TypeError, match=r"labelled must be a boolean array.* got int64.* y != -1"):
+        with pytest.raises(
+            TypeError, match=r"labelled must be a boolean array.* got int64.* y != -1"
+        ):
             evaluate(X, y, np.flatnonzero(labelled))
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             evaluate(X, y, labelled[1:])

@@ -1,4 +1,6 @@
-"""Data frames as people have them: encoded once, the target by name, and a winner that takes such frames."""
+"""Data frames as people have them: encoded once, the target by name, and a winner that takes such
+frames.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +16,11 @@ pa = pytest.importorskip("pyarrow")
 
 N = 90
 NMMP_2 = Method("NMMP", NMMP(2), nested=False)
-LIBRARIES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
+LIBRARIES = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+}
 
 
 def visits():
@@ -102,17 +108,31 @@ def test_a_frame_of_numbers_is_an_array_where_no_target_is_named(library):
     comparison = quick(LIBRARIES[library](frame), y, [])
     np.testing.assert_array_equal(comparison.protocol.X, X)
     assert comparison.encoder is None
-    grouped = quick(LIBRARIES[library](frame.assign(patient=np.arange(150) // 5)), y, [], groups="patient")
+    grouped = quick(
+        LIBRARIES[library](frame.assign(patient=np.arange(150) // 5)), y, [], groups="patient"
+    )
     assert grouped.protocol.X.shape == X.shape
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"y": "kinds"}, ValueError, "X has no columns 'kinds': y must be the name of one, such as 'number', 'price'"),
-        ({"groups": "patients"}, ValueError, "X has no columns 'patients': groups must be the name of one"),
+        (
+            {"y": "kinds"},
+            ValueError,
+            "X has no columns 'kinds': y must be the name of one, such as 'number', 'price'",
+        ),
+        (
+            {"groups": "patients"},
+            ValueError,
+            "X has no columns 'patients': groups must be the name of one",
+        ),
         ({"y": "day"}, ValueError, "y names a column of dates or times, 'day'"),
-        ({"X": np.ones((9, 2))}, TypeError, "y names a column, 'kind', but X is no data frame: give y as an array"),
+        (
+            {"X": np.ones((9, 2))},
+            TypeError,
+            "y names a column, 'kind', but X is no data frame: give y as an array",
+        ),
     ],
 )
 def test_names_that_mean_no_column(arguments, error, message):

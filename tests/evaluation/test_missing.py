@@ -26,9 +26,9 @@ from nearkin.evaluation import (
     score_by_dimension,
     twin_groups,
 )
-from nearkin.evaluation.features import Imputer, filled
-from nearkin.evaluation.fold import Part
-from nearkin.preprocessing import indicated_features
+from nearkin.evaluation.folds import Part
+from nearkin.tables import indicated_features
+from nearkin.tables.encoder import Imputer, filled
 
 from .tables import DNE_METHOD, FEW, FIXED, hidden, protocol_of, quick
 
@@ -44,7 +44,9 @@ def with_gaps(n=150, p=6, share=0.1, seed=0):
 
 
 def indicated_by_loops(gaps):
-    """Return the columns with an indicator: enough gaps and enough values, a pattern once, at most one for 10 rows."""
+    """Return the columns with an indicator: enough gaps and enough values, a pattern once, at most
+    one for 10 rows.
+    """
     n, found = len(gaps), {}
     for column in range(gaps.shape[1]):
         rarer = min(gaps[:, column].sum(), n - gaps[:, column].sum())
@@ -56,7 +58,9 @@ def indicated_by_loops(gaps):
 
 
 def by_hand(X, train, rows):
-    """Return rows as the definition has them: standardized on the training rows, filled by their medians, indicated."""
+    """Return rows as the definition has them: standardized on the training rows, filled by their
+    medians, indicated.
+    """
     known = (X - np.nanmean(X[train], axis=0)) / np.nanstd(X[train], axis=0)
     gaps = np.isnan(known)
     indicated = indicated_by_loops(gaps[train])
@@ -71,7 +75,9 @@ class TestFolds:
         learned, queries = Part(protocol_of(X, y), train, test).prepared
         np.testing.assert_allclose(learned, by_hand(X, train, train), atol=1e-12)
         np.testing.assert_allclose(queries, by_hand(X, train, test), atol=1e-12)
-        np.testing.assert_array_equal(learned[:, 6:], np.isnan(X[train])[:, [1, 3, 5]])  # not of unit variance
+        np.testing.assert_array_equal(
+            learned[:, 6:], np.isnan(X[train])[:, [1, 3, 5]]
+        )  # not of unit variance
 
     def test_complete_rows_get_no_step(self):
         X, y = hidden()
@@ -80,13 +86,16 @@ class TestFolds:
         assert protocol_of(X, y, scale=False).preprocessing() == []
         train, test = protocol.folds(5, 1)[0][0]
         np.testing.assert_array_equal(
-            Part(protocol, train, test).prepared[1], StandardScaler().fit(X[train]).transform(X[test])
+            Part(protocol, train, test).prepared[1],
+            StandardScaler().fit(X[train]).transform(X[test]),
         )
 
     def test_a_column_without_gaps_is_as_before(self):
         (X, y), (complete, _) = with_gaps(), hidden()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
-        prepared, before = (Part(protocol_of(rows, y), train, test).prepared for rows in (X, complete))
+        prepared, before = (
+            Part(protocol_of(rows, y), train, test).prepared for rows in (X, complete)
+        )
         for rows, expected in zip(prepared, before, strict=True):
             np.testing.assert_array_equal(rows[:, [0, 2, 4]], expected[:, [0, 2, 4]])
 
@@ -95,7 +104,9 @@ class TestFolds:
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
         spoilt = X.copy()
         spoilt[test[::2]], spoilt[test[1::2]] = 1e9, np.nan
-        learned, expected = (Part(protocol_of(rows, y), train, test).prepared[0] for rows in (spoilt, X))
+        learned, expected = (
+            Part(protocol_of(rows, y), train, test).prepared[0] for rows in (spoilt, X)
+        )
         np.testing.assert_array_equal(learned, expected)
 
     @pytest.mark.parametrize("scale", [True, False])
@@ -112,7 +123,10 @@ class TestFolds:
 
     def test_float32_stays(self):
         X, y = with_gaps()
-        assert Part(protocol_of(X.astype(np.float32), y), np.arange(100)).prepared[0].dtype == np.float32
+        assert (
+            Part(protocol_of(X.astype(np.float32), y), np.arange(100)).prepared[0].dtype
+            == np.float32
+        )
 
 
 class TestIndicators:
@@ -201,8 +215,12 @@ class TestComparison:
         order = np.random.default_rng(1).permutation(6)
         found, moved = (quick(rows, y, [FIXED]) for rows in (X, 1000 * X[:, order] + 7))
         for name in ("raw k-NN", "DNE"):
-            np.testing.assert_allclose(moved[name].score, found[name].score, atol=0.021)  # a row at a tie
-        np.testing.assert_array_equal(moved.protocol.missing_cells, found.protocol.missing_cells[order])
+            np.testing.assert_allclose(
+                moved[name].score, found[name].score, atol=0.021
+            )  # a row at a tie
+        np.testing.assert_array_equal(
+            moved.protocol.missing_cells, found.protocol.missing_cells[order]
+        )
 
     def test_rows_without_any_value(self):
         X, y = with_gaps()
@@ -242,7 +260,9 @@ class TestComparison:
         assert comparison.skipped == {}
         train, test = comparison.folds[0]
         part = Part(comparison.protocol, train, test)
-        np.testing.assert_allclose(part.prepared[1], by_hand(X, np.append(train, part.others), test), atol=1e-12)
+        np.testing.assert_allclose(
+            part.prepared[1], by_hand(X, np.append(train, part.others), test), atol=1e-12
+        )
         alone = part.embed(FIXED, {}).steps[1][1]
         known = by_hand(X, train, test)  # no gap there in column 4
         assert alone.transform(X[test]).shape[1] == known.shape[1]
@@ -254,7 +274,7 @@ class TestComparison:
 
     def test_a_single_split_in_processes(self, monkeypatch):
         monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 100)
-        monkeypatch.setattr("nearkin.evaluation.tables.SPLIT_ROWS", 100)
+        monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_ROWS", 100)
         monkeypatch.setattr("nearkin.evaluation.protocol.SPLIT_HELD_OUT", 40)
         X, y = with_gaps(300)
         comparison = compare(X, y, methods=[FIXED], references=[], n_neighbors=3)
@@ -272,7 +292,9 @@ class TestComparison:
 class TestRefusals:
     def test_sparse_rows_with_gaps(self):
         X, y = with_gaps()
-        with pytest.raises(ValueError, match="X is sparse and holds NaN: fill these cells, or pass dense rows"):
+        with pytest.raises(
+            ValueError, match="X is sparse and holds NaN: fill these cells, or pass dense rows"
+        ):
             compare(csr_array(X), y, **FEW)
 
     def test_infinite_numbers(self):

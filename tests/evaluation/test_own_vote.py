@@ -1,4 +1,6 @@
-"""Predictors for tables among the methods: they see the columns as they are, and vote their own way."""
+"""Predictors for tables among the methods: they see the columns as they are, and vote their own
+way.
+"""
 
 from dataclasses import replace
 
@@ -6,8 +8,15 @@ import numpy as np
 import pytest
 
 from nearkin import NCAClassifier, NCARegressor, TableEncoder
-from nearkin.evaluation import CHOICE, all_methods, chosen_predictor, compare, first_map, score_by_dimension
-from nearkin.preprocessing import features_of
+from nearkin.evaluation import (
+    CHOICE,
+    all_methods,
+    chosen_predictor,
+    compare,
+    first_map,
+    score_by_dimension,
+)
+from nearkin.tables import features_of
 
 FOLDS = {"n_splits": 2, "n_repeats": 1, "references": []}
 
@@ -45,7 +54,9 @@ def test_it_is_ranked_and_chosen(comparison):
     assert result.kind == "method"
     assert result.score.mean() > comparison.raw.score.mean()
     assert [str(vote) for vote in result.votes] == ["all rows"] * 2
-    assert {vote.n_neighbors for vote in result.votes} == {len(train) for train, _ in comparison.folds}
+    assert {vote.n_neighbors for vote in result.votes} == {
+        len(train) for train, _ in comparison.folds
+    }
     assert comparison[CHOICE].params[0]["method"] == comparison.winner_method == "NCA tables"
 
 
@@ -60,14 +71,21 @@ def test_the_winner_takes_the_frame(comparison):
 
 
 def test_a_fold_is_what_the_predictor_says_of_the_frame(comparison):
-    """The columns of the table are known in the folds: the scores are those of the predictor on the frame itself."""
+    """The columns of the table are known in the folds: the scores are those of the predictor on the
+    frame itself.
+    """
     frame = table()
     (train, test), result = comparison.folds[0], comparison["NCA tables"]
     features, kind = frame.drop(columns="kind"), frame["kind"]
     X = comparison.encoder.transform(features)
     members = comparison.protocol.member_folds(train)
-    members = [(np.searchsorted(train, part), np.searchsorted(train, held_out)) for part, held_out in members]
-    model = NCAClassifier(alpha=0.17).fit_encoded(X[train], kind[train], features_of(comparison.encoder), members)
+    members = [
+        (np.searchsorted(train, part), np.searchsorted(train, held_out))
+        for part, held_out in members
+    ]
+    model = NCAClassifier(alpha=0.17).fit_encoded(
+        X[train], kind[train], features_of(comparison.encoder), members
+    )
     np.testing.assert_array_equal(result.predictions[0], model.predict(X[test]))
     assert sorted(model.held_out_rows_) == list(range(len(train)))
 
@@ -87,7 +105,10 @@ def test_views(comparison):
     assert set(seen.neighbors.ravel()) <= set(comparison.folds[0][0])
     assert set(score_by_dimension(comparison)) == {"raw k-NN"}
     assert comparison.mapping(comparison["NCA tables"], 2) is None
-    effects = [chosen_predictor(found).feature_effects_ for found in (comparison, replace(comparison, winner=None))]
+    effects = [
+        chosen_predictor(found).feature_effects_
+        for found in (comparison, replace(comparison, winner=None))
+    ]
     np.testing.assert_array_equal(*effects)
     assert chosen_predictor(replace(comparison, winner=comparison.winner[:1])) is None
 
@@ -97,7 +118,9 @@ def test_groups_unlabelled_rows_and_numbers():
     frame = table()
     groups, y = np.arange(80) // 4, np.abs(frame["size"]).where(np.arange(80) % 5 > 0)
     X = frame[["size", "a"]].to_numpy()
-    found = compare(X, y, task="regression", groups=groups, methods=nca_tables(NCARegressor), **FOLDS)
+    found = compare(
+        X, y, task="regression", groups=groups, methods=nca_tables(NCARegressor), **FOLDS
+    )
     assert found["NCA tables"].n_learned == min(len(train) for train, _ in found.folds)
     assert found["NCA tables"].score.mean() > 0.5
     assert not np.isin(groups[found.folds[0][0]], groups[found.folds[0][1]]).any()
@@ -107,5 +130,7 @@ def test_groups_unlabelled_rows_and_numbers():
 def test_what_it_cannot_learn_from_is_said():
     X = np.zeros((12, 2))
     X[:, 0] = np.arange(12)
-    found = compare(X[[0, 0, 1, 1]], ["a", "b", "a", "b"], methods=nca_tables(), keep_twins=True, **FOLDS)
+    found = compare(
+        X[[0, 0, 1, 1]], ["a", "b", "a", "b"], methods=nca_tables(), keep_twins=True, **FOLDS
+    )
     assert "minimum of 4 is required" in found.skipped["NCA tables"]

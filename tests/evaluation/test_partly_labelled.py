@@ -30,7 +30,9 @@ KNOWN = RNG.random(N) < 0.5
 Y = np.where(KNOWN, np.array(["a", "b", "c"])[CLASSES], None)
 METHODS = all_methods(semi_supervised=True)
 USERS = ["PCA", "LPP", "DP", "SDA", "TDL"]
-TDL_METHOD = Method("TDL", TDL(20, reg=1.0), nested=False, unlabelled=True, max_components=lambda p, n_classes: 20)
+TDL_METHOD = Method(
+    "TDL", TDL(20, reg=1.0), nested=False, unlabelled=True, max_components=lambda p, n_classes: 20
+)
 
 
 @pytest.fixture
@@ -57,17 +59,24 @@ def test_the_rest_is_ranked_as_if_unlabelled_rows_were_not_there():
         if result.name in ("LDA", RAW):
             np.testing.assert_array_equal(partly[result.name].score, result.score)
             assert partly[result.name].params == result.params
-    assert [sorted(np.flatnonzero(KNOWN)[test]) for _, test in alone.folds] == [sorted(t) for _, t in partly.folds]
+    assert [sorted(np.flatnonzero(KNOWN)[test]) for _, test in alone.folds] == [
+        sorted(t) for _, t in partly.folds
+    ]
     assert (len(partly.protocol.unlabelled), len(alone.protocol.unlabelled)) == ((~KNOWN).sum(), 0)
     assert not np.array_equal(partly["PCA"].contributions, alone["PCA"].contributions)
     for result in (*partly.results, *partly.references):
-        assert all(len(labels) == len(test) for labels, (_, test) in zip(result.predictions, partly.folds, strict=True))
+        assert all(
+            len(labels) == len(test)
+            for labels, (_, test) in zip(result.predictions, partly.folds, strict=True)
+        )
 
 
 def test_semi_supervised_methods_join():
     added = {method.name for method in METHODS} - {method.name for method in all_methods()}
     assert added == {"DP", "SDA", "TDL"}
-    comparison = compare(X, Y, references=(), n_splits=2, n_repeats=1, n_neighbors=3, time_budget=1e-9, n_jobs=1)
+    comparison = compare(
+        X, Y, references=(), n_splits=2, n_repeats=1, n_neighbors=3, time_budget=1e-9, n_jobs=1
+    )
     assert comparison.methods == (RAW, "NCA tables", "LDA", "DP", "SDA", "TDL")
     assert {method.name for method in METHODS if method.unlabelled} == set(USERS)
 
@@ -133,14 +142,19 @@ def test_labels_of_every_kind(y):
 
 
 def test_closer_looks():
-    settings = {"settings": lambda p: [{"n_components": m} for m in (2, 20)], "max_components": lambda p, n_classes: 20}
+    settings = {
+        "settings": lambda p: [{"n_components": m} for m in (2, 20)],
+        "max_components": lambda p, n_classes: 20,
+    }
     comparison = compare(X, Y, methods=[replace(TDL_METHOD, **settings)], **QUICK)
     curves = score_by_dimension(comparison)
     assert list(curves["TDL"]) == [2, 20]
     fold, tdl = comparison.folds[0], comparison["TDL"]
     beside = comparison.protocol.beside(fold[0])
     seen = held_out_map(comparison.mapping(tdl, 2), X, Y, fold, 3, unlabelled=beside)
-    np.testing.assert_allclose(np.abs(first_map(comparison, tdl).embedding), np.abs(seen.embedding), atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(first_map(comparison, tdl).embedding), np.abs(seen.embedding), atol=1e-6
+    )
     assert first_map(comparison, tdl).score == seen.score == curves["TDL"][2][0]
     assert KNOWN[seen.neighbors].all()
     assert confusion(tdl, comparison).sum() == KNOWN.sum()
@@ -148,7 +162,10 @@ def test_closer_looks():
 
 def test_numbers():
     y = np.where(KNOWN, X[:, 0], np.nan)
-    methods = [Method("PCA", PCA(2), nested=False), Method("PCA of all", PCA(2), nested=False, unlabelled=True)]
+    methods = [
+        Method("PCA", PCA(2), nested=False),
+        Method("PCA of all", PCA(2), nested=False, unlabelled=True),
+    ]
     partly, alone = (
         compare(rows, numbers, task="regression", methods=methods, **QUICK)
         for rows, numbers in ((X, y), (X[KNOWN], y[KNOWN]))
@@ -163,7 +180,9 @@ def test_a_mark_for_no_label():
     y, marked = CLASSES.astype(object), np.where(KNOWN, CLASSES, -1)
     dne = Method("DNE", DNE(), nested=False)
     comparison = compare(X, marked, methods=[dne], unlabelled=-1, **QUICK)
-    np.testing.assert_array_equal(comparison["DNE"].score, compare(X, Y, methods=[dne], **QUICK)["DNE"].score)
+    np.testing.assert_array_equal(
+        comparison["DNE"].score, compare(X, Y, methods=[dne], **QUICK)["DNE"].score
+    )
     with pytest.raises(ValueError, match="unlabelled is -1, which y does not hold: leave it out"):
         compare(X, y.astype(int), unlabelled=-1)
     assert comparison.classes.tolist() == [0, 1, 2]

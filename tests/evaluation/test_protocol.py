@@ -76,8 +76,8 @@ class TestFoldsByTheNumberOfRows:
 
     @pytest.mark.parametrize("own", [{"n_splits": 2}, {"groups": True}])
     def test_ones_own_folds_of_many_rows_keep_near_twins_together(self, own, monkeypatch):
-        for name in ("tables.TWIN_QUERIES", "tables.SPLIT_ROWS", "protocol.SPLIT_ROWS"):
-            monkeypatch.setattr(f"nearkin.evaluation.{name}", 100)
+        for name in ("TWIN_QUERIES", "SPLIT_ROWS"):
+            monkeypatch.setattr(f"nearkin.evaluation.protocol.{name}", 100)
         X, y = table(80, p=6)
         X, y = np.vstack([X, X + np.float32(1e-4) * table(80, p=6, seed=1)[0]]), np.tile(y, 2)
         own = {"groups": np.arange(160) % 20} if "groups" in own else own
@@ -100,11 +100,17 @@ class TestFolds:
     @pytest.mark.parametrize("task", ["classification", "regression"])
     def test_every_repeat_holds_every_row_out_once_in_folds_of_equal_size(self, task):
         X, y = noise(52)
-        protocol = protocol_of(X, y) if task == "classification" else protocol_of(X, X[:, 0], task=REGRESSION)
+        protocol = (
+            protocol_of(X, y)
+            if task == "classification"
+            else protocol_of(X, X[:, 0], task=REGRESSION)
+        )
         folds, _ = protocol.folds(5, 2)
         assert sorted(len(test) for _, test in folds[:5]) == [10, 10, 10, 11, 11]
         for repeat in (folds[:5], folds[5:]):
-            np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in repeat])), np.arange(52))
+            np.testing.assert_array_equal(
+                np.sort(np.concatenate([test for _, test in repeat])), np.arange(52)
+            )
         assert not np.array_equal(folds[0][1], folds[5][1])
 
     @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -141,23 +147,31 @@ class TestFolds:
         comparison = quick(*hidden(6), n_splits=None)
         assert comparison.reduced["n_splits"] == (5, "class no has 3 rows")
         assert len(comparison.folds) == 3
-        assert {str(vote) for vote in comparison.raw.votes} == {"2-NN"}  # inner folds learn from two rows
+        assert {str(vote) for vote in comparison.raw.votes} == {
+            "2-NN"
+        }  # inner folds learn from two rows
 
     def test_rows_without_a_twin_are_too_few(self):
         X = np.array([[0.0], [1.0]] * 20)
-        with pytest.raises(ValueError, match=r"X holds 2 rows that are no twins of one another.*keep_twins=True"):
+        with pytest.raises(
+            ValueError, match=r"X holds 2 rows that are no twins of one another.*keep_twins=True"
+        ):
             quick(X, np.arange(40) % 2)
         assert quick(X, np.arange(40) % 2, methods=(), keep_twins=True).raw.score.mean() == 1
 
     def test_twins_reduce_the_folds_visibly(self):
         X, _ = noise(12)
-        comparison = quick(np.tile(X, (5, 1)), np.tile(np.arange(12) % 4, 5), methods=(), n_splits=5)
+        comparison = quick(
+            np.tile(X, (5, 1)), np.tile(np.arange(12) % 4, 5), methods=(), n_splits=5
+        )
         assert comparison.reduced == {"n_splits": (5, "class 0 has 3 rows without a twin")}
         assert comparison.n_twins == 60
 
 
 class TestGroupsOfMoreThanTen:
-    """Copies with a little noise, whose labels are those of the row that they are copies of, and mean nothing."""
+    """Copies with a little noise, whose labels are those of the row that they are copies of, and
+    mean nothing.
+    """
 
     original = np.repeat(np.arange(25), 12)
     rng = np.random.default_rng(0)
@@ -209,9 +223,9 @@ class TestInnerFolds:
 
     def test_of_twins_one_is_taken_where_a_sample_is(self):
         X, units = table(2000)[0], np.arange(2000) // 2
-        inner = protocol_of(X, np.repeat(np.arange(1000) % 2, 2), units=units, choice_rows=300).inner_folds(
-            np.arange(2000)
-        )
+        inner = protocol_of(
+            X, np.repeat(np.arange(1000) % 2, 2), units=units, choice_rows=300
+        ).inner_folds(np.arange(2000))
         rows = np.concatenate(inner[0])
         assert len(np.unique(units[rows])) == len(rows) == 300
 
@@ -224,7 +238,10 @@ class TestInnerFolds:
         assert protocol_of(*noise(4)).inner_folds(np.arange(1)) == []
 
     def test_without_spread_they_are_left_out(self):
-        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.random.default_rng(1).normal(size=60)
+        X, y = (
+            np.random.default_rng(0).normal(size=(60, 2)),
+            np.random.default_rng(1).normal(size=60),
+        )
         groups = np.arange(60) // 20
         y[groups == 1] = 7.0
         inner = protocol_of(X, y, task=REGRESSION, groups=groups).inner_folds(np.arange(60))
@@ -249,7 +266,11 @@ class TestSample:
         y = np.random.default_rng(0).exponential(size=5000)
         rows = sample(np.arange(5000), y, 500, 0)
         assert len(rows) == 500
-        np.testing.assert_allclose(np.quantile(y[rows], [0.1, 0.5, 0.9]), np.quantile(y, [0.1, 0.5, 0.9]), rtol=0.02)
+        np.testing.assert_allclose(
+            np.quantile(y[rows], [0.1, 0.5, 0.9]), np.quantile(y, [0.1, 0.5, 0.9]), rtol=0.02
+        )
 
     def test_few_rows_are_all_taken(self):
-        np.testing.assert_array_equal(sample(np.arange(3, 9), np.zeros(10, int), 6, 0), np.arange(3, 9))
+        np.testing.assert_array_equal(
+            sample(np.arange(3, 9), np.zeros(10, int), 6, 0), np.arange(3, 9)
+        )

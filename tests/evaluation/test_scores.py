@@ -29,10 +29,14 @@ def one_vs_rest(y, P):
 
 REFERENCES = {
     "accuracy": lambda y, P: metrics.accuracy_score(y, P.argmax(1)),
-    "balanced_accuracy": lambda y, P: metrics.recall_score(y, P.argmax(1), labels=np.unique(y), average="macro"),
+    "balanced_accuracy": lambda y, P: metrics.recall_score(
+        y, P.argmax(1), labels=np.unique(y), average="macro"
+    ),
     "f1": lambda y, P: metrics.f1_score(y, P.argmax(1), labels=np.unique(y), average="macro"),
     "auc": one_vs_rest,
-    "log_loss": lambda y, P: np.mean([-np.log(max(p[label], MIN_PROBABILITY)) for label, p in zip(y, P, strict=True)]),
+    "log_loss": lambda y, P: np.mean(
+        [-np.log(max(p[label], MIN_PROBABILITY)) for label, p in zip(y, P, strict=True)]
+    ),
     "r2": metrics.r2_score,
     "mae": metrics.mean_absolute_error,
     "rank_correlation": lambda y, prediction: spearmanr(y, prediction).statistic,
@@ -50,7 +54,9 @@ ALL = [(task, name) for task in SCORES for name in SCORES[task]]
 def test_the_mean_of_the_contributions_is_the_score(task, name):
     for seed in range(3):
         y, prediction = sample(task, n=60, seed=seed)
-        assert SCORES[task][name].contributions(y, prediction).mean() == pytest.approx(REFERENCES[name](y, prediction))
+        assert SCORES[task][name].contributions(y, prediction).mean() == pytest.approx(
+            REFERENCES[name](y, prediction)
+        )
 
 
 @pytest.mark.parametrize(("task", "name"), ALL)
@@ -59,9 +65,13 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_changes(task, name):
     y, prediction = sample(task, n=200)
     n, contributions = len(y), SCORES[task][name].contributions(y, prediction)
     rows = np.arange(n)
-    left = [SCORES[task][name].contributions(y[rows != i], prediction[rows != i]).mean() for i in rows]
+    left = [
+        SCORES[task][name].contributions(y[rows != i], prediction[rows != i]).mean() for i in rows
+    ]
     influence = (n - 1) * (contributions.mean() - np.array(left))
-    assert contributions - contributions.mean() == pytest.approx(influence, abs=0.15 * influence.std())
+    assert contributions - contributions.mean() == pytest.approx(
+        influence, abs=0.15 * influence.std()
+    )
     assert contributions.std() == pytest.approx(influence.std(), rel=0.03)
 
 
@@ -75,13 +85,17 @@ def test_the_variance_is_that_of_new_rows(task, name):
 
 def test_scikit_learn_agrees_where_it_has_the_score():
     y, P = classes(c=2)
-    assert CLASSIFICATION["auc"].contributions(y, P).mean() == pytest.approx(metrics.roc_auc_score(y, P[:, 1]))
+    assert CLASSIFICATION["auc"].contributions(y, P).mean() == pytest.approx(
+        metrics.roc_auc_score(y, P[:, 1])
+    )
     y, P = classes(c=4)
     P = (P + 0.1) / 1.4
     assert CLASSIFICATION["auc"].contributions(y, P).mean() == pytest.approx(
         metrics.roc_auc_score(y, P, multi_class="ovr")
     )
-    assert CLASSIFICATION["log_loss"].contributions(y, P).mean() == pytest.approx(metrics.log_loss(y, P))
+    assert CLASSIFICATION["log_loss"].contributions(y, P).mean() == pytest.approx(
+        metrics.log_loss(y, P)
+    )
 
 
 @pytest.mark.parametrize("name", CLASSIFICATION)
@@ -94,11 +108,16 @@ def test_classes_that_a_fold_lacks_do_not_count(name):
 
 
 def test_a_single_class_has_no_order():
-    assert CLASSIFICATION["auc"].contributions(np.ones(3, int), np.eye(2)[[0, 1, 1]]).tolist() == [0.5] * 3
+    assert (
+        CLASSIFICATION["auc"].contributions(np.ones(3, int), np.eye(2)[[0, 1, 1]]).tolist()
+        == [0.5] * 3
+    )
 
 
 def test_one_confident_wrong_vote_is_finite():
-    loss = CLASSIFICATION["log_loss"].contributions(np.array([0, 0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    loss = CLASSIFICATION["log_loss"].contributions(
+        np.array([0, 0]), np.array([[0.0, 1.0], [1.0, 0.0]])
+    )
     assert loss == pytest.approx([-np.log(MIN_PROBABILITY), 0])
 
 
@@ -114,4 +133,7 @@ def test_numbers_that_do_not_vary():
 def test_signs_and_defaults():
     assert next(iter(CLASSIFICATION)) == "accuracy"
     assert next(iter(REGRESSION)) == "r2"
-    assert {name for task in SCORES for name, score in SCORES[task].items() if score.sign < 0} == {"log_loss", "mae"}
+    assert {name for task in SCORES for name, score in SCORES[task].items() if score.sign < 0} == {
+        "log_loss",
+        "mae",
+    }

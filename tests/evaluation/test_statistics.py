@@ -19,7 +19,9 @@ def test_shared_training_rows_make_it_more_careful():
 
 @pytest.mark.slow
 def test_it_keeps_its_level_where_the_plain_test_does_not():
-    """Folds of one repeated cross-validation under no difference: correlated as test_share / (1 + test_share) says."""
+    """Folds of one repeated cross-validation under no difference: correlated as test_share / (1 +
+    test_share) says.
+    """
     rng = np.random.default_rng(0)
     share, J, rejections, plain = 0.25, 15, 0, 0
     rho = share / (1 + share)
@@ -33,7 +35,9 @@ def test_it_keeps_its_level_where_the_plain_test_does_not():
 
 def test_folds_that_agree_by_chance_prove_nothing():
     assert corrected_resampled_t_test(np.zeros(5), 40, 10) == 1.0
-    assert corrected_resampled_t_test(np.full(2, 1 / 75), 75, 75) > 0.1  # one row in each of two folds
+    assert (
+        corrected_resampled_t_test(np.full(2, 1 / 75), 75, 75) > 0.1
+    )  # one row in each of two folds
     assert corrected_resampled_t_test(np.full(15, 0.1), 400, 100) < 1e-6
 
 
@@ -83,7 +87,9 @@ def test_two_repeats_by_hand():
 
 
 def test_the_rows_of_a_unit_are_one():
-    """A table in which every row stands twice: units give what the single rows do, up to the smaller test set."""
+    """A table in which every row stands twice: units give what the single rows do, up to the
+    smaller test set.
+    """
     rng = np.random.default_rng(0)
     d, rows = rng.normal(size=30), np.arange(30)
     single = paired_test([d], [np.zeros(30)], [rows], 120)
@@ -107,7 +113,9 @@ def test_folds_that_differ_more_than_their_rows_decide():
 
 @pytest.mark.parametrize("n_splits", [2, 3, 4])
 def test_folds_too_few_to_show_luck_count_by_their_own_number(n_splits):
-    """Folds that agree by chance: the variance is that of the rows, the degrees of freedom those of the folds."""
+    """Folds that agree by chance: the variance is that of the rows, the degrees of freedom those of
+    the folds.
+    """
     rows = folds_of(np.random.default_rng(0), n=60, n_splits=n_splits)
     method = [np.random.default_rng(1).permutation(np.arange(len(fold)) % 2) for fold in rows]
     test = paired_test(method, [np.zeros(len(fold)) for fold in rows], rows, 48)
@@ -118,7 +126,9 @@ def test_folds_too_few_to_show_luck_count_by_their_own_number(n_splits):
 @pytest.mark.parametrize(("n_splits", "of_fitted_models"), [(1, True), (2, False), (5, False)])
 def test_one_split_is_of_the_fitted_models(n_splits, of_fitted_models):
     rows = folds_of(np.random.default_rng(0), n_splits=n_splits)
-    test = paired_test([np.arange(len(fold)) for fold in rows], [np.zeros(len(fold)) for fold in rows], rows, 48)
+    test = paired_test(
+        [np.arange(len(fold)) for fold in rows], [np.zeros(len(fold)) for fold in rows], rows, 48
+    )
     assert test.of_fitted_models == of_fitted_models
 
 
@@ -131,7 +141,10 @@ def test_level_of_methods_whose_folds_are_luck(n_splits):
         rows = folds_of(rng, n, n_splits)
         accuracies = rng.uniform(0.6, 0.9, size=(n_splits, 2))
         drawn = [
-            [1.0 * (rng.random(len(fold)) < accuracy) for fold, accuracy in zip(rows, side, strict=True)]
+            [
+                1.0 * (rng.random(len(fold)) < accuracy)
+                for fold, accuracy in zip(rows, side, strict=True)
+            ]
             for side in accuracies.T
         ]
         found.append(paired_test(*drawn, rows, n - n / n_splits).p_value)
@@ -150,7 +163,9 @@ def test_order_and_numbers_of_rows_do_not_matter():
         48,
         units[np.argsort(number)] + 7,
     )
-    assert (moved.difference, moved.standard_error) == pytest.approx((test.difference, test.standard_error))
+    assert (moved.difference, moved.standard_error) == pytest.approx(
+        (test.difference, test.standard_error)
+    )
     own = paired_test(list(a), list(b), rows, 48, np.arange(60))
     assert own == paired_test(list(a), list(b), rows, 48)
 
@@ -159,21 +174,27 @@ def test_rows_that_agree_by_chance_prove_nothing():
     ones, rows = [np.ones(10)] * 2, [np.arange(10), np.arange(10, 20)]
     assert paired_test(ones, ones, rows, 10).p_value == 1
     contributions = np.random.default_rng(0).normal(size=(2, 10))
-    assert paired_test(list(contributions + 1e-12), list(contributions), rows, 10).p_value > 0.99  # rounding
+    assert (
+        paired_test(list(contributions + 1e-12), list(contributions), rows, 10).p_value > 0.99
+    )  # rounding
     one_row = [np.arange(10) < 1.0, np.zeros(10)]
     assert paired_test(one_row, [np.zeros(10)] * 2, rows, 10).p_value > 0.3
 
 
 @pytest.mark.parametrize("n_splits", [1, 5])
 def test_level_under_no_difference(n_splits):
-    """Accuracies of .8, the hits of two learners correlated; no training rows are shared, so factor 1 would do."""
+    """Accuracies of .8, the hits of two learners correlated; no training rows are shared, so factor
+    1 would do.
+    """
     rng = np.random.default_rng(0)
     p_values = []
     for _ in range(500):
         rows = folds_of(rng, 200, n_splits)
         easy = rng.random(200) < 0.5
         a, b = (np.where(easy, 1.0, rng.random(200) < 0.6) for _ in range(2))
-        p_values.append(paired_test([a[f] for f in rows], [b[f] for f in rows], rows, np.inf).p_value)
+        p_values.append(
+            paired_test([a[f] for f in rows], [b[f] for f in rows], rows, np.inf).p_value
+        )
     assert 0.01 < np.mean(np.array(p_values) < 0.05) < 0.07
 
 

@@ -29,14 +29,16 @@ from nearkin.evaluation import (
     held_out_map,
     score_by_dimension,
 )
-from nearkin.evaluation.fold import FoldRun, Part
-from nearkin.evaluation.task import named_task
+from nearkin.evaluation.folds import FoldRun, Part
+from nearkin.evaluation.scores import named_task
 
 from .tables import QUICK, LastFeature, protocol_of
 
 
 def hidden(n=120, p=20, seed=0):
-    """Return numbers that follow one direction of many features: raw k-NN drowns in the others, PCA does not."""
+    """Return numbers that follow one direction of many features: raw k-NN drowns in the others, PCA
+    does not.
+    """
     rng = np.random.default_rng(seed)
     t = rng.normal(size=n)
     X = rng.normal(size=(n, p))
@@ -61,7 +63,9 @@ PCA_METHOD = next(method for method in all_methods("regression") if method.name 
 
 
 def quick(X, y, methods=(PCA_METHOD,), **options):
-    """Compare for numbers on few folds, by the mean of 3 neighbours, without references or a winner."""
+    """Compare for numbers on few folds, by the mean of 3 neighbours, without references or a
+    winner.
+    """
     return compare(X, y, **({"task": "regression", "methods": list(methods)} | QUICK | options))
 
 
@@ -75,7 +79,9 @@ class TestKnownAnswers:
         model = make_pipeline(StandardScaler(), KNeighborsRegressor(3))
         expected = cross_val_score(model, X, y, cv=list(comparison.folds), scoring="r2")
         np.testing.assert_allclose(comparison.raw.score, expected, rtol=1e-12)
-        errors = cross_val_score(model, X, y, cv=list(comparison.folds), scoring="neg_mean_absolute_error")
+        errors = cross_val_score(
+            model, X, y, cv=list(comparison.folds), scoring="neg_mean_absolute_error"
+        )
         np.testing.assert_allclose(comparison.raw.scores["mae"], -errors, rtol=1e-12)
         assert (len(comparison.folds), comparison.n_repeats, comparison.score.name) == (8, 2, "r2")
 
@@ -108,7 +114,9 @@ class TestKnownAnswers:
         first, second = (quick(X, t, n_splits=2) for t in (y, 1000 * y - 5))
         for name in ("PCA", RAW):
             np.testing.assert_allclose(first[name].score, second[name].score, rtol=1e-9)
-            np.testing.assert_allclose(1000 * first[name].scores["mae"], second[name].scores["mae"], rtol=1e-9)
+            np.testing.assert_allclose(
+                1000 * first[name].scores["mae"], second[name].scores["mae"], rtol=1e-9
+            )
 
     @pytest.mark.parametrize("score", SCORES["regression"])
     def test_each_score_ranks_and_chooses(self, score):
@@ -120,19 +128,26 @@ class TestKnownAnswers:
         assert comparison.score.name == score
 
     def test_an_unknown_score(self):
-        with pytest.raises(ValueError, match="score must be one of 'r2', 'mae', 'rank_correlation', got 'accuracy'"):
+        with pytest.raises(
+            ValueError, match="score must be one of 'r2', 'mae', 'rank_correlation', got 'accuracy'"
+        ):
             quick(*hidden(), score="accuracy")
 
     def test_references_know_the_mean_and_the_line(self):
         comparison = quick(*hidden(), [], references=default_references("regression")[:2])
-        assert [reference.name for reference in comparison.references] == ["ridge regression", "mean"]
+        assert [reference.name for reference in comparison.references] == [
+            "ridge regression",
+            "mean",
+        ]
         assert comparison["ridge regression"].score.mean() > 0.95
         assert comparison["mean"].score.mean() < 0.01
 
     def testsoft_votes_of_many_are_chosen_where_numbers_are_noisy(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(120, 1))
-        protocol = protocol_of(X, X[:, 0] + rng.normal(size=120), task=REGRESSION, votes=(Vote(3), Vote(25, soft=True)))
+        protocol = protocol_of(
+            X, X[:, 0] + rng.normal(size=120), task=REGRESSION, votes=(Vote(3), Vote(25, soft=True))
+        )
         assert FoldRun(protocol, np.arange(120)).choose(Method(RAW, None)).vote.soft
 
     @pytest.mark.slow
@@ -152,7 +167,10 @@ class TestProtocol:
         chosen = FoldRun(protocol_of(X, y, task=REGRESSION), train, test).choose(PCA_METHOD)
         spoilt, wrong = X.copy(), y.copy()
         spoilt[test], wrong[test] = 1e6, -1e6
-        assert FoldRun(protocol_of(spoilt, wrong, task=REGRESSION), train, test).choose(PCA_METHOD) == chosen
+        assert (
+            FoldRun(protocol_of(spoilt, wrong, task=REGRESSION), train, test).choose(PCA_METHOD)
+            == chosen
+        )
         assert chosen.params == {"n_components": 1}
 
     def test_the_order_of_rows_changes_no_score_of_a_fold(self):
@@ -173,13 +191,18 @@ class TestProtocol:
                 np.testing.assert_allclose(second, first, rtol=1e-9)
 
     def test_same_seed_same_answer(self):
-        first, second = (quick(*hidden(n=60, p=6), n_neighbors=None, random_state=3) for _ in range(2))
+        first, second = (
+            quick(*hidden(n=60, p=6), n_neighbors=None, random_state=3) for _ in range(2)
+        )
         np.testing.assert_array_equal(first["PCA"].score, second["PCA"].score)
         assert first["PCA"].votes == second["PCA"].votes
 
     def test_few_rows_reduce_the_folds_visibly(self):
         comparison = quick(*hidden(n=6), n_splits=None)
-        assert comparison.reduced["n_splits"] == (5, "R² needs two rows in every fold, and there are 6")
+        assert comparison.reduced["n_splits"] == (
+            5,
+            "R² needs two rows in every fold, and there are 6",
+        )
         assert [len(test) for _, test in comparison.folds] == [2] * 3
 
     def test_few_groups_reduce_the_folds_visibly(self):
@@ -190,7 +213,8 @@ class TestProtocol:
         X, _ = hidden(n=40)
         groups = np.arange(40) // 10
         with pytest.raises(
-            ValueError, match=r"y is 2 in all 10 held-out rows of fold \d, where R² has no meaning: give"
+            ValueError,
+            match=r"y is 2 in all 10 held-out rows of fold \d, where R² has no meaning: give",
         ):
             quick(X, groups.astype(float) * 2 % 6, n_splits=None, groups=groups)
 
@@ -231,7 +255,9 @@ class TestResolution:
 
     def test_by_default_a_row_of_an_accuracy(self):
         d = np.array([0.0, 0.01, 0.0])
-        assert corrected_resampled_t_test(d, 80, 20) == corrected_resampled_t_test(d, 80, 20, 1 / 20)
+        assert corrected_resampled_t_test(d, 80, 20) == corrected_resampled_t_test(
+            d, 80, 20, 1 / 20
+        )
 
 
 class TestViews:
@@ -241,7 +267,9 @@ class TestViews:
         curves = score_by_dimension(comparison)
         assert list(curves["PCA"]) == [1, 2, 3, 5, 7, 8]
         train, test = comparison.folds[0]
-        by_hand = make_pipeline(StandardScaler(), PCA(3), KNeighborsRegressor(3)).fit(X[train], y[train])
+        by_hand = make_pipeline(StandardScaler(), PCA(3), KNeighborsRegressor(3)).fit(
+            X[train], y[train]
+        )
         assert curves["PCA"][3][0] == pytest.approx(by_hand.score(X[test], y[test]))
         np.testing.assert_allclose(curves["PCA"][8], curves[RAW][8])
 
@@ -250,13 +278,17 @@ class TestViews:
         train, test = np.arange(0, 120, 2), np.arange(1, 120, 2)
         seen = held_out_map(PCA(2), X, y, (train, test), 3, task="regression")
         errors = y[test] - y[seen.neighbors].mean(axis=1)
-        assert seen.score == pytest.approx(1 - np.sum(errors**2) / np.sum((y[test] - y[test].mean()) ** 2))
+        assert seen.score == pytest.approx(
+            1 - np.sum(errors**2) / np.sum((y[test] - y[test].mean()) ** 2)
+        )
 
     def test_first_map(self):
         X, y = hidden()
         comparison = quick(X, y, score="mae")
         seen = first_map(comparison, comparison["PCA"])
-        assert seen.score == pytest.approx(np.abs(y[seen.rows] - y[seen.neighbors].mean(axis=1)).mean())
+        assert seen.score == pytest.approx(
+            np.abs(y[seen.rows] - y[seen.neighbors].mean(axis=1)).mean()
+        )
 
     def test_numbers_are_not_confused(self):
         comparison = quick(*hidden(), [])
@@ -307,23 +339,31 @@ def test_too_few_rows():
 @pytest.mark.parametrize("kind", [np.int8, np.uint64, np.float16, np.float32, object])
 def test_numbers_of_any_type(kind):
     y = np.arange(20).astype(kind)
-    np.testing.assert_array_equal(quick(X, y, []).raw.score, quick(X, np.arange(20.0), []).raw.score)
+    np.testing.assert_array_equal(
+        quick(X, y, []).raw.score, quick(X, np.arange(20.0), []).raw.score
+    )
 
 
 def test_columns_of_a_frame():
     pd = pytest.importorskip("pandas")
     assert REGRESSION.check_target(pd.Series(range(9), dtype="Int64")).tolist() == list(range(9))
-    np.testing.assert_equal(REGRESSION.check_target(pd.Series([None, *range(9)], dtype="Int64")), [np.nan, *range(9)])
+    np.testing.assert_equal(
+        REGRESSION.check_target(pd.Series([None, *range(9)], dtype="Int64")), [np.nan, *range(9)]
+    )
 
 
 def test_classes_that_are_numbers_name_the_remedy():
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         compare(X, np.linspace(0, 1, 20))
-    with pytest.raises(ValueError, match=r"class 0 has a single row.*or predict numbers by task='regression'"):
+    with pytest.raises(
+        ValueError, match=r"class 0 has a single row.*or predict numbers by task='regression'"
+    ):
         compare(X, np.arange(20))
 
 
 def test_tasks_have_names():
     assert named_task("regression") is REGRESSION
-    with pytest.raises(ValueError, match="task must be one of 'classification', 'regression', got 'ranking'"):
+    with pytest.raises(
+        ValueError, match="task must be one of 'classification', 'regression', got 'ranking'"
+    ):
         compare(X, Y, task="ranking")

@@ -3,7 +3,13 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from nearkin.evaluation.twins import _expected_nearer, chained_rows, identical_rows, n_with_twin, twin_groups
+from nearkin.evaluation.twins import (
+    _expected_nearer,
+    chained_rows,
+    identical_rows,
+    n_with_twin,
+    twin_groups,
+)
 
 
 def same_partition(a, b):
@@ -21,7 +27,15 @@ def jittered(m, p, copies, jitter):
 
 
 @pytest.mark.parametrize(
-    "container", [np.asarray, np.float32, np.float16, np.int64, csr_array, lambda X: csr_array(X, dtype=np.float32)]
+    "container",
+    [
+        np.asarray,
+        np.float32,
+        np.float16,
+        np.int64,
+        csr_array,
+        lambda X: csr_array(X, dtype=np.float32),
+    ],
 )
 def test_identical_rows_are_found_in_any_container(container):
     original = np.random.default_rng(0).permutation(np.repeat(np.arange(60), 3))
@@ -31,10 +45,15 @@ def test_identical_rows_are_found_in_any_container(container):
 
 
 def test_stored_zeros_and_negative_zeros_are_zeros():
-    X = csr_array((np.array([0.0, 1.0, 1.0, -0.0]), np.array([0, 1, 1, 0]), np.array([0, 2, 3, 4])), shape=(3, 2))
+    X = csr_array(
+        (np.array([0.0, 1.0, 1.0, -0.0]), np.array([0, 1, 1, 0]), np.array([0, 2, 3, 4])),
+        shape=(3, 2),
+    )
     np.testing.assert_array_equal(identical_rows(X), [0, 0, 1])
     assert X.nnz == 4
-    np.testing.assert_array_equal(identical_rows(np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 0.0]])), [0, 0, 1])
+    np.testing.assert_array_equal(
+        identical_rows(np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 0.0]])), [0, 0, 1]
+    )
 
 
 @pytest.mark.parametrize("p", [2, 5, 20, 100])
@@ -80,11 +99,20 @@ ORDINARY = {
     "grid": lambda rng: rng.integers(0, 5, size=(1000, 4)).astype(float),
     "fine grid": lambda rng: rng.integers(0, 100, size=(1000, 2)).astype(float),
     "one-hot": lambda rng: np.hstack([np.eye(5)[rng.integers(0, 5, 1000)] for _ in range(6)]),
-    "rare categories": lambda rng: np.hstack([np.eye(30)[rng.geometric(0.3, 1000) % 30] for _ in range(4)]),
+    "rare categories": lambda rng: np.hstack(
+        [np.eye(30)[rng.geometric(0.3, 1000) % 30] for _ in range(4)]
+    ),
     "one row a category": lambda rng: np.eye(60),
-    "clusters": lambda rng: np.vstack([10.0**k * (30 + rng.normal(size=(200, 3))) for k in range(-3, 3)]),
-    "clusters of 25": lambda rng: np.repeat(rng.normal(size=(40, 3)), 25, axis=0) + 0.01 * rng.normal(size=(1000, 3)),
-    **{load.__name__: lambda rng, load=load: load().data for load in (load_iris, load_wine, load_breast_cancer)},
+    "clusters": lambda rng: np.vstack(
+        [10.0**k * (30 + rng.normal(size=(200, 3))) for k in range(-3, 3)]
+    ),
+    "clusters of 25": lambda rng: (
+        np.repeat(rng.normal(size=(40, 3)), 25, axis=0) + 0.01 * rng.normal(size=(1000, 3))
+    ),
+    **{
+        load.__name__: lambda rng, load=load: load().data
+        for load in (load_iris, load_wine, load_breast_cancer)
+    },
     "load_digits": lambda rng: load_digits().data,
 }
 
@@ -214,7 +242,9 @@ def test_groups_of_a_part_of_the_rows_count_by_their_share():
     X, original = jittered(20, 5, 12, jitter=1e-3)
     others = normal(960, 5, seed=5)
     y = np.append(random_labels(original), np.random.default_rng(4).integers(0, 2, 960))
-    assert chained_rows(np.vstack([X, others]), y) == pytest.approx(240, abs=120)  # of a sample of 300
+    assert chained_rows(np.vstack([X, others]), y) == pytest.approx(
+        240, abs=120
+    )  # of a sample of 300
 
 
 def test_rows_without_a_label_and_identical_rows_do_not_count():

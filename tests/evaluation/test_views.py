@@ -29,14 +29,20 @@ X, y = (part[::2] for part in load_wine(return_X_y=True))
 @pytest.fixture(scope="module")
 def comparison():
     methods = [method for method in all_methods() if method.name in ("PCA", "LDA")]
-    methods.append(Method("NMMP", NMMP(), lambda p: [{"n_components": m} for m in (1, 5, p)], nested=False))
-    return compare(X, y, methods=methods, references=(), n_splits=3, n_repeats=2, n_neighbors=3, refit=False)
+    methods.append(
+        Method("NMMP", NMMP(), lambda p: [{"n_components": m} for m in (1, 5, p)], nested=False)
+    )
+    return compare(
+        X, y, methods=methods, references=(), n_splits=3, n_repeats=2, n_neighbors=3, refit=False
+    )
 
 
 def test_the_first_repeat_holds_every_row_out_once(comparison):
     folds = first_repeat(comparison.folds)
     assert len(folds) == 3
-    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y)))
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([test for _, test in folds])), np.arange(len(y))
+    )
 
 
 def test_score_by_dimension(comparison):
@@ -49,15 +55,21 @@ def test_score_by_dimension(comparison):
     assert list(curves["NMMP"]) == [1, 5, 13]
     assert ("NMMP, dimensions", 3, 3) in calls
     train, test = comparison.folds[0]
-    by_hand = make_pipeline(StandardScaler(), PCA(3), KNeighborsClassifier(3)).fit(X[train], y[train])
+    by_hand = make_pipeline(StandardScaler(), PCA(3), KNeighborsClassifier(3)).fit(
+        X[train], y[train]
+    )
     assert curves["PCA"][3][0] == by_hand.score(X[test], y[test])
     # all dimensions of a rotation, and all features, are the same space
     np.testing.assert_allclose(curves["PCA"][13], curves["raw k-NN"][13])
 
 
 def test_unscaled_raw_features_have_a_score():
-    comparison = compare(X, y, methods=[], references=(), scale=False, n_splits=3, n_repeats=1, refit=False)
-    np.testing.assert_array_equal(score_by_dimension(comparison)["raw k-NN"][13], comparison.raw.score)
+    comparison = compare(
+        X, y, methods=[], references=(), scale=False, n_splits=3, n_repeats=1, refit=False
+    )
+    np.testing.assert_array_equal(
+        score_by_dimension(comparison)["raw k-NN"][13], comparison.raw.score
+    )
 
 
 def test_curves_pass_through_what_the_folds_chose(comparison):
@@ -73,7 +85,10 @@ def test_confusion_counts_every_held_out_row_of_every_repeat(comparison):
     for result in comparison.results:
         counts = confusion(result, comparison)
         np.testing.assert_array_equal(counts.sum(axis=1), 2 * np.bincount(y))
-        right = [len(test) * accuracy for (_, test), accuracy in zip(comparison.folds, result.score, strict=True)]
+        right = [
+            len(test) * accuracy
+            for (_, test), accuracy in zip(comparison.folds, result.score, strict=True)
+        ]
         assert np.trace(counts) == round(sum(right))
 
 
@@ -123,6 +138,8 @@ def test_first_map_of_raw_features_has_the_first_two(comparison):
 
 def test_first_map_of_what_is_no_map():
     constant = default_references()[:1]
-    comparison = compare(X, y, methods=[], references=constant, n_splits=2, n_repeats=1, refit=False)
+    comparison = compare(
+        X, y, methods=[], references=constant, n_splits=2, n_repeats=1, refit=False
+    )
     with pytest.raises(ValueError, match="majority is no map"):
         first_map(comparison, comparison.references[0])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from nearkin.evaluation import CLASSIFICATION, REGRESSION, Vote
-from nearkin.evaluation.vote import VOTES, gaussian_weights, nearest_voters, possible_votes
+from nearkin.evaluation.scores import VOTES, gaussian_weights, nearest_voters, possible_votes
 
 RNG = np.random.default_rng(0)
 TRAIN, NEW = RNG.normal(size=(80, 3)), RNG.normal(size=(30, 3))
@@ -29,10 +29,14 @@ def test_classes_as_scikit_learn_has_them(vote):
 @every_vote
 def test_numbers_as_scikit_learn_has_them(vote):
     weights = gaussian_weights if vote.soft else "uniform"
-    expected = KNeighborsRegressor(vote.n_neighbors, weights=weights).fit(TRAIN, NUMBERS).predict(NEW)
+    expected = (
+        KNeighborsRegressor(vote.n_neighbors, weights=weights).fit(TRAIN, NUMBERS).predict(NEW)
+    )
     distances, near = nearest_voters(TRAIN, NEW, 60)
     np.testing.assert_allclose(vote.predict(distances, NUMBERS[near], 0), expected, rtol=1e-9)
-    np.testing.assert_allclose(vote.estimator(REGRESSION).fit(TRAIN, NUMBERS).predict(NEW), expected, rtol=1e-9)
+    np.testing.assert_allclose(
+        vote.estimator(REGRESSION).fit(TRAIN, NUMBERS).predict(NEW), expected, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("soft", [False, True])
@@ -41,7 +45,11 @@ def test_ties_go_to_the_smaller_class(soft):
     distances, near = nearest_voters(train, np.zeros((1, 1)), 4)
     shares = Vote(4, soft).predict(distances, y[near], 4)
     assert shares[0, 0] == shares[0, 1]
-    assert shares.argmax() == 0 == Vote(4, soft).estimator(CLASSIFICATION).fit(train, y).predict([[0.0]])[0]
+    assert (
+        shares.argmax()
+        == 0
+        == Vote(4, soft).estimator(CLASSIFICATION).fit(train, y).predict([[0.0]])[0]
+    )
 
 
 def test_weights_fall_from_one_to_the_width_of_the_last():
@@ -52,7 +60,9 @@ def test_weights_fall_from_one_to_the_width_of_the_last():
 def test_weights_do_not_depend_on_the_unit():
     distances = np.sort(RNG.random((20, 7)), axis=1)
     for unit in (1e-150, 1e-3, 1e9):
-        np.testing.assert_allclose(gaussian_weights(unit * distances), gaussian_weights(distances), rtol=1e-9)
+        np.testing.assert_allclose(
+            gaussian_weights(unit * distances), gaussian_weights(distances), rtol=1e-9
+        )
 
 
 def test_rows_that_are_all_in_one_place_vote_alike():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.objectives.group_penalty import group_penalty
+from nearkin.objectives.linear_map import group_penalty
 from nearkin.testing import check_gradient
 
 groups = np.array([0, 1, 0, 2, 2, 2])
@@ -23,9 +23,13 @@ def test_definition():
 
 @pytest.mark.parametrize("power", [1.0, 1.5])
 def test_groups_of_one_norm_have_the_squared_norm(power):
-    equal = np.hstack([A[:, groups == group] / np.linalg.norm(A[:, groups == group]) for group in range(3)])
+    equal = np.hstack(
+        [A[:, groups == group] / np.linalg.norm(A[:, groups == group]) for group in range(3)]
+    )
     np.testing.assert_allclose(group_penalty(equal, np.sort(groups), power)[0], np.sum(equal**2))
-    assert group_penalty(A, groups, power)[0] < np.sum(A**2)  # of the same squared norm, few groups cost less
+    assert group_penalty(A, groups, power)[0] < np.sum(
+        A**2
+    )  # of the same squared norm, few groups cost less
 
 
 def test_power_two_is_the_squared_norm():

@@ -1,12 +1,14 @@
-"""The loss against its definition by loops over all triples, its gradient by differences, the search by all pairs."""
+"""The loss against its definition by loops over all triples, its gradient by differences, the
+search by all pairs.
+"""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from nearkin import _parallel
-from nearkin.estimators._candidates import target_neighbors
+from nearkin import _blocks
+from nearkin.estimators.descent_embedding import target_neighbors
 from nearkin.graphs import laplacian
 from nearkin.objectives import lmnn, stochastic
 from nearkin.objectives.lmnn import impostors_within, large_margin, target_squares
@@ -41,7 +43,9 @@ def by_loops(A, X, codes, targets, mu=0.5):
         for j in targets[i]:
             if j != i:
                 first += d[i, j]
-                second += sum(max(0.0, 1 + d[i, j] - d[i, m]) for m in range(len(X)) if codes[m] != codes[i])
+                second += sum(
+                    max(0.0, 1 + d[i, j] - d[i, m]) for m in range(len(X)) if codes[m] != codes[i]
+                )
     return (1 - mu) * first + mu * second
 
 
@@ -62,7 +66,9 @@ class TestTargets:
         X, codes, targets, _ = problem()
         d = squares(np.eye(P), X)
         for i in range(N):
-            same = sorted((j for j in range(N) if j != i and codes[j] == codes[i]), key=lambda j: d[i, j])[:K]
+            same = sorted(
+                (j for j in range(N) if j != i and codes[j] == codes[i]), key=lambda j: d[i, j]
+            )[:K]
             assert targets[i].tolist() == same + [i] * (K - len(same))
 
     def test_are_no_more_than_the_largest_class_has(self):
@@ -108,7 +114,9 @@ class TestAgainstTheDefinition:
                 for m in range(N):
                     if j != i and codes[m] != codes[i] and 1 + d[i, j] > d[i, m]:
                         G += 0.5 * (outer(i, j) - outer(i, m))
-        np.testing.assert_allclose(large_margin(A, X, targets, others(codes))[1], 2 * A @ G, atol=1e-9)
+        np.testing.assert_allclose(
+            large_margin(A, X, targets, others(codes))[1], 2 * A @ G, atol=1e-9
+        )
 
     def test_those_within_the_margin_are_all_that_count(self, shape):
         X, codes, targets, rng = problem()
@@ -133,7 +141,9 @@ class TestAgainstTheDefinition:
         X, codes, targets, rng = problem()
         A = rng.normal(size=shape) / 2
         value, gradient = large_margin(A, X, targets, others(codes))
-        again, gradient_again = large_margin(A.astype(np.float32), X.astype(np.float32), targets, others(codes))
+        again, gradient_again = large_margin(
+            A.astype(np.float32), X.astype(np.float32), targets, others(codes)
+        )
         assert again == pytest.approx(value, rel=1e-5)
         assert gradient_again.dtype == np.float64
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-5 * np.abs(gradient).max())
@@ -143,8 +153,8 @@ class TestAgainstTheDefinition:
         A = rng.normal(size=shape) / 2
         value, gradient = large_margin(A, X, targets, others(codes))
         monkeypatch.setattr(lmnn, "PAIR_ENTRIES", 30)
-        monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_parallel, "n_threads", lambda: 3)
+        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_blocks, "n_threads", lambda: 3)
         again, gradient_again = large_margin(A, X, targets, others(codes))
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -154,8 +164,12 @@ class TestAgainstTheDefinition:
         A = rng.normal(size=shape) / 2
         value, gradient = large_margin(A, X, targets, others(codes))
         Q = np.linalg.qr(rng.normal(size=(P, P)))[0]
-        assert large_margin(A, X + 100.0, targets, others(codes))[0] == pytest.approx(value, rel=1e-9)
-        assert large_margin(A @ Q.T, X @ Q.T, targets, others(codes))[0] == pytest.approx(value, rel=1e-10)
+        assert large_margin(A, X + 100.0, targets, others(codes))[0] == pytest.approx(
+            value, rel=1e-9
+        )
+        assert large_margin(A @ Q.T, X @ Q.T, targets, others(codes))[0] == pytest.approx(
+            value, rel=1e-10
+        )
         order = rng.permutation(N)
         permuted = np.argsort(order)[targets[order]]
         again, gradient_again = large_margin(A, X[order], permuted, others(codes[order]))
@@ -205,7 +219,10 @@ class TestLimits:
 
 
 def sets(listed):
-    return [set(listed.indices[start:stop]) for start, stop in zip(listed.indptr[:-1], listed.indptr[1:], strict=True)]
+    return [
+        set(listed.indices[start:stop])
+        for start, stop in zip(listed.indptr[:-1], listed.indptr[1:], strict=True)
+    ]
 
 
 CODES = {
@@ -226,8 +243,8 @@ class TestTheSearch:
     @pytest.mark.parametrize("height", [1, 256])
     def test_finds_all_within_the_distance(self, codes, dtype, height, monkeypatch):
         monkeypatch.setattr(stochastic, "TILE_ROWS", height)
-        monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_parallel, "n_threads", lambda: 2)
+        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_blocks, "n_threads", lambda: 2)
         Z, d = self.rows(dtype)
         radii = np.random.default_rng(2).uniform(-1, 8, 60).astype(dtype)
         found = sets(impostors_within(Z, codes, radii, 60))

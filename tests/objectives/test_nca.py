@@ -1,15 +1,16 @@
-"""The objectives against their definitions by double loops, and their gradients against finite differences."""
+"""The objectives against their definitions by double loops, and their gradients against finite
+differences.
+"""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from nearkin import _parallel
+from nearkin import _blocks
 from nearkin.objectives import stochastic
-from nearkin.objectives.candidates import Candidates, among_candidates
 from nearkin.objectives.nca import expected_accuracy, log_likelihood, pair_cost
-from nearkin.objectives.pair_weights import SameClass, TargetKernel
+from nearkin.objectives.stochastic import Candidates, SameClass, TargetKernel, among_candidates
 
 
 def neighbor_probabilities(Z):
@@ -48,7 +49,9 @@ def targets():
 
 
 every_objective = pytest.mark.parametrize("objective", [expected_accuracy, log_likelihood])
-every_structure = pytest.mark.parametrize("shape", [(5, 5), (2, 5), (5,)], ids=["full", "low rank", "diagonal"])
+every_structure = pytest.mark.parametrize(
+    "shape", [(5, 5), (2, 5), (5,)], ids=["full", "low rank", "diagonal"]
+)
 every_case = pytest.mark.parametrize(
     ("objective", "shape", "target"),
     [
@@ -76,18 +79,25 @@ class TestAgainstTheDefinition:
     def test_value(self, objective, shape, target):
         X, rng = rows()
         A, (pair_weights, weights) = rng.normal(size=shape), target()
-        assert objective(A, X, pair_weights)[0] == pytest.approx(by_loops(objective, A, X, weights), rel=1e-10)
+        assert objective(A, X, pair_weights)[0] == pytest.approx(
+            by_loops(objective, A, X, weights), rel=1e-10
+        )
 
     def test_gradient(self, objective, shape, target):
         X, rng = rows()
         A, (pair_weights, _) = rng.normal(size=shape), target()
         _, gradient = objective(A, X, pair_weights)
         np.testing.assert_allclose(
-            gradient, finite_differences(lambda A: objective(A, X, pair_weights), A), rtol=1e-6, atol=1e-7
+            gradient,
+            finite_differences(lambda A: objective(A, X, pair_weights), A),
+            rtol=1e-6,
+            atol=1e-7,
         )
 
     def test_gradient_is_the_sum_of_outer_products(self, objective, shape, target):
-        """Eqs. 5 and 7, derived: 2 A sum_ij c_i (r_ij - p_ij) x_ij x_ij' with c_i = q_i for f and 1 for g, negated."""
+        """Eqs. 5 and 7, derived: 2 A sum_ij c_i (r_ij - p_ij) x_ij x_ij' with c_i = q_i for f and 1
+        for g, negated.
+        """
         X, rng = rows()
         A, (pair_weights, weights) = rng.normal(size=shape), target()
         p = neighbor_probabilities(X * A if A.ndim == 1 else X @ A.T)
@@ -96,10 +106,14 @@ class TestAgainstTheDefinition:
             q = sum(weights[i, j] * p[i, j] for j in range(40) if j != i)
             for j in range(40):
                 if i != j and q > 0:
-                    factor = (q if objective is expected_accuracy else 1.0) * (p[i, j] - weights[i, j] * p[i, j] / q)
+                    factor = (q if objective is expected_accuracy else 1.0) * (
+                        p[i, j] - weights[i, j] * p[i, j] / q
+                    )
                     x = X[i] - X[j]
                     expected += 2 * factor * (A * x * x if A.ndim == 1 else np.outer(A @ x, x))
-        np.testing.assert_allclose(objective(A, X, pair_weights)[1], expected, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            objective(A, X, pair_weights)[1], expected, rtol=1e-10, atol=1e-10
+        )
 
     def test_sparse_rows(self, objective, shape, target):
         X, rng = rows()
@@ -113,7 +127,9 @@ class TestAgainstTheDefinition:
         X, rng = rows()
         A, (pair_weights, _) = rng.normal(size=shape), target()
         value, gradient = objective(A, X, pair_weights)
-        single_value, single_gradient = objective(A.astype(np.float32), X.astype(np.float32), pair_weights)
+        single_value, single_gradient = objective(
+            A.astype(np.float32), X.astype(np.float32), pair_weights
+        )
         assert single_value == pytest.approx(value, rel=1e-5)
         assert single_gradient.dtype == np.float64
         np.testing.assert_allclose(single_gradient, gradient, atol=1e-4 * np.abs(gradient).max())
@@ -123,8 +139,8 @@ class TestAgainstTheDefinition:
         A, (pair_weights, _) = rng.normal(size=shape), target()
         value, gradient = objective(A, X, pair_weights)
         monkeypatch.setattr(stochastic, "TILE_ROWS", 3)
-        monkeypatch.setattr(_parallel, "FEW_ENTRIES", 0)
-        monkeypatch.setattr(_parallel, "n_threads", lambda: 3)
+        monkeypatch.setattr(_blocks, "FEW_ENTRIES", 0)
+        monkeypatch.setattr(_blocks, "n_threads", lambda: 3)
         again, gradient_again = objective(A, X, pair_weights)
         assert again == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradient_again, gradient, atol=1e-10)
@@ -135,7 +151,9 @@ class TestAgainstTheDefinition:
         value, gradient = objective(A, X, pair_weights)
         near = np.array([rng.permutation(np.delete(np.arange(40), i))[:9] for i in range(40)])
         near[:, -1] = np.arange(40)  # itself: none
-        estimate, gradient_of_estimate = objective(A, X, pair_weights, Candidates(near, np.arange(40), 40))
+        estimate, gradient_of_estimate = objective(
+            A, X, pair_weights, Candidates(near, np.arange(40), 40)
+        )
         assert estimate == pytest.approx(value, rel=1e-10)
         np.testing.assert_allclose(gradient_of_estimate, gradient, atol=1e-10)
 
@@ -161,7 +179,9 @@ class TestAgainstTheDefinition:
             np.testing.assert_array_equal(needed[: len(anchors)], anchors)
             parts.append(objective(A, X[needed], pair_weights.subset(needed), among_these))
         assert sum(part[0] for part in parts) == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(sum(part[1] for part in parts), gradient, atol=1e-12 * np.abs(gradient).max())
+        np.testing.assert_allclose(
+            sum(part[1] for part in parts), gradient, atol=1e-12 * np.abs(gradient).max()
+        )
 
     def test_no_near_rows_and_all_far_is_exact(self, objective, shape, target):
         X, rng = rows()
@@ -209,10 +229,15 @@ def test_no_weights_near_the_smallest_number_there_is(objective, scale):
     """They would change nothing, and make products ten times slower."""
     X, rng = rows()
     X, A = X.astype(np.float32), (scale * rng.normal(size=(3, 5))).astype(np.float32)
-    codes, near = rng.integers(0, 2, 40), np.array([np.roll(np.arange(40), -i)[1:9] for i in range(40)])
+    codes, near = (
+        rng.integers(0, 2, 40),
+        np.array([np.roll(np.arange(40), -i)[1:9] for i in range(40)]),
+    )
     needed, candidates = Candidates.of_anchors(np.arange(7), near[:7], np.arange(0, 40, 3), 40)
     Z = X[needed] @ A.T
-    terms = stochastic.accuracy_terms if objective is expected_accuracy else stochastic.likelihood_terms
+    terms = (
+        stochastic.accuracy_terms if objective is expected_accuracy else stochastic.likelihood_terms
+    )
     gradient = among_candidates(Z, candidates, SameClass(codes[needed]), terms)[1]
     assert not ((gradient != 0) & (np.abs(gradient) < np.finfo(np.float32).tiny)).any()
 
@@ -254,7 +279,9 @@ def test_tiles_cover_every_row_once_with_its_whole_class(sizes, height):
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     pair_weights = SameClass(codes)
     ordered = codes[pair_weights.order]
-    seen = np.concatenate([np.arange(rows.start, rows.stop) for rows, _ in pair_weights.tiles(height)])
+    seen = np.concatenate(
+        [np.arange(rows.start, rows.stop) for rows, _ in pair_weights.tiles(height)]
+    )
     np.testing.assert_array_equal(seen, np.arange(len(codes)))
     for rows_of_tile, columns in pair_weights.tiles(height):
         assert rows_of_tile.stop - rows_of_tile.start <= max(height, 1)
@@ -270,9 +297,12 @@ class TestPairCost:
         A = rng.normal(size=shape) / 2
         pairs, weights = rng.integers(0, 40, (15, 2)), rng.random(15)
         Z = X * A if A.ndim == 1 else X @ A.T
-        total = sum(np.exp(-np.sum((Z[c] - Z[d]) ** 2)) for c in range(40) for d in range(40) if c != d)
+        total = sum(
+            np.exp(-np.sum((Z[c] - Z[d]) ** 2)) for c in range(40) for d in range(40) if c != d
+        )
         cost = -sum(
-            w * np.log(np.exp(-np.sum((Z[a] - Z[b]) ** 2)) / total) for (a, b), w in zip(pairs, weights, strict=True)
+            w * np.log(np.exp(-np.sum((Z[a] - Z[b]) ** 2)) / total)
+            for (a, b), w in zip(pairs, weights, strict=True)
         )
         monkeypatch.setattr(stochastic, "TILE_ROWS", 7)
         value, gradient = pair_cost(A, X, pairs, weights)
@@ -288,8 +318,15 @@ class TestPairCost:
     def test_candidates_that_are_all_rows_are_exact(self):
         X, pairs, weights, A, _ = self.problem()
         exact, gradient = pair_cost(A, X, pairs, weights)
-        others, none = np.array([np.delete(np.arange(40), i) for i in range(40)]), np.empty((40, 0), int)
-        for near, far in ((others, np.arange(3)), (none, np.arange(40)), (others[:, :9], np.arange(40))):
+        others, none = (
+            np.array([np.delete(np.arange(40), i) for i in range(40)]),
+            np.empty((40, 0), int),
+        )
+        for near, far in (
+            (others, np.arange(3)),
+            (none, np.arange(40)),
+            (others[:, :9], np.arange(40)),
+        ):
             value, G = pair_cost(A, X, pairs, weights, Candidates(near, far, 40))
             assert value == pytest.approx(exact, rel=1e-12)
             np.testing.assert_allclose(G, gradient, rtol=1e-9, atol=1e-10)

@@ -23,7 +23,10 @@ def test_without_names_they_are_listed(capsys):
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(EXPERIMENTS)
-    assert all(experiment.title in line for experiment, line in zip(EXPERIMENTS.values(), lines, strict=True))
+    assert all(
+        experiment.title in line
+        for experiment, line in zip(EXPERIMENTS.values(), lines, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,10 @@ def test_mistakes_are_named_before_the_work(here, capsys, arguments, message):
     ("name", "line"),
     [
         ("dp-figures2-5", "Skipped: usps: put usps.npz into sets: USPS digits of 16 x 16"),
-        ("dp-table1", "Skipped: mushroom: put mushroom.npz into sets: UCI's mushroom"),  # one of two
+        (
+            "dp-table1",
+            "Skipped: mushroom: put mushroom.npz into sets: UCI's mushroom",
+        ),  # one of two
     ],
 )
 def test_what_is_missing_is_skipped_and_the_old_section_stays(here, capsys, name, line):
@@ -85,13 +91,19 @@ def toy(monkeypatch):
             yield f"A draw: {rng.random():.3f}."
         yield run.picture("toy", blank(1, 1), "Nothing")
 
-    monkeypatch.setitem(EXPERIMENTS, "tdl-figure1", Experiment("tdl-figure1", "A toy", ("Everything is open.",), run))
+    monkeypatch.setitem(
+        EXPERIMENTS,
+        "tdl-figure1",
+        Experiment("tdl-figure1", "A toy", ("Everything is open.",), run),
+    )
 
 
 @pytest.mark.usefixtures("toy")
 def test_from_the_command_to_document_and_picture(here, capsys):
     (here / "docs").mkdir()
-    (here / "docs" / "papers.md").write_text("<!-- tdl-table1 -->\n\nanother section\n", encoding="utf-8")
+    (here / "docs" / "papers.md").write_text(
+        "<!-- tdl-table1 -->\n\nanother section\n", encoding="utf-8"
+    )
     where = ["--figures", "docs/images", "--document", "docs/papers.md"]
     assert main(["tdl-figure1", "--splits", "2", *where]) == 0
     out, err = capsys.readouterr()

@@ -1,4 +1,6 @@
-"""Where the papers' sets come from: a folder, OpenML (here a stand-in on this machine), or nowhere, and then said."""
+"""Where the papers' sets come from: a folder, OpenML (here a stand-in on this machine), or nowhere,
+and then said.
+"""
 
 import gzip
 import hashlib
@@ -33,7 +35,11 @@ NAME = "breast_cancer_wisconsin_original"
 
 class TestFolder:
     def test_rows(self, tmp_path):
-        np.savez(tmp_path / "sonar.npz", X=np.arange(6, dtype=np.uint8).reshape(3, 2), y=np.array(["M", "R", "M"]))
+        np.savez(
+            tmp_path / "sonar.npz",
+            X=np.arange(6, dtype=np.uint8).reshape(3, 2),
+            y=np.array(["M", "R", "M"]),
+        )
         X, y = Data(tmp_path).rows("sonar")
         assert X.dtype == np.float64
         np.testing.assert_array_equal(X, [[0, 1], [2, 3], [4, 5]])
@@ -59,7 +65,9 @@ class TestFolder:
 
 class TestMissing:
     def test_names_file_place_and_contents(self, tmp_path):
-        with pytest.raises(MissingDataError, match=r"put usps\.npz into " + re.escape(str(tmp_path))) as caught:
+        with pytest.raises(
+            MissingDataError, match=r"put usps\.npz into " + re.escape(str(tmp_path))
+        ) as caught:
             Data(tmp_path).rows("usps")
         assert "9,298 x 256" in str(caught.value)
         assert "--download (OpenML 41082)" in str(caught.value)
@@ -76,7 +84,9 @@ class TestMissing:
 
 
 def _answer(path: str, here: str) -> object:
-    """Return what OpenML says to a request, as text or to be made JSON; None if there is no such thing."""
+    """Return what OpenML says to a request, as text or to be made JSON; None if there is no such
+    thing.
+    """
     if path.endswith(".arff") or "/download/" in path:
         return ARFF
     if "/features/" in path:
@@ -128,7 +138,9 @@ def openml(monkeypatch, tmp_path) -> Iterator[list[str]]:
             if answer is None:
                 self.send_error(412)
                 return
-            body = gzip.compress((answer if isinstance(answer, str) else json.dumps(answer)).encode())
+            body = gzip.compress(
+                (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+            )
             self.send_response(200)
             self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))
@@ -163,7 +175,9 @@ class TestOpenML:
     def test_rows_take_the_form_of_the_file(self, openml, monkeypatch, tmp_path):
         self.shape(monkeypatch, (3, 2))
         X, y = Data(tmp_path, download=True).rows(NAME)
-        np.testing.assert_array_equal(X, [[5, 1], [4, 10], [1, 2]])  # without the row that has a gap
+        np.testing.assert_array_equal(
+            X, [[5, 1], [4, 10], [1, 2]]
+        )  # without the row that has a gap
         assert X.dtype == np.float64
         assert y.tolist() == ["benign", "malignant", "benign"]
         n_requested = len(openml)

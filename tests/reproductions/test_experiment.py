@@ -50,9 +50,15 @@ def test_tables_are_markdown():
 
 
 def test_verdict_names_what_is_near_and_what_is_far():
-    assert verdict("A", {"one": 0.5, "two": -1.0}) == "A within one standard deviation of the paper: one, two."
+    assert (
+        verdict("A", {"one": 0.5, "two": -1.0})
+        == "A within one standard deviation of the paper: one, two."
+    )
     assert verdict("A", {"one": 0.5, "two": -1.5}).endswith("paper: one. Not within: two (z -1.5).")
-    assert verdict("A", {"one": 3.0}) == "A within one standard deviation of the paper: none. Not within: one (z +3.0)."
+    assert (
+        verdict("A", {"one": 3.0})
+        == "A within one standard deviation of the paper: none. Not within: one (z +3.0)."
+    )
 
 
 def test_experiments_are_named_after_paper_and_thing():
@@ -62,14 +68,20 @@ def test_experiments_are_named_after_paper_and_thing():
         assert name == experiment.name
         assert experiment.title
         assert experiment.settings
-        assert not any(isinstance(setting, tuple) or len(setting) < 10 for setting in experiment.settings)
+        assert not any(
+            isinstance(setting, tuple) or len(setting) < 10 for setting in experiment.settings
+        )
 
 
 def test_they_use_public_names_only():
     for path in Path(document.__file__).parent.glob("*.py"):
-        imported = re.findall(r"^ *(?:from|import) (nearkin\S*)(?: import (.*))?", path.read_text(), re.MULTILINE)
+        imported = re.findall(
+            r"^ *(?:from|import) (nearkin\S*)(?: import (.*))?", path.read_text(), re.MULTILINE
+        )
         for module, names in imported:
-            assert not re.search(r"(^|[., ])_(?!_)", f"{module} {names}"), f"{path.name}: {module} {names}"
+            assert not re.search(r"(^|[., ])_(?!_)", f"{module} {names}"), (
+                f"{path.name}: {module} {names}"
+            )
             assert module != "nearkin.app"
 
 
@@ -98,7 +110,9 @@ NAMES = list(EXPERIMENTS)
 class TestDocument:
     def test_renewed_keeps_other_sections(self, tmp_path):
         path = tmp_path / "papers.md"
-        path.write_text(renewed(path, {NAMES[2]: "third", NAMES[0]: "first, old"}), encoding="utf-8")
+        path.write_text(
+            renewed(path, {NAMES[2]: "third", NAMES[0]: "first, old"}), encoding="utf-8"
+        )
         text = renewed(path, {NAMES[0]: "first, new", NAMES[1]: "## second\n\n| a |\n| --- |"})
         assert "old" not in text
         assert text.index("first, new") < text.index("## second") < text.index("third")

@@ -47,7 +47,9 @@ def test_split_parts_all_rows(rng):
 
 
 def test_leave_one_out_does_not_ask_the_row_itself():
-    split = Split(np.array([[0.0], [1], [10], [12]]), np.array([0, 1, 2, 2]), np.array([[0.1]]), np.array([0]))
+    split = Split(
+        np.array([[0.0], [1], [10], [12]]), np.array([0, 1, 2, 2]), np.array([[0.1]]), np.array([0])
+    )
     assert split.leave_one_out(1) == 50
     assert split.accuracy(1) == 100
 
@@ -66,7 +68,9 @@ class TestNCA:
         split = nca.small_digits(X, y, rng)
         assert split.train.shape == (400, 64)
         assert split.test.shape == (1000, 64)
-        np.testing.assert_allclose(split.test - split.y_test[:, None], np.broadcast_to(np.eye(8).ravel(), (1000, 64)))
+        np.testing.assert_allclose(
+            split.test - split.y_test[:, None], np.broadcast_to(np.eye(8).ravel(), (1000, 64))
+        )
 
     def test_rings_are_seen_from_one_side_only(self, rng):
         split = nca.rings(rng)
@@ -93,7 +97,10 @@ class TestNCA:
 
         def result(gain, n_test):
             rows = {"training": 100, "test": n_test}
-            return [{"rows": rows, "A": {"1-NN": 80 + a}, "B": {"1-NN": 80}, "C": {"1-NN": 0}} for a in gain + noise]
+            return [
+                {"rows": rows, "A": {"1-NN": 80 + a}, "B": {"1-NN": 80}, "C": {"1-NN": 0}}
+                for a in gain + noise
+            ]
 
         few = {name: result(gain, 30) for name, gain in (("won", 9), ("lost", -9), ("open", 1))}
         text = nca._claim(few, "A", ("B", "C"))
@@ -128,8 +135,13 @@ class TestDiscriminativeProjections:
         assert "ours are between 55.0 and 99.0" in text
 
     def test_ranked_by_grades(self):
-        y, query = np.array([2, 1, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 2])  # nothing to order in query 2
-        assert dp_table.ranked(-np.arange(6.0), y, query)[1] == 50  # all right in query 0, all wrong in query 1
+        y, query = (
+            np.array([2, 1, 0, 0, 1, 1]),
+            np.array([0, 0, 0, 1, 1, 2]),
+        )  # nothing to order in query 2
+        assert (
+            dp_table.ranked(-np.arange(6.0), y, query)[1] == 50
+        )  # all right in query 0, all wrong in query 1
         assert dp_table.ranked(y, y, query) == (100, 100)
         assert dp_table.ranked(np.zeros(6), y, query)[1] == 50
 
@@ -143,7 +155,9 @@ class TestDiscriminativeProjections:
 class TestTDL:
     def test_accuracy_is_that_of_rows_without_label(self):
         Z = np.array([[0.0], [10], [1], [9], [2]])
-        assert tdl.accuracy(Z, np.array([0, 1, 0, 1, 1]), np.array([0, 1, -1, -1, -1]), 1) == pytest.approx(200 / 3)
+        assert tdl.accuracy(
+            Z, np.array([0, 1, 0, 1, 1]), np.array([0, 1, -1, -1, -1]), 1
+        ) == pytest.approx(200 / 3)
 
     def test_moons_have_ten_labels_each(self, rng):
         X, y, few = tdl.moons(rng)
@@ -159,7 +173,9 @@ class TestTDL:
         few = some_labels(y, 0.3, rng)
         K = rbf_kernel(X, gamma=0.7)
         rows = [few == label for label in (0, 1)]
-        squares = np.array([1 - 2 * K[:, own].mean(axis=1) + K[np.ix_(own, own)].mean() for own in rows])
+        squares = np.array(
+            [1 - 2 * K[:, own].mean(axis=1) + K[np.ix_(own, own)].mean() for own in rows]
+        )
         right = np.argmin(squares, axis=0) == y
         assert tdl.nearest_kernel_mean(X, y, few) == pytest.approx(100 * right[few < 0].mean())
 
@@ -180,10 +196,17 @@ class TestTDL:
 
     def test_first_neighbours(self, rng):
         X = rng.normal(size=(30, 2))
-        np.testing.assert_allclose(tdl_mnist._first(nearest(X, 10), 3).toarray(), nearest(X, 3).toarray())
+        np.testing.assert_allclose(
+            tdl_mnist._first(nearest(X, 10), 3).toarray(), nearest(X, 3).toarray()
+        )
 
     def test_table_1_has_all_that_the_paper_prints(self):
-        assert {problem.name for problem in tdl.TABLE_1} == {"breast cancer", "ionosphere", "sonar", "wine"}
+        assert {problem.name for problem in tdl.TABLE_1} == {
+            "breast cancer",
+            "ionosphere",
+            "sonar",
+            "wine",
+        }
         for problem in tdl.TABLE_1:
             assert tuple(problem.printed) == tdl.PRINTED_ROWS
         assert {tdl.WHAT[row] for row in tdl.ROWS} == set(tdl.PRINTED_ROWS)

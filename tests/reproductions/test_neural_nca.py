@@ -11,8 +11,13 @@ def test_a_face_is_turned_about_its_middle_and_scaled():
     np.testing.assert_allclose(
         upright[4:31, 7:28], (face[:-1] + face[1:])[:, 1:-1] / 2
     )  # half a pixel, by interpolation
-    turned, inner = posed(face, 90, FACE[0]).reshape(35, 35), slice(5, 30)  # rounding decides on the edge
-    np.testing.assert_allclose(turned[inner, inner], np.rot90(upright, -1)[inner, inner], atol=1e-12)
+    turned, inner = (
+        posed(face, 90, FACE[0]).reshape(35, 35),
+        slice(5, 30),
+    )  # rounding decides on the edge
+    np.testing.assert_allclose(
+        turned[inner, inner], np.rot90(upright, -1)[inner, inner], atol=1e-12
+    )
     rows = np.flatnonzero(posed(np.ones(FACE), 0, 20).reshape(35, 35)[17] > 0.5)
     assert abs(len(rows) - FACE[1] * 20 / FACE[0]) < 2
 

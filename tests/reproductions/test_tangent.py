@@ -76,7 +76,9 @@ class TestDistances:
         assert D.dtype == np.float32
         np.testing.assert_allclose(D, tangent_distances(X, Y, SHAPE), rtol=1e-4)
 
-    @pytest.mark.parametrize("change", ["moved", "turned", "enlarged", "stretched", "sheared", "thickened"])
+    @pytest.mark.parametrize(
+        "change", ["moved", "turned", "enlarged", "stretched", "sheared", "thickened"]
+    )
     def test_small_transformations_hardly_count(self, change):
         t, image = 0.1, blobs(1, shape=(28, 28)).reshape(28, 28)
         image = ndimage.gaussian_filter(image, 1.5)
@@ -87,7 +89,9 @@ class TestDistances:
             "sheared": [[1, t], [t, 1]],
         }.get(change, np.eye(2))
         if change == "thickened":
-            copy = image + 0.5 * sum(derivative**2 for derivative in np.gradient(image)) / image.max()
+            copy = (
+                image + 0.5 * sum(derivative**2 for derivative in np.gradient(image)) / image.max()
+            )
         else:
             offset = 13.5 - matrix @ np.full(2, 13.5) + (change == "moved") * np.array([0.5, 0.3])
             copy = ndimage.affine_transform(image, matrix, offset, order=5)
@@ -120,13 +124,19 @@ class TestDistances:
     def test_unit_and_origin(self):
         X, Y = blobs(6), blobs(6, seed=1)
         D = tangent_distances(X, Y, SHAPE)
-        np.testing.assert_allclose(tangent_distances(1e-6 * X, 1e-6 * Y, SHAPE), 1e-6 * D, rtol=1e-9)
+        np.testing.assert_allclose(
+            tangent_distances(1e-6 * X, 1e-6 * Y, SHAPE), 1e-6 * D, rtol=1e-9
+        )
         np.testing.assert_allclose(tangent_distances(X + 1e3, Y + 1e3, SHAPE), D, rtol=1e-9)
 
     def test_transposed_images(self):
         X, Y = (images.reshape(-1, *SHAPE) for images in (blobs(6), blobs(6, seed=1)))
-        turned = tangent_distances(*(images.swapaxes(1, 2).reshape(6, -1) for images in (X, Y)), SHAPE[::-1])
-        np.testing.assert_allclose(turned, tangent_distances(X.reshape(6, -1), Y.reshape(6, -1), SHAPE), rtol=1e-9)
+        turned = tangent_distances(
+            *(images.swapaxes(1, 2).reshape(6, -1) for images in (X, Y)), SHAPE[::-1]
+        )
+        np.testing.assert_allclose(
+            turned, tangent_distances(X.reshape(6, -1), Y.reshape(6, -1), SHAPE), rtol=1e-9
+        )
 
 
 class TestGraph:
@@ -138,7 +148,9 @@ class TestGraph:
         np.fill_diagonal(D, np.inf)
         order = np.argsort(D, axis=1)[:, :5]
         np.testing.assert_array_equal(G.indices.reshape(40, 5), order)
-        np.testing.assert_allclose(G.data.reshape(40, 5), np.take_along_axis(D, order, axis=1), rtol=1e-3)
+        np.testing.assert_allclose(
+            G.data.reshape(40, 5), np.take_along_axis(D, order, axis=1), rtol=1e-3
+        )
         assert G.dtype == dtype
         assert G.indices.dtype == G.indptr.dtype == np.int32
 
@@ -164,12 +176,16 @@ class TestGraph:
 
 @pytest.mark.slow
 def test_digits():
-    """USPS: far fewer errors of 1-NN than Euclid's, and 200 candidates hold nearly all of the 20 true neighbours."""
+    """USPS: far fewer errors of 1-NN than Euclid's, and 200 candidates hold nearly all of the 20
+    true neighbours.
+    """
     X, y, split = usps()
     rows = np.random.default_rng(0).permutation(np.flatnonzero(split == 0))
     train, test = rows[:2000], rows[2000:2400]
     D, euclidean = tangent_distances(X[test], X[train], (16, 16)), cdist(X[test], X[train])
-    errors, euclidean_errors = (np.mean(y[train][M.argmin(axis=1)] != y[test]) for M in (D, euclidean))
+    errors, euclidean_errors = (
+        np.mean(y[train][M.argmin(axis=1)] != y[test]) for M in (D, euclidean)
+    )
     assert errors < 0.7 * euclidean_errors
     G = tangent_graph(X[train], (16, 16), 20)
     sample = np.arange(200)
@@ -183,8 +199,18 @@ def test_digits():
 @pytest.mark.parametrize(
     ("X", "shape", "error", "message"),
     [
-        (np.ones((3, 98)), SHAPE, ValueError, r"shape 11 x 9 is 99 pixels, and the rows of X have 98: give"),
-        (np.ones((3, 99)), (99, 1), ValueError, "height and width in shape must be at least 2, got \\(99, 1\\)"),
+        (
+            np.ones((3, 98)),
+            SHAPE,
+            ValueError,
+            r"shape 11 x 9 is 99 pixels, and the rows of X have 98: give",
+        ),
+        (
+            np.ones((3, 99)),
+            (99, 1),
+            ValueError,
+            "height and width in shape must be at least 2, got \\(99, 1\\)",
+        ),
         (np.full((3, 99), np.nan), SHAPE, ValueError, "NaN"),
         (csr_array(np.ones((3, 99))), SHAPE, TypeError, "Sparse data was passed for X"),
     ],
@@ -197,7 +223,9 @@ def test_bad_images(X, shape, error, message):
 
 
 def test_bad_numbers():
-    with pytest.raises(ValueError, match=r"n_neighbors must be from 1 to n_candidates \(4\), got 5"):
+    with pytest.raises(
+        ValueError, match=r"n_neighbors must be from 1 to n_candidates \(4\), got 5"
+    ):
         tangent_graph(blobs(9), SHAPE, 5, n_candidates=4)
     with pytest.raises(ValueError, match="the rows of Y have 98"):
         tangent_distances(blobs(9), np.ones((2, 98)), SHAPE)

@@ -25,7 +25,7 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import Part, number_batches, open_folder
-from .refusals import TableError, counted
+from .readers import TableError, counted
 from .tables import reading
 from .vectors import read_vectors
 
@@ -38,11 +38,19 @@ def transform_vectors(options: argparse.Namespace) -> int:
     adapter = load_adapter(Path(options.model))
     if options.dask is not None:
         return _transform_folder(adapter, options)
-    output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
+    output = (
+        None
+        if options.output == STANDARD_OUTPUT
+        else check_writable(options.output, TABLE_SUFFIXES, "-o")
+    )
     if Path(options.table).is_dir():
         raise TableError(f"{options.table} is a folder: give --dask, too, for its Parquet files.")
     read = partial(
-        read_vectors, options.table, ids=options.id, columns=adapter.header.columns, reading=reading(options)
+        read_vectors,
+        options.table,
+        ids=options.id,
+        columns=adapter.header.columns,
+        reading=reading(options),
     )
     table = console.while_reading(options, lambda progress: read(progress=progress))
     console.remark(table.notes, quiet=options.quiet)
@@ -54,7 +62,10 @@ def transform_vectors(options: argparse.Namespace) -> int:
         print_columns(ids | _columns(adapter, Z))
         return 0
     outputs = Outputs(partial(console.remark, quiet=options.quiet))
-    done = f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes each): {output}"
+    done = (
+        f"{counted(len(Z), 'vector')} adapted ({adapter.header.name}, {adapter.bytes} bytes "
+        f"each): {output}"
+    )
     outputs.write(output, "-o", partial(_write, adapter, Z, ids, output.suffix.lower()), done)
     return outputs.code
 
@@ -63,27 +74,43 @@ def describe_adapter(options: argparse.Namespace) -> int:
     """Print what an adapter is, and how good it was for held-out queries."""
     adapter = load_adapter(Path(options.model))
     header, found = adapter.header, adapter.header.held_out
-    side = "queries alone: documents stay as they are" if header.side == "query" else "queries and documents"
-    console.say(f"{options.model}: {header.name}, learned from {header.table}, saved by nearkin {header.version}")
-    console.say(
-        f"Vectors: {adapter.n_features} numbers to {adapter.n_components}, {adapter.bytes} bytes each, of {side}"
+    side = (
+        "queries alone: documents stay as they are"
+        if header.side == "query"
+        else "queries and documents"
     )
     console.say(
-        f"Held out: {header.score} {100 * found['adapter']:.1f}, raw {100 * found['raw']:.1f} (95% interval of the "
+        f"{options.model}: {header.name}, learned from {header.table}, saved by nearkin "
+        f"{header.version}"
+    )
+    console.say(
+        f"Vectors: {adapter.n_features} numbers to {adapter.n_components}, {adapter.bytes} "
+        f"bytes each, of {side}"
+    )
+    console.say(
+        f"Held out: {header.score} {100 * found['adapter']:.1f}, raw "
+        f"{100 * found['raw']:.1f} (95% interval of the "
         f"difference {100 * found['low']:+.1f} to {100 * found['high']:+.1f} points), "
-        f"{found['n_queries']:,.0f} queries{'' if header.part == 'queries' else f' of {header.part}'}"
+        f"{found['n_queries']:,.0f} "
+        f"queries{'' if header.part == 'queries' else f' of {header.part}'}"
     )
     return 0
 
 
-def _write(adapter: SavedAdapter, Z: np.ndarray, ids: dict[str, Any], suffix: str, path: Path) -> None:
+def _write(
+    adapter: SavedAdapter, Z: np.ndarray, ids: dict[str, Any], suffix: str, path: Path
+) -> None:
     if suffix == ".npz":
         write_columns(ids | {"X": Z}, suffix, path)
     elif suffix == ".csv":
         write_columns(ids | _columns(adapter, Z), suffix, path)
     else:
         names = {name: pa.array(cells) for name, cells in ids.items()}
-        parquet.write_table(pa.table(names | {_name(adapter): vector_column(Z)}), path, row_group_size=ROWS_PER_GROUP)
+        parquet.write_table(
+            pa.table(names | {_name(adapter): vector_column(Z)}),
+            path,
+            row_group_size=ROWS_PER_GROUP,
+        )
 
 
 def _columns(adapter: SavedAdapter, Z: np.ndarray) -> dict[str, np.ndarray]:
@@ -101,13 +128,19 @@ def vector_column(Z: np.ndarray) -> Any:
 
 
 def _transform_folder(adapter: SavedAdapter, options: argparse.Namespace) -> int:
-    """Write a file of adapted vectors for every file of a folder, into a folder that appears when all are written."""
+    """Write a file of adapted vectors for every file of a folder, into a folder that appears when
+    all are written.
+    """
     if options.output == STANDARD_OUTPUT:
-        raise TableError("with --dask vectors are written as files: name a folder for them with -o.")
+        raise TableError(
+            "with --dask vectors are written as files: name a folder for them with -o."
+        )
     folder, out = open_folder(Path(options.table)), Path(options.output)
     folder.require_numbers(adapter.header.columns)
     if options.id is not None and options.id not in folder.names:
-        raise TableError(f"{folder.path} has no column {options.id!r}: name one that it has by --id.")
+        raise TableError(
+            f"{folder.path} has no column {options.id!r}: name one that it has by --id."
+        )
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
     from .cluster import cluster, write_folder
 
@@ -127,7 +160,11 @@ def map_vectors(file: Part, target: Path, adapter: SavedAdapter, ids: str | None
     """Write the adapted vectors of a file, and the column of their names."""
     from .cluster import drafted, in_groups
 
-    names = None if ids is None else parquet.read_table(file.path, columns=[ids]).column(0).combine_chunks()
+    names = (
+        None
+        if ids is None
+        else parquet.read_table(file.path, columns=[ids]).column(0).combine_chunks()
+    )
     batches = number_batches(file, adapter.header.columns, np.float32)
     start, writer = 0, None
     with drafted(target) as draft:

@@ -1,4 +1,6 @@
-"""What `nearkin adapt --save` keeps: the map of an adapter as arrays and a header, in a safetensors file."""
+"""What `nearkin adapt --save` keeps: the map of an adapter as arrays and a header, in a safetensors
+file.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import numpy as np
 
 from .. import __version__
 from .._blocks import affine_unit_rows
-from ..estimators import EmbeddingAdapter
-from ..estimators.quantization import BinaryQuantizer, Int8Quantizer, Quantizer
-from .model_file import ModelFileError, pack, read_header, read_parts, whole_file
+from ..vectors import EmbeddingAdapter
+from ..vectors.codes import BinaryQuantizer, Int8Quantizer, Quantizer
+from .model import ModelFileError, pack, read_header, read_parts, whole_file
 
 FORMAT = 1
 KINDS = (None, "int8", "binary")
@@ -28,7 +30,8 @@ class Header:
     name : str
         Of the way that was chosen, such as "adapter 64 int8".
     column : str
-        Name of the column of vectors that it was learned from; "" where every number had a column of its own.
+        Name of the column of vectors that it was learned from; "" where every number had a column
+        of its own.
     columns : list of str
         Names of the numbers of a vector, such as "embedding[0]".
     side : str
@@ -38,8 +41,8 @@ class Header:
     score, part : str
         What decided: the name of the score, and of the part of the held-out queries.
     held_out : dict of str to float
-        That score of the "adapter" and of the "raw" vectors; the 95 % interval of their difference, "low" and "high";
-        its "p_value", and the "n_queries".
+        That score of the "adapter" and of the "raw" vectors; the 95 % interval of their difference,
+        "low" and "high"; its "p_value", and the "n_queries".
     table : str
         Name of the file.
     version : str
@@ -120,22 +123,41 @@ class SavedAdapter:
 def save_adapter(adapter: SavedAdapter, path: Path) -> None:
     """Write an adapter as a safetensors file."""
     header = {"format": FORMAT, "adapter": asdict(adapter.header)}
-    arrays = {"components": adapter.components, "bias": adapter.bias, "scale": np.array([adapter.scale], np.float32)}
-    path.write_bytes(pack(json.dumps(header), {name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    arrays = {
+        "components": adapter.components,
+        "bias": adapter.bias,
+        "scale": np.array([adapter.scale], np.float32),
+    }
+    path.write_bytes(
+        pack(
+            json.dumps(header),
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+        )
+    )
 
 
 def load_adapter(path: Path) -> SavedAdapter:
-    """Return the adapter in a file; raise a ModelFileError where there is none, or one that is damaged or newer."""
+    """Return the adapter in a file; raise a ModelFileError where there is none, or one that is
+    damaged or newer.
+    """
     with whole_file(path, "adapt"):
         header, arrays, intact = read_parts(Path(path))
         if "adapter" not in header:
-            raise ModelFileError("is a model of a table, no adapter of vectors: make one with `nearkin adapt --save`.")
+            raise ModelFileError(
+                "is a model of a table, no adapter of vectors: make one with `nearkin "
+                "adapt --save`."
+            )
         if header["format"] != FORMAT:
-            raise ModelFileError(f"was written by another nearkin (format {header['format']!s:.20}): install that.")
+            raise ModelFileError(
+                f"was written by another nearkin (format {header['format']!s:.20}): install that."
+            )
         if not intact:
             raise ValueError("its checksum")
         adapter = SavedAdapter(
-            Header(**header["adapter"]), arrays["components"], arrays["bias"], float(arrays["scale"].item())
+            Header(**header["adapter"]),
+            arrays["components"],
+            arrays["bias"],
+            float(arrays["scale"].item()),
         )
         _check(adapter)
         return adapter
@@ -156,10 +178,13 @@ def _check(adapter: SavedAdapter) -> None:
         "components": A.ndim == 2 and A.dtype == np.float32 and np.isfinite(A).all(),
         "bias": b.shape == (len(A),) and b.dtype == np.float32 and np.isfinite(b).all(),
         "scale": 0 < adapter.scale < np.inf,
-        "columns": len(header.columns) == A.shape[1] and all(type(name) is str for name in header.columns),
+        "columns": len(header.columns) == A.shape[1]
+        and all(type(name) is str for name in header.columns),
         "side": header.side in ("both", "query"),
         "codes": header.quantize in KINDS,
-        "words": all(type(word) is str for word in (header.name, header.column, header.table, header.version)),
+        "words": all(
+            type(word) is str for word in (header.name, header.column, header.table, header.version)
+        ),
         "figures": all(type(value) is float for value in header.held_out.values()),
     }
     for name, holds in fits.items():

@@ -1,7 +1,8 @@
-"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`, and for vectors `adapt`, `export`.
+"""The command line: `nearkin compare`, `predict`, `transform`, `inspect`, and for vectors `adapt`,
+`export`.
 
-Results go to standard output, progress, remarks and errors to standard error. What help and refused options need is
-here and in the modules of options, and nothing else is loaded for it.
+Results go to standard output, progress, remarks and errors to standard error. What help and refused
+options need is here and in the modules of options, and nothing else is loaded for it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,405 @@ import argparse
 import difflib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from inspect import cleandoc
 from typing import Any
 
-from . import vector_options as vector_options  # declares its commands
-from .endings import BAD_INPUT, Terminated, ended_by, say, signals_raise
-from .options import COMMANDS, PARSER, compare
-from .places import STANDARD_INPUT, is_absent, missing_file
+from .. import __version__
+from .endings import BAD_INPUT, EXIT_CODES, Terminated, ended_by, say, signals_raise
+from .places import BUNDLED, STANDARD_INPUT, is_absent, missing_file
 
-SHELLS = ("bash", "zsh", "fish")
+# What the commands take: their options, help and examples. Nothing that takes time is loaded for
+# it.
+
+TASKS = ("classification", "regression")
+SCORE_NAMES = ("accuracy", "balanced", "f1", "auc", "log_loss", "r2", "mae", "rank")
+SAVED = "a file written by nearkin compare --save, or but for predict by nearkin adapt --save"
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+TABLE = (
+    "a CSV (also .tsv, .txt, .gz), Parquet or NPZ file, - for standard input, or a bundled "
+    f"set ({', '.join(BUNDLED)})"
+)
+
+
+PARSER = argparse.ArgumentParser(
+    prog="nearkin",
+    description="Learn the space in which nearest neighbours are right.",
+    epilog=f"nearkin COMMAND --help shows options and examples.\n\n{EXIT_CODES}",
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+)
+PARSER.add_argument("--version", action="version", version=f"nearkin {__version__}")
+COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMAND", dest="command")
+
+
+def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.ArgumentParser:
+    """Make a command of a function that adds its options; its documentation is the help."""
+    name, text = add_options.__name__, cleandoc(add_options.__doc__ or "")
+    summary, layout = text.partition("\n")[0].rstrip("."), argparse.RawDescriptionHelpFormatter
+    parser = COMMANDS.add_parser(name, help=summary, description=text, formatter_class=layout)
+    add_options(parser.add_argument)
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
+    return parser
+
+
+def _add_model_and_tables(add: Callable[..., Any]) -> None:
+    add("model", metavar="MODEL", help=SAVED)
+    add("table", metavar="TABLE", help=TABLE)
+    text = ".csv, .parquet or .npz (default: CSV to standard output)"
+    add("-o", "--output", metavar="OUT", default="-", help=text)
+    add("--id", metavar="COLUMN", help="begin with this column of TABLE, as it is")
+    text = (
+        "in CSV put an apostrophe before text that a spreadsheet would take for a formula (= + - @)"
+    )
+    add("--escape-formulas", action="store_true", help=text)
+    add_reading(add)
+
+
+def add_reading(add: Callable[..., Any]) -> None:
+    """Add what says how text tables are read."""
+    text = (
+        "what separates the fields of a text table: comma, semicolon, tab, pipe, or a "
+        "character (default: found)"
+    )
+    add("--sep", metavar="MARK", type=_separator, help=text)
+    add("--decimal", choices=[".", ","], help="the decimal mark of its numbers (default: found)")
+
+
+def _separator(text: str) -> str:
+    mark = SEPARATORS.get(text.lower(), text)
+    if len(mark) != 1 or mark in "\"'\r\n" or mark.isalnum() or not mark.isascii():
+        raise argparse.ArgumentTypeError(
+            f"one of {', '.join(SEPARATORS)}, or one other mark, got {text!r}"
+        )
+    return mark
+
+
+def _add_dask(add: Callable[..., Any]) -> None:
+    text = (
+        "TABLE is a folder of Parquet files that may be larger than memory; work on the "
+        "cluster whose scheduler "
+    )
+    text += "has this address, or, without one, on all cores of this machine (needs nearkin[dask])"
+    add("--dask", metavar="ADDRESS", nargs="?", const="", help=text)
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number of at least `minimum`."""
+
+    def read(text: str) -> int:
+        value = int(text)
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
+        return value
+
+    read.__name__ = "whole number"  # argparse says: invalid whole number value
+    return read
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be positive, got {text}")
+    return value
+
+
+@command
+def compare(add: Callable[..., Any]) -> None:
+    """Rank methods of nearest neighbours on held-out rows.
+
+    The first answer, in seconds, ranks k-NN on the raw features, LDA and NCA tables, which
+    learns from the columns as they are and lets all rows vote, by their predictions of
+    held-out rows. Below them stand references: the largest class, logistic regression,
+    random forest, gradient boosting. --all adds PCA, NCA and every nearkin method, which on
+    tables of up to 1,000 rows follow by themselves.
+
+    Scaling and every choice (dimension, parameters, how many neighbours vote) are made inside
+    the training rows, and so is the automatic choice of the method itself, which --save
+    saves: NCA tables, unless another one is shown to be better there.
+
+    How many rows are held out depends on how many have a label: of up to 20,000 each, in 5
+    folds, drawn anew until about 1,500 rows were held out (at most 3 times); of more, 5,000
+    in one split. Fewer than 5 folds show large differences only, one split the difference of
+    the fitted models: how much is luck of the fit is seen from fold to fold.
+    Rows without a label (an empty cell) are never held out and do not vote, but PCA, LPP,
+    TDL, SDA and DP are fitted to them, too. Identical and nearly identical rows stay on one
+    side of every split.
+
+    With --dask, a folder of Parquet files that may be larger than memory is ranked by one
+    split: at most 20,000 rows are held out, the others are trained on and vote.
+
+    For example:
+      nearkin compare balance_scale
+      nearkin compare measurements.csv --target species --report species.html
+      nearkin compare scans.parquet --target diagnosis --groups patient --save scans.safetensors
+      nearkin compare fraud.csv --target fraud --score auc --quick
+      nearkin compare houses.csv --target price --task regression --methods nca,mlkr
+      zcat big.csv.gz | nearkin compare - --target kind
+      nearkin compare embeddings/ --target topic --dask --save topics.safetensors
+    """
+    add("table", metavar="TABLE", help=TABLE)
+    add(
+        "--target",
+        metavar="COLUMN",
+        help="the labels, or numbers (NPZ: by default y; bundled sets need none)",
+    )
+    text = "what the target holds: classes (the default), or numbers to predict"
+    add("--task", choices=TASKS, default=TASKS[0], help=text)
+    text = "what ranks and chooses; of classes accuracy, balanced, f1, auc, log_loss; "
+    text += (
+        "of numbers r2, mae, rank (default: accuracy, but auc where one class has more than "
+        "75%% of the rows; of "
+    )
+    text += "numbers r2, but mae where the farthest 1%% have most of the squares about the median)"
+    add("--score", choices=SCORE_NAMES, metavar="NAME", help=text)
+    add(
+        "--methods",
+        metavar="NAME,NAME",
+        help="compare only these, named as in the ranking, with raw k-NN",
+    )
+    text = (
+        "compare the methods of the papers, too: they follow those that answer first (by "
+        "themselves on small tables)"
+    )
+    add("--all", action="store_true", help=text)
+    add(
+        "--no-references",
+        action="store_true",
+        help="leave out logistic regression, random forest and the like",
+    )
+    add(
+        "--unlabelled",
+        metavar="VALUE",
+        help="what the target holds in rows without a label, beside empty cells",
+    )
+    add("--groups", metavar="COLUMN", help="keep rows of one group on one side of every split")
+    add(
+        "--keep-twins",
+        action="store_true",
+        help="split identical and nearly identical rows like others",
+    )
+    text = (
+        "what counts as missing in every column, beside the empty cell (default: NA, ?, -, "
+        "#N/A and the like in "
+    )
+    text += "columns of numbers; of words, the empty cell alone)"
+    add("--missing", metavar="VALUE", nargs="+", help=text)
+    text = (
+        "refuse features with missing cells (default: filled by medians of the training rows, "
+        "and indicated)"
+    )
+    add("--refuse-missing", action="store_true", help=text)
+    add_reading(add)
+    add("--report", metavar="FILE", help="write an interactive page (.html) that needs no network")
+    add("--json", metavar="FILE", help="write all figures (.json)")
+    add(
+        "--save",
+        metavar="FILE",
+        help="make the automatic choice on all rows and save it (.safetensors)",
+    )
+    add(
+        "--picture", metavar="FILE", help="where to write the PNG (default: TABLE-nearkin.png here)"
+    )
+    text = "k of the vote (default: chosen, and whether near rows count more; with --dask 3)"
+    add("--neighbors", metavar="K", type=at_least(1), help=text)
+    text = (
+        "folds of a repeat (default: 5, or as said above); fewer than 5 show large differences only"
+    )
+    add("--folds", metavar="N", type=at_least(2), help=text)
+    add(
+        "--repeats",
+        metavar="N",
+        type=at_least(1),
+        help="how often the folds are drawn (default: as said above)",
+    )
+    text = (
+        "at most 3 folds, drawn once, and choices made on 500 rows: for a first look at large "
+        "differences"
+    )
+    add("--quick", action="store_true", help=text)
+    add("--no-scaling", action="store_true", help="do not standardize: the features share a unit")
+    add("--seed", type=at_least(0), default=0, help="seed of the folds (default: 0)")
+    text = "seconds in all, after which what is finished is ranked (default: no limit)"
+    add("--time-budget", metavar="S", type=_positive, help=text)
+    _add_dask(add)
+
+
+@command
+def predict(add: Callable[..., Any]) -> None:
+    """Label new rows, or predict numbers, with a saved model.
+
+    For every row its number (the first row is 0) is written, or what --id names; its label and
+    the label's share of the vote (in a regression, the value); and the row numbers and distances
+    of the five nearest voters, in NPZ of all. CSV holds six digits of the shares and distances,
+    other formats all.
+
+    For example:
+      nearkin predict scans.safetensors new.csv -o labels.csv
+      nearkin predict scans.safetensors new.csv --id patient -o labels.csv
+      nearkin predict scans.safetensors new.parquet | head
+    """
+    _add_model_and_tables(add)
+    text = (
+        "search of the nearest voters: exact (the default), approximate (needs faiss; quicker "
+        "for 100,000 voters "
+    )
+    text += "and more), or chosen by their number"
+    add("--search", choices=["exact", "approximate", "auto"], default="exact", help=text)
+
+
+@command
+def transform(add: Callable[..., Any]) -> None:
+    """Map new rows into the learned space of a saved model, or vectors by a saved adapter.
+
+    The vectors of an adapter are written as one column of lists in Parquet, as X in NPZ.
+
+    For example:
+      nearkin transform adapter.safetensors vectors.parquet --id sku -o short.parquet
+      nearkin transform scans.safetensors new.csv -o coordinates.parquet
+      nearkin transform scans.safetensors new.npz -o coordinates.npz
+      nearkin transform topics.safetensors embeddings/ -o short/ --dask
+    """
+    _add_model_and_tables(add)
+    _add_dask(add)
+
+
+@command
+def inspect(add: Callable[..., Any]) -> None:
+    """Show which features a saved model stretches and which it ignores, or what an adapter is.
+
+    For example:
+      nearkin inspect scans.safetensors
+      nearkin inspect scans.safetensors --picture scans.png
+    """
+    add("model", metavar="MODEL", help=SAVED)
+    add(
+        "--picture",
+        metavar="FILE",
+        help="where to write the PNG (default: MODEL-features.png here)",
+    )
+
+
+# What the commands for vectors take.
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    read = at_least(1)
+    try:
+        return tuple(sorted({read(size) for size in text.split(",")}))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"whole numbers with commas between them, such as 32,64; got {text!r}"
+        ) from None
+
+
+@command
+def adapt(add: Callable[..., Any]) -> None:
+    """Make vectors for search shorter and more accurate, or say that no shorter version is shown to
+    be better.
+
+    Vectors of a language or image model, as they are, truncated, by PCA, and adapted by a linear
+    map that is learned from what is known of them, are compared by held-out queries: which
+    relevant ones are among the most similar by cosine. Known are the labels of rows (rows of a
+    label are relevant to each other), pairs of rows that belong together, or queries with the
+    documents that are relevant to them. Of labels, a quarter of the classes is held out, too:
+    as "unseen", which is how an adapter does on classes that come later.
+
+    An adapter is taken only if it is shown to be better than the raw vectors, and not worse on
+    unseen classes. --save writes it for `nearkin transform` and `nearkin export`.
+
+    For example:
+      nearkin adapt vectors.parquet --label intent --save adapter.safetensors --report adapter.html
+      nearkin adapt vectors.parquet --label product --unseen
+      nearkin adapt documents.npz --queries queries.npz --relevance judged.csv --side query
+      nearkin adapt vectors.parquet --id sku --pairs bought_together.csv
+      nearkin adapt embeddings/ --label topic --save topics.safetensors
+    """
+    text = (
+        "a Parquet, NPZ or CSV file, or a folder of Parquet files of which a sample is read: a "
+        "column of lists, or "
+    )
+    text += "columns of numbers"
+    add("table", metavar="VECTORS", help=text)
+    add(
+        "--label",
+        metavar="COLUMN",
+        help="learn from this column: rows with the same label belong together",
+    )
+    text = (
+        "learn from a table of two columns, rows that belong together, and maybe a third, how much"
+    )
+    add("--pairs", metavar="FILE", help=text)
+    add("--queries", metavar="FILE", help="vectors of queries; VECTORS are those of documents")
+    text = "a table of three columns: query, document, and how relevant it is (default 1; 0: not)"
+    add("--relevance", metavar="FILE", help=text)
+    text = (
+        "the column that pairs and judgements name rows by (default: by number, the first row is 0)"
+    )
+    add("--id", metavar="COLUMN", help=text)
+    text = "keep rows of one group on one side of every split, such as parts of one document"
+    add("--groups", metavar="COLUMN", help=text)
+    add(
+        "--vectors",
+        metavar="COLUMN",
+        help="which column of lists holds the vectors, where there are several",
+    )
+    text = (
+        "query: adapt queries alone, so that an index of documents stays as it is (default: both)"
+    )
+    add("--side", choices=["both", "query"], default="both", help=text)
+    text = "dimensions to try (default: 32,64,128,256)"
+    add("--sizes", metavar="N,N", type=_sizes, default=(32, 64, 128, 256), help=text)
+    text = "what decides (default: precision@10 of labels, nDCG@10 of documents)"
+    add(
+        "--score",
+        choices=["precision@1", "precision@10", "recall@100", "nDCG@10", "MRR"],
+        metavar="NAME",
+        help=text,
+    )
+    add(
+        "--unseen",
+        action="store_true",
+        help="decide by classes that no training row has, as new ones will come",
+    )
+    add(
+        "--take",
+        metavar="NAME",
+        help="take this row of the table, whatever is shown, such as 'adapter 64 int8'",
+    )
+    add_reading(add)
+    add("--report", metavar="FILE", help="write a page (.html) that draws quality against bytes")
+    add("--save", metavar="FILE", help="learn the adapter from all rows and save it (.safetensors)")
+    add("--seed", type=at_least(0), default=0, help="seed of the splits (default: 0)")
+
+
+@command
+def export(add: Callable[..., Any]) -> None:
+    """Write an adapter in a form that a vector database or another program applies.
+
+    npz holds arrays for NumPy, onnx a graph from raw vectors to adapted ones or their codes, faiss
+    an empty index that takes raw vectors, sql a script for PostgreSQL with pgvector, torch a folder
+    with a module Dense of sentence-transformers.
+
+    For example:
+      nearkin export adapter.safetensors --to onnx -o adapter.onnx
+      nearkin export adapter.safetensors --to sql --table items --column embedding -o adapter.sql
+    """
+    add("adapter", metavar="ADAPTER", help="a file written by nearkin adapt --save")
+    text = "onnx needs nearkin[export], faiss nearkin[ann]"
+    add("--to", choices=["npz", "onnx", "faiss", "sql", "torch"], required=True, help=text)
+    text = ".npz, .onnx, .faiss or .index, .sql; for torch a new folder"
+    add("-o", "--output", metavar="OUT", required=True, help=text)
+    add(
+        "--table",
+        dest="sql_table",
+        metavar="TABLE",
+        help="sql: the table that is adapted, or SCHEMA.TABLE",
+    )
+    add("--column", metavar="COLUMN", help="sql: its column of vectors (default: embedding)")
+    add("--into", metavar="COLUMN", help="sql: the new column (default: COLUMN_adapted)")
+
+
 NEEDED = ("pandas", "rich", "matplotlib", "pyarrow", "safetensors")
 # The option whose value may stand alone behind a command's files by mistake.
 MEANT = {
@@ -34,28 +424,6 @@ TABLE_ONLY = (
     *("task", "score", "methods", "unlabelled", "groups", "report", "json", "folds", "repeats"),
     *("quick", "all", "keep_twins", "no_references", "time_budget"),
     *("sep", "decimal", "missing", "refuse_missing"),
-)
-
-
-class _PrintCompletion(argparse.Action):
-    """Print a completion script for a shell, and end."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, shell: Any, option: str | None = None) -> None:
-        try:
-            from .completion import script
-
-            print(script(shell))
-        except ImportError as error:
-            parser.exit(say(f"completion needs {error.name}: pip install 'nearkin[app]'", BAD_INPUT))
-        parser.exit()
-
-
-PARSER.add_argument(
-    "--print-completion",
-    metavar="SHELL",
-    choices=SHELLS,
-    action=_PrintCompletion,
-    help="print a completion script for bash, zsh or fish: commands, options, files and methods",
 )
 
 
@@ -74,7 +442,9 @@ def _not_understood(options: argparse.Namespace, surplus: Sequence[str]) -> str:
     first, command = surplus[0], options.command
     meant = ""
     if first.startswith("-"):
-        known = COMMANDS.choices[command]._option_string_actions  # argparse offers no other way to ask
+        known = COMMANDS.choices[
+            command
+        ]._option_string_actions  # argparse offers no other way to ask
         close = difflib.get_close_matches(first.partition("=")[0], list(known), n=1)
         meant = f": did you mean {close[0]}?" if close else ""
     elif command in MEANT:
@@ -95,7 +465,10 @@ def _unfit(options: argparse.Namespace) -> str | None:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             return f"without --dask only: {names}. A folder is classified, and ranked by one split."
     if "model" in options and is_absent(options.model):
-        return f"{options.model} cannot be read: no such file; give one that nearkin compare or adapt --save wrote."
+        return (
+            f"{options.model} cannot be read: no such file; give one that nearkin compare or "
+            "adapt --save wrote."
+        )
     for name in ("pairs", "queries", "relevance"):
         if absent := missing_file(getattr(options, name, None) or STANDARD_INPUT):
             return absent
@@ -106,9 +479,9 @@ def _unfit(options: argparse.Namespace) -> str | None:
 def _run(options: argparse.Namespace) -> int:
     """Run a command, and say in one line what its input is unfit for."""
     from . import commands
-    from .model_file import ModelFileError
+    from .model import ModelFileError
     from .output import refuse_overwriting
-    from .refusals import TableError
+    from .readers import TableError
 
     try:
         with signals_raise():

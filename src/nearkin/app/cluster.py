@@ -1,4 +1,6 @@
-"""A cluster, and what its workers do with the files of a folder: map them into the learned space of a model."""
+"""A cluster, and what its workers do with the files of a folder: map them into the learned space of
+a model.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,34 @@ import pyarrow as pa
 from distributed import Client, KilledWorker, LocalCluster, as_completed
 from pyarrow import parquet
 
-from .._parallel import deaf_processes
-from .encoder import needed_columns
-from .model import Model
+from .._blocks import deaf_processes
+from .model import Model, with_voters
 from .parquet_folder import Folder, Part, number_batches
-from .refusals import Progress, TableError
-from .saved_choice import with_voters
+from .readers import Progress, TableError
+from .tables import needed_columns
 
 ROWS_PER_GROUP = 2**16  # of the files written
-KILLED = "workers died again and again, most likely for want of memory: give them more, or take fewer of them."
+KILLED = (
+    "workers died again and again, most likely for want of memory: give them more, or take "
+    "fewer of them."
+)
 
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Yield a client of the cluster whose scheduler has an address, or of processes here, one for each core."""
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # else it reports what an interruption has cut off
+    """Yield a client of the cluster whose scheduler has an address, or of processes here, one for
+    each core.
+    """
+    logging.getLogger("asyncio").setLevel(
+        logging.CRITICAL
+    )  # else it reports what an interruption has cut off
     with ExitStack() as stack:
         if not address:
-            options = {"processes": True, "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
+            options = {
+                "processes": True,
+                "dashboard_address": "127.0.0.1:0",
+                "silence_logs": "CRITICAL",
+            }
             with deaf_processes():
                 local = LocalCluster(threads_per_worker=1, **options)
             address = stack.enter_context(local).scheduler_address
@@ -45,7 +57,9 @@ def cluster(address: str | None) -> Iterator[Any]:
 
 def for_each_file(client: Any, function: Callable[..., Any], folder: Folder, progress: Progress, *more: Any,
                   **options: Any) -> Iterator[Any]:  # fmt: skip
-    """Call a function with every file of a folder on the workers, and yield what it returns, in any order."""
+    """Call a function with every file of a folder on the workers, and yield what it returns, in any
+    order.
+    """
     files, done = folder.whole_files, 0
     futures = client.map(function, files, *more, pure=False, **options)
     sizes = {future.key: file.stop for future, file in zip(futures, files, strict=True)}
@@ -57,21 +71,33 @@ def for_each_file(client: Any, function: Callable[..., Any], folder: Folder, pro
 
 
 def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress: Progress) -> None:
-    """Write a file of coordinates for every file of the folder, of the same name, into the folder `target`."""
+    """Write a file of coordinates for every file of the folder, of the same name, into the folder
+    `target`.
+    """
     none = np.empty(0, dtype=int)
-    light = with_voters(model, np.empty((0, model.n_components)), none, none)  # the voters need not travel
+    light = with_voters(
+        model, np.empty((0, model.n_components)), none, none
+    )  # the voters need not travel
     write_folder(partial(map_file, model=light), folder, target, client, progress)
 
 
 def write_folder(
-    write: Callable[[Part, Path], None], folder: Folder, target: Path, client: Any, progress: Progress
+    write: Callable[[Part, Path], None],
+    folder: Folder,
+    target: Path,
+    client: Any,
+    progress: Progress,
 ) -> None:
-    """Have the workers `write` a file for every file of the folder, of the same name, into the folder `target`."""
+    """Have the workers `write` a file for every file of the folder, of the same name, into the
+    folder `target`.
+    """
     target = target.absolute()  # workers may have another working folder
     targets = [target / path.name for path in folder.files]
     for _ in for_each_file(client, write, folder, progress, targets):
         pass
-    for path in set(target.iterdir()) - set(targets):  # drafts of workers that died: others have written the file
+    for path in set(target.iterdir()) - set(
+        targets
+    ):  # drafts of workers that died: others have written the file
         path.unlink()
 
 
@@ -88,8 +114,12 @@ def map_file(file: Part, target: Path, model: Model) -> None:
 def drafted(target: Path) -> Iterator[Path]:
     """Yield a path to write to; `target` appears when it is complete."""
     if not target.parent.is_dir():
-        raise TableError(f"{target.parent} is not there: every worker must see the folder, under the same path.")
-    draft = target.with_name(f"{target.name}.{uuid4().hex}")  # a task may run twice, even at the same time
+        raise TableError(
+            f"{target.parent} is not there: every worker must see the folder, under the same path."
+        )
+    draft = target.with_name(
+        f"{target.name}.{uuid4().hex}"
+    )  # a task may run twice, even at the same time
     yield draft
     draft.replace(target)
 

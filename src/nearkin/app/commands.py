@@ -12,17 +12,23 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..evaluation import CLASSIFICATION
-from ..preprocessing.columns import NumberColumn
+from ..tables.columns import NumberColumn
 from . import console, pictures
 from .adapt import adapt as adapt
 from .adapted import describe_adapter, transform_vectors
 from .adapter_file import is_adapter
-from .document import write_json
-from .encoder import needed_columns
 from .export import export as export
-from .model import MAX_NEIGHBORS, NAMED_VOTERS, Model, embed, far_features
+from .model import (
+    MAX_NEIGHBORS,
+    NAMED_VOTERS,
+    SUFFIX,
+    Model,
+    embed,
+    far_features,
+    load_model,
+    save_model,
+)
 from .model import predict as predict_rows
-from .model_file import SUFFIX, load_model, save_model
 from .output import (
     STANDARD_OUTPUT,
     TABLE_SUFFIXES,
@@ -36,21 +42,24 @@ from .output import (
     write_columns,
 )
 from .parquet_folder import open_folder
-from .refusals import TableError, counted, note, quoted
-from .report import write_report
-from .sentences import one_line, summarize
+from .readers import TableError, counted, note, quoted
+from .report import write_json, write_report
 from .table_comparison import TableComparison
-from .tables import read_labelled_rows, reading
+from .tables import needed_columns, read_labelled_rows, reading
+from .words import one_line, summarize
 
 FOLLOW = (
-    "The methods of the papers follow, on the same folds; p is then corrected for all of them, so that what is shown "
+    "The methods of the papers follow, on the same folds; p is then corrected for all of "
+    "them, so that what is shown "
     "here may become unclear. Ctrl-C ends the comparison with this first answer."
 )
 FIRST_ANSWER = "Interrupted: what is written now is the first answer."
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the winner."""
+    """Rank the methods on a table or a folder; write a picture, and on request a page, JSON and the
+    winner.
+    """
     source: Any
     if options.dask is None:
         source = TableComparison(options)
@@ -59,17 +68,23 @@ def compare(options: argparse.Namespace) -> int:
         from .folder_comparison import FolderComparison
 
         source = FolderComparison(options)
-    picture = default_picture(options)  # if it cannot be written, the ranking is printed all the same
+    picture = default_picture(
+        options
+    )  # if it cannot be written, the ranking is printed all the same
     picture = check_writable(options.picture, [".png"], "--picture") if options.picture else picture
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     file = options.json and check_writable(options.json, [".json"], "--json")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
     if save and (options.neighbors or 0) > MAX_NEIGHBORS:
-        raise TableError(f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors.")
+        raise TableError(
+            f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors."
+        )
     with source:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
             facts, notes = source.facts(progress)
-            console.remark([facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False)
+            console.remark(
+                [facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False
+            )
             comparison = source.rank(progress)
         console.report(summarize(comparison))
         if comparison.interrupted:
@@ -94,7 +109,9 @@ def compare(options: argparse.Namespace) -> int:
             with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
                 document = source.document(comparison, progress)
         if report:
-            outputs.write(report, "--report", lambda part: write_report(part, document), f"Report: {report}")
+            outputs.write(
+                report, "--report", lambda part: write_report(part, document), f"Report: {report}"
+            )
         if file:
             outputs.write(file, "--json", lambda part: write_json(part, document), f"JSON: {file}")
     if interrupted:
@@ -103,7 +120,9 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def _outputs(options: argparse.Namespace) -> Outputs:
-    """Return what writes the files of a command whose result goes to standard output, and remarks there."""
+    """Return what writes the files of a command whose result goes to standard output, and remarks
+    there.
+    """
     return Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
 
 
@@ -118,7 +137,10 @@ def predict(options: argparse.Namespace) -> int:
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
         found = predict_rows(model, X, progress, options.search)
         for name in () if archive else ("nearest", "distance"):
-            found |= {f"{name}_{rank}": column for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1)}
+            found |= {
+                f"{name}_{rank}": column
+                for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1)
+            }
         return found
 
     return _apply(options, columns)
@@ -147,7 +169,11 @@ def inspect(options: argparse.Namespace) -> int:
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these."""
-    output = None if options.output == STANDARD_OUTPUT else check_writable(options.output, TABLE_SUFFIXES, "-o")
+    output = (
+        None
+        if options.output == STANDARD_OUTPUT
+        else check_writable(options.output, TABLE_SUFFIXES, "-o")
+    )
     archive = output is not None and output.suffix.lower() == ".npz"
     model = load_model(Path(options.model))
     labelled = "labelled" if model.question is CLASSIFICATION else "predicted"
@@ -157,15 +183,27 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     read = partial(read_labelled_rows, options.table, model.encoder, group=model.group, **how)
     X, notes, labels = console.while_reading(options, read)
     if model.group in labels and model.knows_no_group(labels[model.group]):
-        notes = [*notes, f"every {model.group} is new: expect less of these rows than of those held out before"]
+        notes = [
+            *notes,
+            f"every {model.group} is new: expect less of these rows than of those held out before",
+        ]
     empty = np.zeros(X.shape[0], dtype=bool)
     if "fill" not in model.arrays and not model.bins and not issparse(X):
-        empty |= np.isnan(X).all(axis=1) & (not archive)  # an archive has no cells that could stay empty
+        empty |= np.isnan(X).all(axis=1) & (
+            not archive
+        )  # an archive has no cells that could stay empty
         X = X[~empty] if empty.any() else X
         if np.isnan(X).any() or not len(X):
-            raise TableError(f"{options.table}: {notes[-1]}, of which this model knows none: fill them first.")
-    console.remark([*notes, *note("far outside the rows learned from", far_features(model, X))], quiet=options.quiet)
-    bar = console.Progress("rows", quiet=options.quiet, lines=output is None)  # a written file has a line of its own
+            raise TableError(
+                f"{options.table}: {notes[-1]}, of which this model knows none: fill them first."
+            )
+    console.remark(
+        [*notes, *note("far outside the rows learned from", far_features(model, X))],
+        quiet=options.quiet,
+    )
+    bar = console.Progress(
+        "rows", quiet=options.quiet, lines=output is None
+    )  # a written file has a line of its own
     with bar as progress, np.errstate(all="ignore"), one_line(options.table):
         columns = compute(model, X, archive, partial(progress, f"rows {done}"))
     if empty.any():
@@ -176,13 +214,17 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         name = f"{options.id} (given)" if options.id in columns else options.id
         columns = {name: labels[options.id]} | columns
     if output is None or output.suffix.lower() == ".csv":
-        columns = for_csv(columns, rounded=options.command == "predict", escape=options.escape_formulas)
+        columns = for_csv(
+            columns, rounded=options.command == "predict", escape=options.escape_formulas
+        )
     if output is None:
         print_columns(columns)
         return 0
     outputs = Outputs(partial(console.remark, quiet=options.quiet))
     write = partial(write_columns, columns, output.suffix.lower())
-    outputs.write(output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}")
+    outputs.write(
+        output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}"
+    )
     return outputs.code
 
 
@@ -191,24 +233,43 @@ def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str
     if issparse(Z):
         if not archive:
             raise TableError("sparse coordinates are no table: write an .npz file by -o.")
-        return {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr, "shape": np.array(Z.shape), "format": "csr"}
-    return {"X": Z, "feature_names": np.array(model.names)} if archive else dict(zip(model.names, Z.T, strict=True))
+        return {
+            "data": Z.data,
+            "indices": Z.indices,
+            "indptr": Z.indptr,
+            "shape": np.array(Z.shape),
+            "format": "csr",
+        }
+    return (
+        {"X": Z, "feature_names": np.array(model.names)}
+        if archive
+        else dict(zip(model.names, Z.T, strict=True))
+    )
 
 
 def _transform_folder(options: argparse.Namespace) -> int:
-    """Write a file of coordinates for every file of a folder, into a folder that appears when all are written."""
+    """Write a file of coordinates for every file of a folder, into a folder that appears when all
+    are written.
+    """
     if options.output == STANDARD_OUTPUT:
-        raise TableError("with --dask coordinates are written as files: name a folder for them with -o.")
+        raise TableError(
+            "with --dask coordinates are written as files: name a folder for them with -o."
+        )
     if options.id is not None:
-        raise TableError("--id names rows of a single table: leave it out with --dask, rows keep their order.")
+        raise TableError(
+            "--id names rows of a single table: leave it out with --dask, rows keep their order."
+        )
     out, model = Path(options.output), load_model(Path(options.model))
     folder = open_folder(Path(options.table))
     text = [
-        column.name for column in model.encoder.columns_ if not isinstance(column, NumberColumn) or not column.plain
+        column.name
+        for column in model.encoder.columns_
+        if not isinstance(column, NumberColumn) or not column.plain
     ]
     if text:
         raise TableError(
-            f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask maps numbers: "
+            f"{folder.path}: the model learned from text in {quoted(text, 5)}, and --dask "
+            "maps numbers: "
             "transform the files one by one, without --dask."
         )
     known = needed_columns(model.encoder)

@@ -18,23 +18,38 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from .._memory import human_bytes
+from .._blocks import human_bytes
 from ..evaluation import CLASSIFICATION
 from .endings import printable
 from .model import MAX_NAME, Model
-from .refusals import counted, listed
-from .sentences import Summary, span
-from .wording import WORDING, Wording, stated_p
+from .readers import counted, listed
+from .words import WORDING, Summary, Wording, span, stated_p
 
 FEW = 10
 SECONDS_A_LINE = 10.0  # of progress, where no bar can be drawn
-SPARED = ("fit", "", "dim", "vote", "p")  # columns that a narrow terminal goes without, "" for the second score
-STYLES = {"better": "bold green", "worse": "red", "baseline": "bold", "unclear": "", "reference": ""}
-LINES = "    \n    \n ── \n    \n ── \n    \n    \n    \n"  # below the head, and above the references
+SPARED = (
+    "fit",
+    "",
+    "dim",
+    "vote",
+    "p",
+)  # columns that a narrow terminal goes without, "" for the second score
+STYLES = {
+    "better": "bold green",
+    "worse": "red",
+    "baseline": "bold",
+    "unclear": "",
+    "reference": "",
+}
+LINES = (
+    "    \n    \n ── \n    \n ── \n    \n    \n    \n"  # below the head, and above the references
+)
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Return a console that takes text as it is; wide enough for the ranking where no terminal sets its width."""
+    """Return a console that takes text as it is; wide enough for the ranking where no terminal sets
+    its width.
+    """
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = 100
@@ -54,7 +69,9 @@ def remark(lines: Sequence[str], *, quiet: bool, stderr: bool = True) -> None:
 
 
 def report(summary: Summary) -> None:
-    """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the remarks."""
+    """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the
+    remarks.
+    """
     console, rows = _console(), [*summary.cells, *summary.references]
     lines = box.Box(LINES)
     if console.options.ascii_only:
@@ -66,7 +83,9 @@ def report(summary: Summary) -> None:
             widths.pop(name or list(rows[0])[2], None)
     grid = Grid(box=lines, show_edge=False, padding=0)
     for name, size in widths.items():
-        grid.add_column(name, justify="left" if name in ("method", "verdict") else "right", min_width=size)
+        grid.add_column(
+            name, justify="left" if name in ("method", "verdict") else "right", min_width=size
+        )
     for number, row in enumerate(rows, start=1):
         style, last = STYLES[row["verdict"]], number == len(summary.cells) < len(rows)
         grid.add_row(*(row[name] for name in widths), style=style, end_section=last)
@@ -78,8 +97,8 @@ def report(summary: Summary) -> None:
 
 
 def print_grid(lines: Sequence[dict[str, str]]) -> None:
-    """Print a table of text whose first column is a name; what is better is green, worse red; a narrow terminal goes
-    without some columns.
+    """Print a table of text whose first column is a name; what is better is green, worse red; a
+    narrow terminal goes without some columns.
     """
     grid, console = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0), _console()
     console.width = max(console.width, 140 * (not console.is_terminal))
@@ -88,7 +107,9 @@ def print_grid(lines: Sequence[dict[str, str]]) -> None:
         if sum(widths.values()) + len(widths) > console.width:
             widths.pop(name, None)
     for name in widths:
-        grid.add_column(name, justify="left" if name in ("vectors", "verdict") else "right", no_wrap=True)
+        grid.add_column(
+            name, justify="left" if name in ("vectors", "verdict") else "right", no_wrap=True
+        )
     for line in lines:
         grid.add_row(*(line[name] for name in widths), style=STYLES[line["verdict"] or "unclear"])
     console.print(grid, "")
@@ -99,16 +120,21 @@ def describe(model: Model, path: Path) -> None:
     names, held_out, values = model.feature_names, model.held_out, model.arrays["answers"]
     words = WORDING[model.score].at(held_out["raw"])
     features = counted(len(names), "feature")
-    part = "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""  # of a folder, or few labels
+    part = (
+        "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""
+    )  # of a folder, or few labels
     target = f"numbers {span(values.min(), values.max())}"
     if model.question is CLASSIFICATION:
         target = counted(len(model.classes), "class")
     say(
-        f"{path}: {model.method}, learned from {part}{counted(model.n_rows, 'row')} of {model.table} ({features}, "
+        f"{path}: {model.method}, learned from {part}{counted(model.n_rows, 'row')} of "
+        f"{model.table} ({features}, "
         f"{target} of {model.target!r}), saved by nearkin {model.version}"
     )
     folds = f"{held_out['folds']:.0f} folds" if held_out["folds"] > 1 else "one split"
-    others = f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
+    others = (
+        f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
+    )
     vote = f"vote of {model.vote}" if model.soft_vote else model.vote
     say(f"Held out: the {vote} {words.says(held_out['score'])} ({folds}), {others}")
     for doubt in model.doubts:
@@ -116,7 +142,10 @@ def describe(model: Model, path: Path) -> None:
     ratio = f"{len(names) / model.n_components:.1f}"
     smaller = f", {ratio} times smaller" if float(ratio) > 1 else ""
     size = human_bytes(path.stat().st_size)
-    say(f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the file has {size}")
+    say(
+        f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the "
+        f"file has {size}"
+    )
     if "spectrum" in model.arrays:
         what = "Variances along the axes" if model.soft_vote else "Eigenvalues"
         say(f"{what}: {listed([f'{value:.3g}' for value in model.arrays['spectrum']], 12)}")
@@ -128,33 +157,55 @@ def describe(model: Model, path: Path) -> None:
     else:
         step = "a standard deviation" if "scale" in model.arrays else "a unit"
         step += ", or a missing cell," * ("indicated" in model.arrays)
-        say(f"\nHow far {step} of a feature moves a row, relative to the average (above 1: stretched; near 0: ignored)")
+        say(
+            f"\nHow far {step} of a feature moves a row, relative to the average (above 1: "
+            "stretched; near 0: ignored)"
+        )
     names = model.stretched
-    grid, stretch, n_hidden = Grid.grid(padding=(0, 1, 0, 0)), model.stretch, max(0, len(names) - 2 * FEW)
+    grid, stretch, n_hidden = (
+        Grid.grid(padding=(0, 1, 0, 0)),
+        model.stretch,
+        max(0, len(names) - 2 * FEW),
+    )
     n_hidden *= len(names) > 3 * FEW
     for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
         if n_hidden and place == FEW:
             grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
-            grid.add_row(f"{stretch[feature]:.2f}", bar, Text(printable(names[feature][:MAX_NAME]), overflow="fold"))
+            grid.add_row(
+                f"{stretch[feature]:.2f}",
+                bar,
+                Text(printable(names[feature][:MAX_NAME]), overflow="fold"),
+            )
     _console().print(grid)
 
 
 def _proof(held_out: dict[str, float], words: Wording) -> str:
-    """Return the interval of the difference from the raw features, and its p-value, as far as they are known."""
+    """Return the interval of the difference from the raw features, and its p-value, as far as they
+    are known.
+    """
     known = []
     if "low" in held_out:
-        known.append(f"95% interval {words.signed(held_out['low'])} to {words.signed(held_out['high'])}{words.points}")
+        known.append(
+            f"95% interval {words.signed(held_out['low'])} to "
+            f"{words.signed(held_out['high'])}{words.points}"
+        )
     if "p_value" in held_out:
         known.append(f"p {stated_p(held_out['p_value'])}")
     return f" ({', '.join(known)})" if known else ""
 
 
-def while_reading(options: argparse.Namespace, read: Callable[[Callable[[int, int], None]], Any]) -> Any:
+def while_reading(
+    options: argparse.Namespace, read: Callable[[Callable[[int, int], None]], Any]
+) -> Any:
     """Read a table, with progress on a terminal only: it is soon done."""
     with Progress("%", quiet=options.quiet, lines=False) as progress:
-        return read(lambda done, total: progress(f"reading {options.table}", 100 * done // max(total, 1), 100))
+        return read(
+            lambda done, total: progress(
+                f"reading {options.table}", 100 * done // max(total, 1), 100
+            )
+        )
 
 
 class Progress(progress.Progress):
@@ -182,8 +233,15 @@ class Progress(progress.Progress):
             super().stop()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """Show that `done` of `total` units of a task are finished; the name of a task may change in its course."""
-        if not self.tasks or self.tasks[0].finished or self.tasks[0].total != total or self.tasks[0].completed > done:
+        """Show that `done` of `total` units of a task are finished; the name of a task may change
+        in its course.
+        """
+        if (
+            not self.tasks
+            or self.tasks[0].finished
+            or self.tasks[0].total != total
+            or self.tasks[0].completed > done
+        ):
             for task in self.task_ids:
                 self.remove_task(task)
             self.add_task(name, total=total)
@@ -194,7 +252,9 @@ class Progress(progress.Progress):
         if done == total:
             print(f"{name}: {total:,} {self._unit} in {seconds:.1f} s", file=sys.stderr, flush=True)
         elif time.monotonic() - self._last_line > SECONDS_A_LINE:
-            print(f"{done:,} of {total:,} {self._unit}, {seconds:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"{done:,} of {total:,} {self._unit}, {seconds:.0f} s", file=sys.stderr, flush=True
+            )
         else:
             return
         self._last_line = time.monotonic()

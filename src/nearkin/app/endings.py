@@ -1,7 +1,8 @@
 """How the command ends: by a line and an exit code, whatever befalls it.
 
-A signal ends the command at once while modules are loaded, and by an exception while it works, so that files which are
-not complete are removed. This module is the first that is loaded, and needs nothing that takes time.
+A signal ends the command at once while modules are loaded, and by an exception while it works, so
+that files which are not complete are removed. This module is the first that is loaded, and needs
+nothing that takes time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ exit codes:
   130  interrupted by Ctrl-C
   143  terminated by SIGTERM (129: the terminal was closed)
 """
-WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated, as the terminal was closed"}
+WORDS = {
+    "SIGINT": "interrupted",
+    "SIGTERM": "terminated",
+    "SIGHUP": "terminated, as the terminal was closed",
+}
 SIGNALS = {getattr(signal, name): words for name, words in WORDS.items() if hasattr(signal, name)}
 IN_ASCII = str.maketrans({"±": "+-", "²": "2", "─": "-", "█": "#", "…": "..."})
 
@@ -37,7 +42,8 @@ class Terminated(BaseException):
 
 
 class Stream(io.TextIOWrapper):
-    """Standard output, or error, of a command that goes on where nothing can be written: there may be files to write.
+    """Standard output, or error, of a command that goes on where nothing can be written: there may
+    be files to write.
 
     Attributes
     ----------
@@ -83,7 +89,9 @@ def begin() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # closed: the next file that is opened would be taken for it
             _open_nothing(number)
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+            setattr(
+                sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False)
+            )  # noqa: SIM115
     for name in ("stdout", "stderr"):
         old: Any = getattr(sys, name)
         options = {"line_buffering": old.line_buffering, "write_through": old.write_through}
@@ -95,18 +103,25 @@ def begin() -> None:
 
 
 def _finish(code: Any) -> Any:
-    """Return the exit code of a command that returned `code`: another one if standard output was lost."""
+    """Return the exit code of a command that returned `code`: another one if standard output was
+    lost.
+    """
     sys.stdout.flush()
     failure = getattr(sys.stdout, "failure", None)
     if failure is not None:
-        text = f"standard output could not be written ({failure.strerror}): free some space, or choose another place."
+        text = (
+            f"standard output could not be written ({failure.strerror}): free some space, or "
+            "choose another place."
+        )
         return say(text, code or UNWRITTEN)
     return code
 
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Let signals raise KeyboardInterrupt and Terminated meanwhile, so that what is not complete is removed."""
+    """Let signals raise KeyboardInterrupt and Terminated meanwhile, so that what is not complete is
+    removed.
+    """
 
     def unwind(number: int, frame: Any) -> None:
         if number == signal.SIGINT:
@@ -134,12 +149,18 @@ def say(text: str, code: int) -> int:
 
 
 def printable(text: str) -> str:
-    """Return text with control characters spelled out: tables and files may hold what would command a terminal."""
-    return "".join(mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text)
+    """Return text with control characters spelled out: tables and files may hold what would command
+    a terminal.
+    """
+    return "".join(
+        mark if mark.isprintable() or mark == "\n" else repr(mark)[1:-1] for mark in text
+    )
 
 
 def _handle(handler: Any) -> dict[int, Any]:
-    """Set the handler of every signal that is not ignored (as by nohup), and return the handlers before."""
+    """Set the handler of every signal that is not ignored (as by nohup), and return the handlers
+    before.
+    """
     before = {number: signal.getsignal(number) for number in SIGNALS}
     before = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
     for number in before:

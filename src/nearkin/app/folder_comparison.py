@@ -21,20 +21,27 @@ from dask import delayed
 from distributed import KilledWorker
 from scipy.stats import mode
 
-from ..dask import MAX_BLOCKS, DaskDNE, DaskLPP, DaskNCA, DaskNMMP, DaskPCA, DaskStandardScaler, nearest_labels
+from ..dask import (
+    MAX_BLOCKS,
+    DaskDNE,
+    DaskLPP,
+    DaskNCA,
+    DaskNMMP,
+    DaskPCA,
+    DaskStandardScaler,
+    nearest_labels,
+)
 from ..evaluation import CLASSIFICATION, RAW, MethodResult
 from ..neighbors import choose_search, searcher
 from ..plotting import STATUS_COLORS
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
-from .encoder import number_encoder
-from .model import Model
+from .model import Model, new_model, with_voters
 from .one_split import SplitComparison, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
-from .refusals import TableError, counted, find_name
-from .saved_choice import new_model, with_voters
-from .sentences import class_facts, first_line
-from .warned import warning_lines
+from .readers import TableError, counted, find_name
+from .tables import number_encoder
+from .words import class_facts, first_line, warning_lines
 
 MIN_ROWS = 500
 NEIGHBORS = 3  # of the vote, by default
@@ -69,11 +76,16 @@ class FolderComparison(ExitStack):
         self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
         self.features, self.notes = self.folder.features(self.target)
         if n_rows < MIN_ROWS:
-            found = f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at least {MIN_ROWS})"
+            found = (
+                f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at "
+                f"least {MIN_ROWS})"
+            )
             raise TableError(f"{found}: write them into one file, and leave --dask out.")
         self.n_neighbors = options.neighbors or NEIGHBORS
         if self.n_neighbors > MIN_ROWS // 2:
-            raise TableError(f"--neighbors is {self.n_neighbors}, with --dask at most {MIN_ROWS // 2}: lower it.")
+            raise TableError(
+                f"--neighbors is {self.n_neighbors}, with --dask at most {MIN_ROWS // 2}: lower it."
+            )
         self.held_out = held_out_rows(n_rows, options.seed)
         self.n_train = n_rows - len(self.held_out)
         self.maps: dict[str, Any] = {}
@@ -87,9 +99,13 @@ class FolderComparison(ExitStack):
     def facts(self, progress: NamedProgress) -> tuple[str, list[str]]:
         """Return what the folder holds; its classes are counted by one pass over the target."""
         folder, target = self.folder, self.target
-        counts = for_each_file(self.client, count_classes, folder, partial(progress, "classes"), target=target)
+        counts = for_each_file(
+            self.client, count_classes, folder, partial(progress, "classes"), target=target
+        )
         self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
-        facts = f"{self.name}: {counted(len(folder.files), 'file')}, {counted(folder.n_rows, 'row')}, "
+        facts = (
+            f"{self.name}: {counted(len(folder.files), 'file')}, {counted(folder.n_rows, 'row')}, "
+        )
         facts += f"{counted(len(self.features), 'feature')}, "
         return facts + class_facts(sizes), self.notes
 
@@ -99,14 +115,19 @@ class FolderComparison(ExitStack):
         self.blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
         read_rows = partial(features_of, names=self.features)
         read_labels = partial(labels_of, target=self.target, classes=self.classes)
-        self.queries = client.persist(self._array(read_rows, np.float32, len(self.features), held_out=True).rechunk(-1))
+        self.queries = client.persist(
+            self._array(read_rows, np.float32, len(self.features), held_out=True).rechunk(-1)
+        )
         self.truth = client.compute(self._array(read_labels, np.int32, held_out=True)).result()
         self.X = self._array(read_rows, np.float32, len(self.features), held_out=False)
         self.y = self._array(read_labels, np.int32, held_out=False)
         if not self.options.no_scaling:
             progress("scaling", 0, self.n_train)
             self.scaler = DaskStandardScaler().fit(self.X, client=client)
-            self.X, self.queries = self.scaler.transform(self.X), client.persist(self.scaler.transform(self.queries))
+            self.X, self.queries = (
+                self.scaler.transform(self.X),
+                client.persist(self.scaler.transform(self.queries)),
+            )
 
     def _array(self, read: Callable[..., Any], dtype: Any, *shape: int, held_out: bool) -> Any:
         parts = []
@@ -118,9 +139,11 @@ class FolderComparison(ExitStack):
         return da.concatenate(parts)
 
     def rank(self, progress: NamedProgress) -> SplitComparison:
-        """Return the results of the methods, one after the other; after an interruption, of those that are finished.
+        """Return the results of the methods, one after the other; after an interruption, of those
+        that are finished.
 
-        A method that fails is skipped, but without the raw features there is nothing to compare with.
+        A method that fails is skipped, but without the raw features there is nothing to compare
+        with.
         """
         self._split(progress)
         finished, notes, interrupted = list[MethodResult](), list[str](), False
@@ -133,7 +156,10 @@ class FolderComparison(ExitStack):
                 except KeyboardInterrupt:
                     interrupted = True
                 except FAILURES as error:
-                    notes.append(f"{name} skipped: {KILLED if isinstance(error, KilledWorker) else first_line(error)}")
+                    notes.append(
+                        f"{name} skipped: "
+                        f"{KILLED if isinstance(error, KilledWorker) else first_line(error)}"
+                    )
             warned[name] = Counter({first_line(warning.message): 1 for warning in caught})
             if interrupted or not finished:
                 break
@@ -142,7 +168,9 @@ class FolderComparison(ExitStack):
         notes += warning_lines(warned)
         results, least = rank_split(finished, self.n_train)
         scale, seed = not self.options.no_scaling, self.options.seed
-        return SplitComparison(results, tuple(notes), self.n_neighbors, self.n_train, scale, seed, interrupted, least)
+        return SplitComparison(
+            results, tuple(notes), self.n_neighbors, self.n_train, scale, seed, interrupted, least
+        )
 
     def _methods(self) -> dict[str, Any]:
         """Return the methods by name, unfitted; None for the raw features."""
@@ -169,7 +197,9 @@ class FolderComparison(ExitStack):
         seconds = time.perf_counter() - start
         k, self.maps[name] = self.n_neighbors, method
         near = nearest_labels(Z, self.y, Q, k, client=self.client, progress=partial(progress, name))
-        hits = mode(near.labels, axis=1).mode == self.truth  # of equally many votes the smallest label wins
+        hits = (
+            mode(near.labels, axis=1).mode == self.truth
+        )  # of equally many votes the smallest label wins
         return split_result(name, hits, m, seconds, k, self.n_train)
 
     def has_more(self, comparison: SplitComparison) -> bool:
@@ -182,16 +212,24 @@ class FolderComparison(ExitStack):
         results, raw = comparison.results[::-1], comparison.raw
         for position, result in enumerate(results):
             interval, color = 50 * float(np.diff(result.interval)[0]), STATUS_COLORS[result.status]
-            ax.errorbar(100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4)
+            ax.errorbar(
+                100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4
+            )
         ax.axvline(100 * raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
-        ax.set_yticks(range(len(results)), [f"{r.name}, {r.dimension[0]}-D\n{r.status}" for r in results])
+        ax.set_yticks(
+            range(len(results)), [f"{r.name}, {r.dimension[0]}-D\n{r.status}" for r in results]
+        )
         vote = f"{comparison.n_neighbors}-NN among {comparison.n_train:,} rows"
-        ax.set_xlabel(f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%")
+        ax.set_xlabel(
+            f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%"
+        )
         ax.set_title(f"Accuracy on {len(self.truth):,} held-out rows (dashed: the raw features)")
         figure.savefig(path, dpi=110, format="png")
 
     def model(self, comparison: SplitComparison) -> tuple[Model, str]:
-        """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what it learned from."""
+        """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what
+        it learned from.
+        """
         best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
         low, high = best.interval
         figures = {"score": best.score.mean(), "raw": raw.score.mean(), "low": low, "high": high}
@@ -214,7 +252,9 @@ class FolderComparison(ExitStack):
         Z = self.X if embedding is None else embedding.transform(self.X)
         coordinates, codes = self.client.gather(self.client.compute([Z[voters], self.y[voters]]))
         # the voter i is the training row i: held-out rows stand before it
-        rows = voters + np.searchsorted(self.held_out - np.arange(len(self.held_out)), voters, side="right")
+        rows = voters + np.searchsorted(
+            self.held_out - np.arange(len(self.held_out)), voters, side="right"
+        )
         learned = "raw k-NN, since no method is shown to beat it" if model.is_raw else model.method
         votes = f"all {n}" if len(rows) == n else f"{len(rows)} evenly drawn"
         text = f"{learned}, learned from the {n} training rows, of which {votes} vote"

@@ -1,28 +1,53 @@
-"""What `nearkin compare --save` keeps: its automatic choice as arrays and a header, ready for new rows."""
+"""What `nearkin compare --save` keeps: its automatic choice as arrays and a header, ready for new
+rows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
 
-from .._blocks import row_blocks
-from ..estimators.soft_votes import vote_from
+from .. import __version__
+from .._blocks import require_memory, row_blocks
+from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
-from ..evaluation import CLASSIFICATION, TASKS, OwnVote, Task, Vote
+from ..evaluation import CLASSIFICATION, SCORES, TASKS, Comparison, Doubt, OwnVote, Task, Vote
+from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch
-from ..preprocessing import BinnedEncoder, TableEncoder, features_of, indicator_names
-from .refusals import Progress, counted, ignore
+from ..tables import (
+    BinnedEncoder,
+    NCAClassifier,
+    NCARegressor,
+    SparseEncoder,
+    TableEncoder,
+    features_of,
+    indicator_names,
+)
+from ..tables.members import vote_from
+from .readers import MAX_TEXT, Progress, counted, ignore
+from .tables import Table
 
 MAX_NAME = 200
 MAX_DOUBT = 1000
 MAX_NEIGHBORS = 1000
-NAMED_VOTERS = 5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+NAMED_VOTERS = (
+    5  # columns for the nearest in a table; where k rows vote, an NPZ file holds all of them
+)
 NO_PROBABILITY = 1e-9  # written as 0: no table has rows enough to know
 MOST_SHOWN = 10  # classes whose probabilities are all written
 FAR = 30  # standard deviations
@@ -34,19 +59,22 @@ VOTES_PER_BLOCK = 2**22
 class Model:
     """Encoder, scaler, map and voters, fitted on a whole table.
 
-    A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, only as far as they are
-    scaled. Missing numbers are filled after scaling, and then indicated by more features. A map of kind "graph" places
-    these rows by the rule of TDL.
+    A linear map is `Z = ((X - mean) / scale) components' - offset`; for the raw features, only as
+    far as they are scaled. Missing numbers are filled after scaling, and then indicated by more
+    features. A map of kind "graph" places these rows by the rule of TDL.
 
-    A model with a `soft_vote` predicts as `NCAClassifier` and `NCARegressor` do: all voters vote. With `bins` missing
-    numbers stay, the columns are binned and standardized, and `Z = X components'`.
+    A model with a `soft_vote` predicts as `NCAClassifier` and `NCARegressor` do: all voters vote.
+    With `bins` missing numbers stay, the columns are binned and standardized, and `Z = X
+    components'`.
 
     Attributes
     ----------
     task, score : str
-        "classification" or "regression"; the name of the score by which it was chosen, one of `SCORES`.
+        "classification" or "regression"; the name of the score by which it was chosen, one of
+        `SCORES`.
     method, prefix : str
-        Name of the chosen method; what the names of its coordinates begin with, "" for the raw features.
+        Name of the chosen method; what the names of its coordinates begin with, "" for the raw
+        features.
     columns : dict
         State of the `TableEncoder`.
     classes : list
@@ -54,18 +82,20 @@ class Model:
     graph : dict
         Numbers of `GraphExtension` and its `HeatGraph`; empty for an affine map.
     bins, soft_vote : dict
-        States of a `BinnedEncoder`, empty for sparse rows, and of a vote of all rows; both are empty for a vote of k.
+        States of a `BinnedEncoder`, empty for sparse rows, and of a vote of all rows; both are
+        empty for a vote of k.
     n_neighbors, soft : int, bool
-        k of the vote, at most `MAX_NEIGHBORS`, and whether near rows count more than far ones, see `Vote`; with a
-        `soft_vote` the number of rows that are named.
+        k of the vote, at most `MAX_NEIGHBORS`, and whether near rows count more than far ones, see
+        `Vote`; with a `soft_vote` the number of rows that are named.
     n_rows : int
         Rows of the table, those without a label included.
     target, table : str
         Names of the target and of the table; cut after `MAX_NAME` characters.
     held_out : dict
-        Figures of the comparison: "score", the mean over the held-out folds of what a choice made like this one scores;
-        "raw", that of the raw features; "folds", how many there were; and where they are known "low" and "high", the
-        95 % interval of the difference "score" - "raw", and its corrected "p_value".
+        Figures of the comparison: "score", the mean over the held-out folds of what a choice made
+        like this one scores; "raw", that of the raw features; "folds", how many there were; and
+        where they are known "low" and "high", the 95 % interval of the difference "score" - "raw",
+        and its corrected "p_value".
     group : str
         Name of the column of groups that held-out folds kept together; "" without any.
     doubts : list of str
@@ -73,13 +103,14 @@ class Model:
     version : str
         Of nearkin.
     arrays : dict of str to ndarray
-        Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features that have a further
-        one that says where they were missing; and of the v voters: "voters" (v, m), their coordinates; "rows" (v,),
-        their row numbers in the file, where empty rows count; "answers" (v,), positions of their labels in `classes`,
-        or their numbers; "spectrum"; and with a `soft_vote` "effects" (c,), how far each column moves the rows, as the
-        root of the mean square, and "class_weights" (n_classes,), times which a class counts when a row is labelled,
-        where classes were weighted. "groups" are hashes of the names of the groups, ascending. A sparse matrix is
-        stored as "name.data", "name.indices" and "name.indptr".
+        Those of the map; "fill" (p,), what missing numbers become, and "indicated", the features
+        that have a further one that says where they were missing; and of the v voters: "voters" (v,
+        m), their coordinates; "rows" (v,), their row numbers in the file, where empty rows count;
+        "answers" (v,), positions of their labels in `classes`, or their numbers; "spectrum"; and
+        with a `soft_vote` "effects" (c,), how far each column moves the rows, as the root of the
+        mean square, and "class_weights" (n_classes,), times which a class counts when a row is
+        labelled, where classes were weighted. "groups" are hashes of the names of the groups,
+        ascending. A sparse matrix is stored as "name.data", "name.indices" and "name.indptr".
     """
 
     task: str
@@ -129,7 +160,8 @@ class Model:
 
     @cached_property
     def targets(self) -> tuple[np.ndarray, float, float]:
-        """Return what all rows vote about, (v, q): indicators of classes, or standardized numbers; mean and deviation.
+        """Return what all rows vote about, (v, q): indicators of classes, or standardized numbers;
+        mean and deviation.
 
         The latter are 0 and 1 for classes.
         """
@@ -141,9 +173,16 @@ class Model:
 
     @cached_property
     def feature_names(self) -> list[str]:
-        """Return the names of the features that are mapped, such as "width", "colour=red" and "age (missing)"."""
-        names, indicated = self.encoder.get_feature_names_out().tolist(), self.arrays.get("indicated")
-        more = [] if indicated is None else indicator_names(self.encoder.columns_, indicated.tolist())
+        """Return the names of the features that are mapped, such as "width", "colour=red" and "age
+        (missing)".
+        """
+        names, indicated = (
+            self.encoder.get_feature_names_out().tolist(),
+            self.arrays.get("indicated"),
+        )
+        more = (
+            [] if indicated is None else indicator_names(self.encoder.columns_, indicated.tolist())
+        )
         return [*names, *more]
 
     @property
@@ -168,11 +207,16 @@ class Model:
     @property
     def stretched(self) -> list[str]:
         """Return the names of what `stretch` is of: features, or with a `soft_vote` columns."""
-        return [column.name for column in self.encoder.columns_] if self.soft_vote else self.feature_names
+        return (
+            [column.name for column in self.encoder.columns_]
+            if self.soft_vote
+            else self.feature_names
+        )
 
     @property
     def stretch(self) -> np.ndarray:
-        """Return how far a unit step along each feature moves a row, relative to the root mean square of all.
+        """Return how far a unit step along each feature moves a row, relative to the root mean
+        square of all.
 
         With a `soft_vote` how far each column does, in the root mean square of the rows.
         """
@@ -197,12 +241,17 @@ class Model:
         a, g = self.arrays, self.graph
         rows = self._matrix("graph.rows", (len(a["rule.sources"]), len(self.feature_names)))
         graph = HeatGraph(rows, a.get("graph.origin"), g["n_neighbors"], g["bandwidth"])
-        return GraphExtension(graph, a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"])
+        return GraphExtension(
+            graph, a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"]
+        )
 
     def _matrix(self, name: str, shape: tuple[int, int]) -> Any:
         if name in self.arrays:
             return self.arrays[name]
-        matrix = csr_array(tuple(self.arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr")), shape=shape)
+        matrix = csr_array(
+            tuple(self.arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr")),
+            shape=shape,
+        )
         matrix.check_format(full_check=True)
         return matrix
 
@@ -227,7 +276,9 @@ class Model:
         return X if self.is_raw else X @ a["components"].T - a["offset"]
 
     def answers(self, Z: Any, far: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """Return shares of the classes (n, n_classes), or numbers (n,), for rows with these nearest voters."""
+        """Return shares of the classes (n, n_classes), or numbers (n,), for rows with these nearest
+        voters.
+        """
         if not self.soft_vote:
             return self.vote.predict(far, self.arrays["answers"][near], len(self.classes))
         Y, centre, unit = self.targets
@@ -238,7 +289,10 @@ class Model:
 def group_hashes(labels: Any) -> np.ndarray:
     """Return a number for the name of every group, ascending: 3, 3.0 and "3 " are one."""
     names = {_canonical(str(label).strip()) for label in dict.fromkeys(np.asarray(labels).tolist())}
-    hashes = [int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 1 for name in names]
+    hashes = [
+        int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 1
+        for name in names
+    ]
     return np.unique(np.array(hashes, dtype=np.int64))
 
 
@@ -257,7 +311,10 @@ def far_features(model: Model, X: Any) -> list[str]:
     p = X.shape[1]
     far = np.abs(X - model.arrays["mean"][:p]) > FAR * model.arrays["scale"][:p]
     names = model.encoder.get_feature_names_out()
-    return [f"{names[at]} ({counted(int(far[:, at].sum()), 'row')})" for at in np.flatnonzero(far.any(axis=0))]
+    return [
+        f"{names[at]} ({counted(int(far[:, at].sum()), 'row')})"
+        for at in np.flatnonzero(far.any(axis=0))
+    ]
 
 
 def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
@@ -270,19 +327,23 @@ def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
     return vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
 
 
-def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "exact") -> dict[str, np.ndarray]:
-    """Return answers and nearest voters of n encoded rows; an approximate `search` builds its lists first.
+def predict(
+    model: Model, X: Any, progress: Progress = ignore, search: str = "exact"
+) -> dict[str, np.ndarray]:
+    """Return answers and nearest voters of n encoded rows; an approximate `search` builds its lists
+    first.
 
     Returns
     -------
     dict of str to ndarray
-        Of a classification "label" and its share of the weights of the votes: with a `soft_vote` of all rows, which
-        held-out rows have calibrated, it is called "probability", and for up to `MOST_SHOWN` classes those of all
-        follow, as "probability of ..."; of k rows "vote" (of equal shares the first label in sorted order wins). Of a
-        regression "value", the weighted mean of the numbers. A hard vote gives each of the k rows the weight 1, a soft
-        one `gaussian_weights`.
-        "nearest", of shape (n, k), are row numbers of the nearest voters in their table (the first is 0), nearest
-        first, and "distance" is how far they are in the learned space.
+        Of a classification "label" and its share of the weights of the votes: with a `soft_vote` of
+        all rows, which held-out rows have calibrated, it is called "probability", and for up to
+        `MOST_SHOWN` classes those of all follow, as "probability of ..."; of k rows "vote" (of
+        equal shares the first label in sorted order wins). Of a regression "value", the weighted
+        mean of the numbers. A hard vote gives each of the k rows the weight 1, a soft one
+        `gaussian_weights`. "nearest", of shape (n, k), are row numbers of the nearest voters in
+        their table (the first is 0), nearest first, and "distance" is how far they are in the
+        learned space.
     """
     index = searcher(search, model.n_voters).index(model.voters, model.n_neighbors)
     n_rows, classes = X.shape[0], np.array(model.classes)
@@ -298,9 +359,457 @@ def predict(model: Model, X: Any, progress: Progress = ignore, search: str = "ex
             answer = {"label": classes[label], "probability" if model.soft_vote else "vote": share}
             if model.soft_vote and len(classes) <= MOST_SHOWN:
                 votes = np.where(votes < NO_PROBABILITY, 0.0, votes)
-                answer |= {f"probability of {name}": votes[:, place] for place, name in enumerate(model.classes)}
+                answer |= {
+                    f"probability of {name}": votes[:, place]
+                    for place, name in enumerate(model.classes)
+                }
         else:
             answer = {"value": votes}
         found.append(answer | {"nearest": model.arrays["rows"][near], "distance": far})
         progress(block.stop, n_rows)
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+
+# Fitted steps of a pipeline as arrays and numbers: what a saved model keeps of its scaler, imputer
+# and map.
+
+
+def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return what maps new rows, of a fitted scaler and a fitted map, as far as there are any:
+    arrays and numbers.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for step in steps:
+        if isinstance(step, StandardScaler):
+            # NaN: a column without a value in the rows learned from. It is filled with 0, and so is
+            # that of new rows
+            arrays |= {"mean": np.nan_to_num(step.mean_)} if step.with_mean else {}
+            arrays |= {"scale": np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)}
+        elif isinstance(step, SimpleImputer):
+            arrays |= {"fill": step.statistics_, "indicated": step.indicator_.features_}
+        elif isinstance(step, TDL):
+            rule = step.extension_
+            graph = rule.graph
+            arrays |= {
+                "rule.sources": rule.sources,
+                "rule.values": rule.eigenvalues,
+                "rule.constant": rule.constant,
+            }
+            arrays |= stored("graph.rows", graph.rows) | {"spectrum": step.eigenvalues_}
+            arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
+            numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
+            return arrays, numbers | {"normalized": bool(rule.normalized)}
+        elif isinstance(step, (NCAClassifier, NCARegressor)):
+            arrays |= {"components": step.components_}
+            if isinstance(step.encoder_, SparseEncoder):  # it scales, no more
+                components = step.components_ / step.encoder_.scale_
+                arrays |= {"components": components, "offset": np.zeros(len(components))}
+        else:
+            if isinstance(step, LinearDiscriminantAnalysis):
+                spectrum = step.explained_variance_ratio_
+                components = step.scalings_[:, : len(spectrum)].T
+            else:  # NCA and LMNN have no eigenvalues but those of the metric
+                components = step.components_
+                values = getattr(step, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
+                spectrum = getattr(step, "explained_variance_", values)
+            offset = -step.transform(np.zeros((1, components.shape[1])))[0]
+            arrays |= {"components": components, "offset": offset, "spectrum": spectrum}
+    return arrays, {}
+
+
+def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
+    """Return a matrix as arrays."""
+    if not issparse(rows):
+        return {name: rows}
+    return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
+
+
+# From what a comparison has fitted to a `Model`: what `nearkin compare --save` keeps.
+
+
+def new_model(
+    steps: Sequence[Any],
+    encoder: TableEncoder,
+    *,
+    bins: Any = None,
+    soft_vote: Any = None,
+    groups: tuple[str, Any] = ("", ()),
+    doubts: Sequence[Doubt] = (),
+    **header: Any,
+) -> Model:
+    """Return a model that maps rows as fitted steps (a scaler, a map, or none) do, and has no
+    voters yet.
+
+    `header` are task, score, method, classes, n_neighbors, soft, n_rows, target, table and
+    held_out, see `Model`. Figures of `held_out` that are no finite numbers are left out: no p-value
+    is NaN.
+    """
+    arrays, graph = map_arrays(steps)
+    header["group"], labels = groups
+    if header["group"]:
+        arrays["groups"] = group_hashes(labels)
+    header |= {
+        name: header[name].encode(errors="replace").decode()[:MAX_NAME]
+        for name in ("target", "table", "group")
+    }
+    header["held_out"] = {
+        name: float(value) for name, value in header["held_out"].items() if np.isfinite(value)
+    }
+    return Model(
+        prefix=type(steps[-1]).__name__.lower() if steps else "",
+        columns=encoder.to_dict(),
+        graph=graph,
+        bins=bins or {},
+        soft_vote=soft_vote or {},
+        doubts=[doubt.text.encode(errors="replace").decode()[:MAX_DOUBT] for doubt in doubts],
+        version=__version__,
+        arrays=arrays,
+        **header,
+    )
+
+
+def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
+    """Return a model with these voters; none need to travel where rows are only mapped."""
+    return replace(
+        model, arrays=model.arrays | stored("voters", voters) | {"rows": rows, "answers": answers}
+    )
+
+
+def _with_fill(model: Model, X: np.ndarray) -> Model:
+    """Return a model that fills missing numbers of new rows, though it has met none: by the medians
+    of its rows.
+    """
+    medians = np.array([np.median(column) for column in X.T])
+    fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
+    return replace(model, arrays=model.arrays | {"fill": fill.astype(np.float64)})
+
+
+def learned_model(comparison: Comparison, table: Table) -> Model:
+    """Return the automatic choice of a comparison on the table, which it was refitted on, as a
+    model.
+    """
+    assert comparison.winner is not None
+    choice, protocol = comparison.choice, comparison.protocol
+    steps = [step for name, step in comparison.winner.steps if name != "encode"]
+    low, high = choice.interval
+    figures = {
+        "score": choice.score.mean(),
+        "raw": comparison.raw.score.mean(),
+        "low": low,
+        "high": high,
+    }
+    header = {
+        "task": comparison.task.name,
+        "score": comparison.score.name,
+        "method": comparison.winner_method,
+        "classes": comparison.classes.tolist(),
+        "n_rows": table.X.shape[0],
+        "target": table.target,
+        "table": table.name,
+        "held_out": figures | {"folds": len(comparison.folds), "p_value": choice.p_value},
+        "groups": (table.group_name, table.groups),
+        "doubts": comparison.doubts,
+    }
+    if isinstance(steps[-1], (NCAClassifier, NCARegressor)):
+        return _with_all_votes(steps[-1], comparison, table, header)
+    *steps, vote = steps
+    model = new_model(
+        steps, table.encoder, n_neighbors=vote.n_neighbors, soft=vote.weights != "uniform", **header
+    )
+    rows = comparison.winner_rows
+    X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
+    model = model if issparse(X) or "fill" in model.arrays else _with_fill(model, X)
+    return with_voters(model, embed(model, X), table.in_file(rows), protocol.y[rows])
+
+
+def _with_all_votes(
+    predictor: Any, comparison: Comparison, table: Table, header: dict[str, Any]
+) -> Model:
+    """Return a model of a predictor for tables, in which the rows that it learned from vote."""
+    protocol, rows = comparison.protocol, comparison.winner_rows
+    bins = predictor.encoder_.to_dict() if isinstance(predictor.encoder_, BinnedEncoder) else {}
+    header |= {"bins": bins, "soft_vote": asdict(predictor.vote_)}
+    model = new_model(
+        [predictor], table.encoder, n_neighbors=min(NAMED_VOTERS, len(rows)), soft=True, **header
+    )
+    Z = embed(model, protocol.X[rows])
+    columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
+    more = {"effects": predictor.feature_effects_[columns], "spectrum": Z.var(axis=0)}
+    if getattr(predictor, "class_weight", None) is not None:
+        labels = protocol.classes[protocol.y[rows]]
+        more["class_weights"] = compute_class_weight(
+            predictor.class_weight, classes=protocol.classes, y=labels
+        )
+    return with_voters(
+        replace(model, arrays=model.arrays | more), Z, table.in_file(rows), protocol.y[rows]
+    )
+
+
+# Models on disk: a safetensors file, that is arrays and a JSON header. There is no object in it to
+# build or run.
+#
+# safetensors checks that the arrays fill the file exactly, and a checksum that nothing in it was
+# damaged; what is left to check is that header and arrays fit together. What none of this can
+# detect is a file that was forged: that takes a signature.
+
+# 1 to 3 were skops files, 4 knew no soft votes, 5 had no checksum and refused missing values, 6
+# knew no NCA for tables, 7 no doubts
+FORMAT = 8
+SUFFIX = ".safetensors"
+ARCHIVE = b"PK\3\4"
+AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
+# The shape of every array: p features, f with those that say where one is missing or that bins
+# make, c columns, m coordinates, v voters, n rows of a graph; d, e, g, i, j and q are free.
+SHAPES = {
+    **{
+        "effects": "c",
+        "mean": "p",
+        "scale": "p",
+        "components": "mf",
+        "offset": "m",
+        "spectrum": "q",
+    },
+    **{"fill": "p", "indicated": "g", "class_weights": "k", "groups": "h"},
+    **{
+        "voters": "vm",
+        "voters.data": "d",
+        "voters.indices": "d",
+        "voters.indptr": "i",
+        "rows": "v",
+        "answers": "v",
+    },
+    **{
+        "graph.rows": "nf",
+        "graph.rows.data": "e",
+        "graph.rows.indices": "e",
+        "graph.rows.indptr": "j",
+    },
+    **{"graph.origin": "f", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
+}
+GRAPH = {"n_neighbors": int, "bandwidth": float, "normalized": bool}
+
+
+class ModelFileError(Exception):
+    """A file that is no usable model; the text is one line."""
+
+
+def save_model(model: Model, path: Path) -> None:
+    """Write a model as a safetensors file."""
+    header = {field.name: getattr(model, field.name) for field in fields(model)}
+    arrays = {name: np.ascontiguousarray(array) for name, array in header.pop("arrays").items()}
+    # save_file would hide the file from other users
+    path.write_bytes(pack(json.dumps({"format": FORMAT} | header), arrays))
+
+
+def pack(header: str, arrays: dict[str, np.ndarray]) -> bytes:
+    """Return the content of a model file."""
+    from safetensors.numpy import save
+
+    return save(arrays, {"nearkin": header, "checksum": _checksum(header, arrays)})
+
+
+def _checksum(header: str, arrays: dict[str, np.ndarray]) -> str:
+    """Return a number that every flipped byte of header and arrays changes."""
+    total = zlib.crc32(header.encode())
+    for name, array in sorted(arrays.items()):
+        total = zlib.crc32(
+            array.data, zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), total)
+        )
+    return str(total)
+
+
+def load_model(path: Path) -> Model:
+    """Return the model in a file; raise a ModelFileError where there is none, or one that is
+    damaged or newer.
+    """
+    with whole_file(path, "compare"):
+        return _load(Path(path))
+
+
+@contextmanager
+def whole_file(path: Path, writer: str) -> Iterator[None]:
+    """Turn whatever a file that should hold what a command wrote raises, into one line."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from error
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except MemoryError as error:
+        raise ModelFileError(f"{path} does not fit into memory ({_line(error)}).") from error
+    except Exception as error:  # a header may hold anything
+        raise ModelFileError(
+            f"{path} is no nearkin model, or a damaged one ({_line(error)}): give a file "
+            f"written by `nearkin {writer} "
+            "--save`."
+        ) from error
+
+
+def _line(error: Any) -> str:
+    """Return the beginning of a text that may be anything, as one printable line."""
+    return ascii(str(error).partition("\n")[0][:MAX_NAME])[1:-1]
+
+
+def _load(path: Path) -> Model:
+    header, arrays, intact = read_parts(path)
+    if "adapter" in header:
+        raise ModelFileError(
+            "is an adapter of vectors, which labels nothing: give it to `nearkin transform`."
+        )
+    written = header.pop("format")
+    if written == 7:
+        header |= {"group": "", "doubts": []}
+        written = FORMAT
+    if type(written) is int and written > FORMAT:
+        raise ModelFileError(
+            f"was written by a newer nearkin (format {written}): install a newer nearkin."
+        )
+    differing = header.keys() ^ {field.name for field in fields(Model)} - {"arrays"}
+    if written != FORMAT or differing:
+        found = (
+            f"format {_line(written)}"
+            if written != FORMAT
+            else f"fields {_line(sorted(differing))}"
+        )
+        raise ModelFileError(f"is no nearkin model of this version ({found}): {AGAIN}")
+    _require(intact, "checksum")
+    model = Model(**header, arrays=arrays)
+    _check_header(model)
+    _check_arrays(model)
+    with np.errstate(all="ignore"):
+        row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))
+        predict(model, csr_array(row) if issparse(model.voters) else row)
+    return model
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Return the header of a file; its arrays are not read."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        return json.loads((file.metadata() or {})["nearkin"])
+
+
+def read_parts(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], bool]:
+    """Return the header and the arrays of a file, and whether they have the checksum that they were
+    written with.
+    """
+    from safetensors import safe_open
+
+    if path.exists() and not path.is_file():  # to read a pipe or a device may take forever
+        raise ModelFileError("is no file.")
+    with path.open("rb") as file:
+        if file.read(len(ARCHIVE)) == ARCHIVE:
+            raise ModelFileError(
+                f"is an archive, as models were before nearkin wrote safetensors: {AGAIN}"
+            )
+    require_memory(2.0 * path.stat().st_size, "reading it", "close other programs")
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata() or {}
+        header = json.loads(metadata["nearkin"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return header, arrays, metadata.get("checksum") == _checksum(metadata["nearkin"], arrays)
+
+
+def _require(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"its {what}")
+
+
+def _check_header(model: Model) -> None:
+    """Raise an error unless every field is of its type, and those that belong together agree."""
+    for name, kind in get_type_hints(Model).items():
+        _require(type(getattr(model, name)) is (get_origin(kind) or kind), name)
+    json.dumps(
+        {**vars(model), "arrays": None}, ensure_ascii=False
+    ).encode()  # no half of a surrogate pair
+    for words in (
+        model.method,
+        model.prefix,
+        model.target,
+        model.table,
+        model.group,
+        model.version,
+    ):
+        _require(type(words) is str and len(words) <= MAX_NAME, "words")
+    for doubt in model.doubts:
+        _require(type(doubt) is str and len(doubt) <= MAX_DOUBT, "doubts")
+    kinds = {type(label) for label in model.classes}
+    labels = model.classes if kinds == {str} else []
+    encoder = model.encoder
+    features = encoder.get_feature_names_out().tolist()
+    _require(encoder.missing == "keep" and len(features) > len(encoder.indicated_) == 0, "columns")
+    for names in (features, labels):
+        _require(
+            type(names) is list
+            and all(type(name) is str and len(name) <= 3 * MAX_TEXT for name in names),
+            "names",
+        )
+        require_memory(
+            4.0 * max(map(len, names), default=0) * len(names), "reading it", "close other programs"
+        )
+    is_classification = TASKS[model.task] is CLASSIFICATION
+    _require(len(kinds) == is_classification and kinds <= {str, int, bool}, "labels")
+    _require(
+        model.classes == sorted(set(model.classes)) and np.array(model.classes).dtype.kind != "O",
+        "labels",
+    )
+    _require(
+        not model.graph or {name: type(value) for name, value in model.graph.items()} == GRAPH,
+        "graph",
+    )
+    _require(
+        not model.graph or (model.graph["n_neighbors"] > 0 and model.graph["bandwidth"] > 0),
+        "graph",
+    )
+    _require(not model.soft_vote or (vote_from(model.soft_vote) and not model.graph), "vote")
+    _require(not model.bins or (model.soft_vote and model.binned), "bins")
+    _require(model.score in SCORES[model.task], "score")
+    _check_figures(model.held_out)
+
+
+def _check_figures(held_out: dict[str, float]) -> None:
+    """Raise an error unless the held-out figures are those of `Model`, and numbers."""
+    known = {"score", "raw", "folds"}
+    _require(known <= set(held_out) <= known | {"low", "high", "p_value"}, "held-out figures")
+    _require(
+        all(type(value) is float and np.isfinite(value) for value in held_out.values()),
+        "held-out figures",
+    )
+    interval = [held_out[name] for name in ("low", "high") if name in held_out]
+    _require(
+        len(interval) != 1 and interval == sorted(interval) and held_out["folds"] >= 1,
+        "held-out figures",
+    )
+
+
+def _check_arrays(model: Model) -> None:
+    """Raise an error unless every array is finite and of the shape that the header and the others
+    give it.
+    """
+    arrays = model.arrays
+    p, f = len(model.encoder.get_feature_names_out()), len(model.feature_names)
+    f = len(model.binned.groups_) if model.bins else f
+    sizes = {"p": p, "f": f, "m": model.n_components, "c": len(model.encoder.columns_)}
+    for name, array in arrays.items():
+        integers = name in ("rows", "indicated", "groups") or name.endswith((".indices", ".indptr"))
+        integers |= name == "answers" and model.question is CLASSIFICATION
+        _require(array.dtype.kind == ("i" if integers else "f") and np.isfinite(array).all(), name)
+        _require(array.ndim == len(SHAPES[name]), name)
+        for letter, size in zip(SHAPES[name], array.shape, strict=True):
+            _require(sizes.setdefault(letter, size) == size, name)
+    indicated = arrays.get("indicated", np.empty(0))
+    _require((np.diff(indicated) > 0).all() and not (indicated < 0).any(), "indicated")
+    _require(("effects" in arrays) == bool(model.soft_vote) <= ("components" in arrays), "effects")
+    _require("fill" in arrays or "indicated" not in arrays, "fill")
+    weights = arrays.get("class_weights", np.ones(len(model.classes)))
+    _require(len(weights) == len(model.classes) and (weights > 0).all(), "class_weights")
+    _require(("groups" in arrays) == bool(model.group), "groups")
+    _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
+    rows, answers = arrays["rows"], arrays["answers"]
+    _require((np.diff(rows) > 0).all() and rows[0] >= 0 and len(rows) <= model.n_rows, "rows")
+    if model.question is CLASSIFICATION:
+        _require(0 <= answers.min() <= answers.max() < len(model.classes), "labels")
+    _require(1 <= model.n_neighbors <= min(model.n_voters, MAX_NEIGHBORS), "number of neighbours")
+    for matrix in (model.voters, *([model.extension.graph.rows] if model.graph else [])):
+        _require(not issparse(matrix) or matrix.has_canonical_format, "matrices")

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csc_array, csr_array, issparse
 
-from .._blocks import row_blocks
-from .._memory import require_memory
-from .readers import Columns, Names, Reading
-from .refusals import (
+from .._blocks import require_memory, row_blocks
+from .readers import (
     BadCells,
+    Columns,
+    Names,
     Progress,
+    Reading,
     TableError,
     check_names,
     in_row,
@@ -34,7 +35,9 @@ SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array"
 
 
 class NpzFile:
-    """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels; maybe feature_names."""
+    """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels; maybe
+    feature_names.
+    """
 
     default_target = "y"
 
@@ -46,15 +49,24 @@ class NpzFile:
             raise TableError(f"{path} is a workbook: save the sheet as CSV, and give that.")
 
     def read(
-        self, needed: Names | None = None, labels: Names = (), as_text: Names = (), as_numbers: Names = ()
+        self,
+        needed: Names | None = None,
+        labels: Names = (),
+        as_text: Names = (),
+        as_numbers: Names = (),
     ) -> Columns:
         """Return all columns, `needed` among them."""
         X = self._dense() if "X" in self.names else self._sparse()
         if X.shape[0] == 0 or X.shape[1] > MAX_COLUMNS:
-            raise TableError(f"{self.path} has the shape {X.shape}: give rows, and at most {MAX_COLUMNS} columns.")
+            raise TableError(
+                f"{self.path} has the shape {X.shape}: give rows, and at most {MAX_COLUMNS} "
+                "columns."
+            )
         names = [f"column {number}" for number in range(X.shape[1])]
         if "feature_names" in self.names:
-            names = self._array("feature_names", "U", X.shape[1:], "a string for every column of X").tolist()
+            names = self._array(
+                "feature_names", "U", X.shape[1:], "a string for every column of X"
+            ).tolist()
             check_names(f"{self.path}: 'feature_names'", names)
         require_names(self.path, names, [name for name in needed or [] if name not in labels])
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
@@ -77,34 +89,59 @@ class NpzFile:
 
     def _sparse(self) -> csr_array:
         if not set(SPARSE_KEYS) <= set(self.names):
-            raise TableError(f"{self.path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has {quoted(self.names)}.")
-        data, *parts = (self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers") for key in SPARSE_KEYS)
-        layout = self._array("format", "SU", (), "'csr' or 'csc'") if "format" in self.names else "csr"
+            raise TableError(
+                f"{self.path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has "
+                f"{quoted(self.names)}."
+            )
+        data, *parts = (
+            self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers")
+            for key in SPARSE_KEYS
+        )
+        layout = (
+            self._array("format", "SU", (), "'csr' or 'csc'") if "format" in self.names else "csr"
+        )
         with readable(self.path, *SPARSE):
             kind = {b"csr": csr_array, b"csc": csc_array}[np.asarray(layout).astype("S").item()]
             X = kind((data, *parts[:2]), shape=parts[2].tolist())
             X.check_format(full_check=True)
-        require_memory(8 * X.shape[0], str(self.path), "take fewer rows")  # a csc_array may claim any number of them
+        require_memory(
+            8 * X.shape[0], str(self.path), "take fewer rows"
+        )  # a csc_array may claim any number of them
         X = csr_array(X, dtype=np.float64)
         X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
         bad = BadCells(True)
         bad.add(["data"], X.data[:, None])
-        bad.refuse(self.path, lambda entry: in_row(int(np.searchsorted(X.indptr, entry, side="right")) - 1))
+        bad.refuse(
+            self.path, lambda entry: in_row(int(np.searchsorted(X.indptr, entry, side="right")) - 1)
+        )
         return X
 
     def _array(self, key: str, kinds: str, shape: tuple[int | None, ...], what: str) -> np.ndarray:
-        """Return an array of one of some kinds of types, and of a shape in which None stands for any size."""
+        """Return an array of one of some kinds of types, and of a shape in which None stands for
+        any size.
+        """
         with self._opened() as archive, archive.open(f"{key}.npy") as file:
-            require_memory(archive.getinfo(f"{key}.npy").file_size, f"{self.path}: {shown(key)}", "take fewer rows")
+            require_memory(
+                archive.getinfo(f"{key}.npy").file_size,
+                f"{self.path}: {shown(key)}",
+                "take fewer rows",
+            )
             array = np.lib.format.read_array(file)
-        fits = len(array.shape) == len(shape) and all(b in (None, a) for a, b in zip(array.shape, shape, strict=True))
+        fits = len(array.shape) == len(shape) and all(
+            b in (None, a) for a, b in zip(array.shape, shape, strict=True)
+        )
         if array.dtype.kind not in kinds or not fits:
             raise TableError(
-                f"{self.path}: {shown(key)} holds {shown(str(array.dtype))} of the shape {array.shape}: save {what}."
+                f"{self.path}: {shown(key)} holds {shown(str(array.dtype))} of the shape "
+                f"{array.shape}: save {what}."
             )
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
-        with readable(self.path, *NPZ), self.path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        with (
+            readable(self.path, *NPZ),
+            self.path.open("rb") as file,
+            zipfile.ZipFile(file) as archive,
+        ):
             yield archive

@@ -1,7 +1,8 @@
 """Methods ranked by one split: some rows are held out, all others are trained on and vote.
 
-At most 20,000 rows are held out: so many show an accuracy to some tenths of a point, and a run of hours need not be
-repeated on other splits. They are drawn by their row numbers alone, before a row is read.
+At most 20,000 rows are held out: so many show an accuracy to some tenths of a point, and a run of
+hours need not be repeated on other splits. They are drawn by their row numbers alone, before a row
+is read.
 """
 
 from __future__ import annotations
@@ -54,12 +55,18 @@ class SplitComparison:
 
     @property
     def best(self) -> MethodResult:
-        """Return the most accurate result that is shown to be better than the raw features, else that of these."""
+        """Return the most accurate result that is shown to be better than the raw features, else
+        that of these.
+        """
         return next((result for result in self.results if result.status == "better"), self.raw)
 
 
-def split_result(name: str, hits: np.ndarray, dimension: int, seconds: float, k: int, n_train: int) -> MethodResult:
-    """Return the result of a method that is right in the held-out rows `hits`, not yet compared with others."""
+def split_result(
+    name: str, hits: np.ndarray, dimension: int, seconds: float, k: int, n_train: int
+) -> MethodResult:
+    """Return the result of a method that is right in the held-out rows `hits`, not yet compared
+    with others.
+    """
     score = np.array([hits.mean()])
     return MethodResult(
         name=name,
@@ -78,8 +85,11 @@ def split_result(name: str, hits: np.ndarray, dimension: int, seconds: float, k:
     )
 
 
-def rank_split(finished: Sequence[MethodResult], n_train: int) -> tuple[tuple[MethodResult, ...], float]:
-    """Return the results, the most accurate first, tested by row, and the least difference that shows.
+def rank_split(
+    finished: Sequence[MethodResult], n_train: int
+) -> tuple[tuple[MethodResult, ...], float]:
+    """Return the results, the most accurate first, tested by row, and the least difference that
+    shows.
 
     They say nothing of other training rows: there is one split.
     """
@@ -89,5 +99,7 @@ def rank_split(finished: Sequence[MethodResult], n_train: int) -> tuple[tuple[Me
 
 
 def held_out_rows(n: int, seed: int) -> np.ndarray:
-    """Return the row numbers of a fifth, at most 20,000, ascending; all sets of so many are equally likely."""
+    """Return the row numbers of a fifth, at most 20,000, ascending; all sets of so many are equally
+    likely.
+    """
     return np.sort(np.random.default_rng(seed).choice(n, min(MOST_HELD_OUT, n // 5), replace=False))

@@ -1,4 +1,6 @@
-"""Files that the command writes: completely or not at all, and refused before the work where they cannot be written."""
+"""Files that the command writes: completely or not at all, and refused before the work where they
+cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ import pandas as pd
 
 from .endings import UNWRITTEN, say
 from .places import STANDARD_INPUT, is_bundled
-from .refusals import TableError
+from .readers import TableError
 from .tables import table_name
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -27,19 +29,35 @@ STANDARD_OUTPUT = "-"
 TABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 DIGITS = 6  # of a rounded float
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet may compute
-READ = ("table", "model", "adapter", "pairs", "queries", "relevance")  # what of a command's line names an input
-WRITTEN = {"output": "-o", "picture": "--picture", "report": "--report", "json": "--json", "save": "--save"}
+READ = (
+    "table",
+    "model",
+    "adapter",
+    "pairs",
+    "queries",
+    "relevance",
+)  # what of a command's line names an input
+WRITTEN = {
+    "output": "-o",
+    "picture": "--picture",
+    "report": "--report",
+    "json": "--json",
+    "save": "--save",
+}
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
-    """Refuse to write to what is read, or twice to one file, by whatever path or link, before any work is done."""
+    """Refuse to write to what is read, or twice to one file, by whatever path or link, before any
+    work is done.
+    """
     taken: dict[Any, tuple[Path | int, str]] = {}
     for path in _inputs(options):
         taken[_identity(path)] = path, "is read, and would be overwritten"
     if _is_file(1):
         if _identity(1) in taken:
             raise TableError(
-                f"standard output is {_named(taken[_identity(1)][0])}, which is read: choose another place."
+                f"standard output is {_named(taken[_identity(1)][0])}, which is read: "
+                "choose another place."
             )
         taken[_identity(1)] = 1, "takes standard output, too"
     for path, option in _outputs(options):
@@ -58,7 +76,9 @@ def default_picture(options: argparse.Namespace) -> Path:
     if options.table == STANDARD_INPUT:
         return Path("stdin-nearkin.png")
     path = Path(options.table)
-    name = path.resolve().name if path.is_dir() and not is_bundled(options.table) else table_name(path)
+    name = (
+        path.resolve().name if path.is_dir() and not is_bundled(options.table) else table_name(path)
+    )
     return Path(f"{name}-nearkin.png")
 
 
@@ -90,7 +110,9 @@ def _outputs(options: argparse.Namespace) -> Iterator[tuple[Path, str]]:
 
 
 def _identity(path: Path | int) -> Any:
-    """Return what is the same for all names of a file: the number of one that exists, else the path without links."""
+    """Return what is the same for all names of a file: the number of one that exists, else the path
+    without links.
+    """
     with suppress(OSError, ValueError):
         status = os.stat(path)
         return status.st_dev, status.st_ino
@@ -127,15 +149,19 @@ def check_writable(path: str | Path, suffixes: Sequence[str], option: str) -> Pa
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder beside `path` to write into; it takes its place when everything is written.
+    """Yield a new folder beside `path` to write into; it takes its place when everything is
+    written.
 
-    It is removed when the writing fails, and kept when everything is written but the place was taken meanwhile.
+    It is removed when the writing fails, and kept when everything is written but the place was
+    taken meanwhile.
     """
     if path.exists():
         raise TableError(f"{path} exists: name a new folder with -o.")
     part = _part(path)
     if part.exists():
-        raise TableError(f"{part} exists: another command is writing there, or one was killed; then remove it.")
+        raise TableError(
+            f"{part} exists: another command is writing there, or one was killed; then remove it."
+        )
     with _refused(f"{path}: no folder can be made there", "choose another place with -o"):
         part.mkdir()
     try:
@@ -143,7 +169,9 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    with _refused(f"{path}: what was written cannot be moved there", f"it is complete in {part}, rename it"):
+    with _refused(
+        f"{path}: what was written cannot be moved there", f"it is complete in {part}, rename it"
+    ):
         part.rename(path)
 
 
@@ -160,7 +188,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 class Outputs:
-    """Files that a command writes one after the other: where one cannot be written, the others are all the same.
+    """Files that a command writes one after the other: where one cannot be written, the others are
+    all the same.
 
     Attributes
     ----------
@@ -180,7 +209,10 @@ class Outputs:
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0]
             remedy = "free some space, or choose" if error.errno in FULL else "choose"
-            self.code = say(f"{path} could not be written ({why}): {remedy} another place with {option}.", UNWRITTEN)
+            self.code = say(
+                f"{path} could not be written ({why}): {remedy} another place with {option}.",
+                UNWRITTEN,
+            )
 
 
 def _part(path: Path) -> Path:
@@ -188,7 +220,9 @@ def _part(path: Path) -> Path:
 
 
 def _free_part(path: Path) -> Path:
-    """Return where a draft of a file is written: where there is nothing yet, for what is there may be a user's."""
+    """Return where a draft of a file is written: where there is nothing yet, for what is there may
+    be a user's.
+    """
     part = _part(path)
     number = 1
     while os.path.lexists(part):
@@ -207,7 +241,9 @@ def _refused(what: str, remedy: str) -> Iterator[None]:
 
 
 def print_columns(columns: dict[str, Any]) -> None:
-    """Write arrays of n values as the columns of a CSV table to standard output; in UTF-8, as files are."""
+    """Write arrays of n values as the columns of a CSV table to standard output; in UTF-8, as files
+    are.
+    """
     cast(TextIOWrapper, sys.stdout).reconfigure(encoding="utf-8")
     pd.DataFrame(columns, copy=False).to_csv(sys.stdout, index=False)
 
@@ -224,7 +260,9 @@ def write_columns(columns: dict[str, Any], suffix: str, path: Path) -> None:
 
 
 def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any]:
-    """Return columns for all rows, whose cells are missing in those that are empty; the others have the given ones."""
+    """Return columns for all rows, whose cells are missing in those that are empty; the others have
+    the given ones.
+    """
     found: dict[str, Any] = {}
     for name, cells in columns.items():
         kind = {"f": cells.dtype, "i": "Int64"}.get(cells.dtype.kind, object)
@@ -237,9 +275,14 @@ def with_empty_rows(columns: dict[str, Any], empty: np.ndarray) -> dict[str, Any
 
 
 def for_csv(columns: dict[str, Any], *, rounded: bool, escape: bool) -> dict[str, Any]:
-    """Return columns for CSV: floats `rounded` on request, and with `escape` no text a formula to a spreadsheet."""
+    """Return columns for CSV: floats `rounded` on request, and with `escape` no text a formula to a
+    spreadsheet.
+    """
     if rounded:
-        columns = {name: significant(cells) if cells.dtype.kind == "f" else cells for name, cells in columns.items()}
+        columns = {
+            name: significant(cells) if cells.dtype.kind == "f" else cells
+            for name, cells in columns.items()
+        }
     if escape:
         columns = {_no_formula(name): _no_formulas(cells) for name, cells in columns.items()}
     return columns
@@ -250,13 +293,21 @@ def _no_formula(text: Any) -> Any:
 
 
 def _no_formulas(cells: np.ndarray) -> np.ndarray:
-    return np.array(list(map(_no_formula, cells.tolist())), dtype=object) if cells.dtype.kind in "OU" else cells
+    return (
+        np.array(list(map(_no_formula, cells.tolist())), dtype=object)
+        if cells.dtype.kind in "OU"
+        else cells
+    )
 
 
 def _unpickled(cells: Any) -> Any:
     """Return an array that an NPZ file holds without pickling: objects as text."""
     cells = np.asarray(cells)
-    return cells if cells.dtype != object else np.array(["" if cell is None else str(cell) for cell in cells])
+    return (
+        cells
+        if cells.dtype != object
+        else np.array(["" if cell is None else str(cell) for cell in cells])
+    )
 
 
 def significant(numbers: np.ndarray) -> np.ndarray:
@@ -265,4 +316,6 @@ def significant(numbers: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         unit = 10.0 ** np.maximum(DIGITS - 1 - np.floor(np.log10(np.abs(numbers))), 0)
         rounded = np.round(numbers * unit) / unit
-    return np.where(np.isfinite(rounded), rounded, numbers)  # 0, and what is beyond the powers of ten
+    return np.where(
+        np.isfinite(rounded), rounded, numbers
+    )  # 0, and what is beyond the powers of ten

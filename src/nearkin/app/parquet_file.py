@@ -1,7 +1,7 @@
 """Parquet files as streams of Arrow record batches.
 
-A column of vectors, a list of numbers in every cell, counts as many columns of numbers: those of a column
-"embedding" are called "embedding[0]", "embedding[1]", ...
+A column of vectors, a list of numbers in every cell, counts as many columns of numbers: those of a
+column "embedding" are called "embedding[0]", "embedding[1]", ...
 """
 
 from __future__ import annotations
@@ -15,8 +15,20 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet, types
 
-from .readers import TEXT, Names, Reading, Source
-from .refusals import Progress, TableError, check_names, ignore, in_row, listed, readable, shown
+from .readers import (
+    TEXT,
+    Names,
+    Progress,
+    Reading,
+    Source,
+    TableError,
+    check_names,
+    ignore,
+    in_row,
+    listed,
+    readable,
+    shown,
+)
 
 CELLS_PER_BATCH = 2**18  # of a Parquet file
 MIN_ROWS_PER_BATCH = 1024  # a batch of fewer is all overhead
@@ -31,43 +43,66 @@ class ParquetFile(Source):
 
     untyped = False
 
-    def __init__(self, path: Path, progress: Progress = ignore, reading: Reading | None = None) -> None:
+    def __init__(
+        self, path: Path, progress: Progress = ignore, reading: Reading | None = None
+    ) -> None:
         self.path, self._progress, self.reading = path, progress, reading or Reading()
         with readable(self.path, *PARQUET):
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
             schema, metadata = self._file.schema_arrow, self._file.metadata
         check_names(path, schema.names)
         kinds = {column.name: _kind(column.type) for column in schema}
-        strange = [f"{shown(name)} ({schema.field(name).type})" for name, kind in kinds.items() if not kind]
+        strange = [
+            f"{shown(name)} ({schema.field(name).type})" for name, kind in kinds.items() if not kind
+        ]
         if strange or not kinds:
             found = listed(strange, 5) or "a table without columns"
-            raise TableError(f"{path}: no numbers, text, dates or lists of numbers in {found}: change or drop these.")
-        self.group_sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+            raise TableError(
+                f"{path}: no numbers, text, dates or lists of numbers in {found}: change or "
+                "drop these."
+            )
+        self.group_sizes = [
+            metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
+        ]
         self.n_rows = metadata.num_rows
         self.text = [name for name, kind in kinds.items() if kind == "text"]
-        self._columns = {name: self._spread(name) if kind == "vector" else [name] for name, kind in kinds.items()}
+        self._columns = {
+            name: self._spread(name) if kind == "vector" else [name] for name, kind in kinds.items()
+        }
         self.names = [name for columns in self._columns.values() for name in columns]
-        self._stored_at = {name: at for at, columns in enumerate(self._columns.values()) for name in columns}
+        self._stored_at = {
+            name: at for at, columns in enumerate(self._columns.values()) for name in columns
+        }
         check_names(path, self.names)
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
-        """Yield a few columns at a time, all numbers of a vector together: each column needs some MB of its own."""
+        """Yield a few columns at a time, all numbers of a vector together: each column needs some
+        MB of its own.
+        """
         for _, part in groupby(names, lambda name: self._stored_at[name] // COLUMNS_PER_PASS):
             yield from self.rows(list(part), 0, self.n_rows)
 
     def rows(self, names: Names, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """Yield the rows from `start` to `stop` as batches of 2^18 cells, or of 1,024 rows where these have more.
+        """Yield the rows from `start` to `stop` as batches of 2^18 cells, or of 1,024 rows where
+        these have more.
 
-        What is held in memory is a batch and a buffer for every column, whatever the sizes of the row groups. A group
-        of which some rows are needed is read from its beginning. A file that has fewer rows than `stop` is refused.
+        What is held in memory is a batch and a buffer for every column, whatever the sizes of the
+        row groups. A group of which some rows are needed is read from its beginning. A file that
+        has fewer rows than `stop` is refused.
         """
         if self.n_rows < stop:
-            raise TableError(f"{self.path} has fewer rows than when the command began: begin again.")
+            raise TableError(
+                f"{self.path} has fewer rows than when the command began: begin again."
+            )
         columns = list(self._columns.items())
-        stored, spread = zip(*(columns[at] for at in {self._stored_at[name] for name in names}), strict=True)
+        stored, spread = zip(
+            *(columns[at] for at in {self._stored_at[name] for name in names}), strict=True
+        )
         size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // sum(map(len, spread)))
         ends = np.cumsum([0, *self.group_sizes]).tolist()
-        groups = [group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)]
+        groups = [
+            group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)
+        ]
         at = ends[groups[0]] if groups else 0
         with readable(self.path, *PARQUET):
             for batch in self._file.iter_batches(size, groups, list(stored), use_threads=False):
@@ -81,44 +116,67 @@ class ParquetFile(Source):
         """Return the names of the columns that a column of vectors becomes, by the first of these."""
         with readable(self.path, *PARQUET):
             batches = self._file.iter_batches(64, columns=[name])
-            width = next((len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0)
+            width = next(
+                (len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0
+            )
         if width == 0 < self.n_rows:
-            raise TableError(f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it.")
+            raise TableError(
+                f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it."
+            )
         return [f"{name}[{place}]" for place in range(width)]
 
     def _plain(self, batch: Any, start: int) -> Any:
-        """Return a batch with columns of numbers, truth values and text; `start` is the number of its first row."""
+        """Return a batch with columns of numbers, truth values and text; `start` is the number of
+        its first row.
+        """
         columns: dict[str, Any] = {}
         for stored, column in zip(batch.schema.names, batch.columns, strict=True):
             if types.is_dictionary(column.type):
                 column = column.dictionary_decode()
             if types.is_nested(column.type):
                 columns |= self._elements(stored, column, start)
-            elif types.is_decimal(column.type) or types.is_float16(column.type) or types.is_null(column.type):
+            elif (
+                types.is_decimal(column.type)
+                or types.is_float16(column.type)
+                or types.is_null(column.type)
+            ):
                 columns[stored] = column.cast(pa.float64())
             elif types.is_duration(column.type):
                 microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
-                columns[stored] = compute.divide(microseconds.cast(pa.float64(), safe=False), MICROSECONDS_A_DAY)
+                columns[stored] = compute.divide(
+                    microseconds.cast(pa.float64(), safe=False), MICROSECONDS_A_DAY
+                )
             else:
                 columns[stored] = column.cast(TEXT) if stored in self.text else column
                 columns[stored].validate(full=True)  # text may not be UTF-8
         return pa.record_batch(columns)
 
     def _elements(self, stored: str, column: Any, start: int) -> dict[str, Any]:
-        """Return the columns of a column of vectors; refuse vectors of other lengths than the first."""
+        """Return the columns of a column of vectors; refuse vectors of other lengths than the
+        first.
+        """
         width = len(self._columns[stored])
         lengths = compute.list_value_length(column).fill_null(width).to_numpy()
         row = int((lengths != width).argmax())
         if lengths[row] != width:
             found = f"begins with {width} numbers, but holds {lengths[row]} {in_row(start + row)}"
             raise TableError(f"{self.path}: {shown(stored)} {found}: give all rows as many.")
-        return {name: compute.list_element(column, place) for place, name in enumerate(self._columns[stored])}
+        return {
+            name: compute.list_element(column, place)
+            for place, name in enumerate(self._columns[stored])
+        }
 
 
 def _kind(kind: Any) -> str:
-    """Return what cells of a type are: "number", also for truth values, "text", "vector"; else an empty string."""
+    """Return what cells of a type are: "number", also for truth values, "text", "vector"; else an
+    empty string.
+    """
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return "vector" if types.is_integer(kind.value_type) or types.is_floating(kind.value_type) else ""
+        return (
+            "vector"
+            if types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
+            else ""
+        )
     kind = kind.value_type if types.is_dictionary(kind) else kind
     plain = types.is_primitive(kind) and not types.is_temporal(kind)
     if plain or types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):

@@ -1,8 +1,4 @@
-"""A folder of Parquet files that may be larger than memory: what its metadata tell, and any of its rows on request.
-
-The rows of a folder are those of its files one after the other, in the order of the files' names. Paths and numbers of
-rows alone say what is to be read, so that every worker of a cluster that sees the folder can read it, again if need be.
-"""
+"""A folder of Parquet files that may be larger than memory: what its metadata tell, and any of its rows on request.  The rows of a folder are those of its files one after the other, in the order of the files' names. Paths and numbers of rows alone say what is to be read, so that every worker of a cluster that sees the folder can read it, again if need be."""
 
 from __future__ import annotations
 
@@ -19,14 +15,29 @@ import pyarrow as pa
 from pyarrow import compute
 
 from .parquet_file import ParquetFile
-from .readers import TEXT, as_floats
-from .refusals import BadCells, TableError, counted, in_row, note, quoted, require_names, shown
-from .target import check_classes
+from .readers import (
+    TEXT,
+    BadCells,
+    TableError,
+    as_floats,
+    counted,
+    in_row,
+    note,
+    quoted,
+    require_names,
+    shown,
+)
+from .tables import check_classes
 
 SUFFIX = ".parquet"
 BLOCK_BYTES = 2**26
-FEWEST_BLOCKS = 8  # so that there is work for several workers; the same on every cluster, and so is what is learned
-INDICES = ("__index_level_", "__null_dask_index__", "Unnamed: ")  # how pandas and Dask name an index of rows
+# so that there is work for several workers; the same on every cluster, and so is what is learned
+FEWEST_BLOCKS = 8
+INDICES = (
+    "__index_level_",
+    "__null_dask_index__",
+    "Unnamed: ",
+)  # how pandas and Dask name an index of rows
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,10 @@ class Folder:
     @property
     def whole_files(self) -> list[Part]:
         """Return all rows of every file."""
-        return [Part(path, 0, sum(sizes)) for path, sizes in zip(self.files, self.group_sizes, strict=True)]
+        return [
+            Part(path, 0, sum(sizes))
+            for path, sizes in zip(self.files, self.group_sizes, strict=True)
+        ]
 
     def features(self, target: str) -> tuple[list[str], list[str]]:
         """Return the columns to learn from, and notes on those that are left out; refuse text."""
@@ -93,7 +107,9 @@ class Folder:
         features = [name for name in self.names if name not in (target, *indices)]
         self.require_numbers(features)
         if not features:
-            raise TableError(f"{self.path}: no feature columns are left to learn from: add columns of numbers.")
+            raise TableError(
+                f"{self.path}: no feature columns are left to learn from: add columns of numbers."
+            )
         return features, note("ignored, numbers of the rows without a name", indices)
 
     def require_numbers(self, needed: list[str]) -> None:
@@ -101,10 +117,14 @@ class Folder:
         require_names(self.path, self.names, needed)
         text = [name for name in needed if name in self.text]
         if text:
-            raise TableError(f"{self.path}: {quoted(text, 5)} hold text: leave it out, or give numbers in its place.")
+            raise TableError(
+                f"{self.path}: {quoted(text, 5)} hold text: leave it out, or give numbers "
+                "in its place."
+            )
 
     def blocks(self, n_features: int, most_blocks: int) -> list[Block]:
-        """Return the rows cut into blocks of at most 64 MB of float32, at least 8 of them where there are so many rows.
+        """Return the rows cut into blocks of at most 64 MB of float32, at least 8 of them where
+        there are so many rows.
 
         The blocks of a folder so large that these were more than `most_blocks` are larger.
         """
@@ -113,10 +133,11 @@ class Folder:
         return self.cut(max(1, most, -(-2 * n // (most_blocks - 1))))
 
     def cut(self, most: int) -> list[Block]:
-        """Return all rows in blocks of at most `most` rows, cut between row groups where these are not larger.
+        """Return all rows in blocks of at most `most` rows, cut between row groups where these are
+        not larger.
 
-        There are at most 2 n / most + 1 blocks: two that follow each other have more than `most` rows together, and the
-        pieces of a larger group more than most / 2 each.
+        There are at most 2 n / most + 1 blocks: two that follow each other have more than `most`
+        rows together, and the pieces of a larger group more than most / 2 each.
         """
         ends, starts, n = [0], [0], 0
         for size in (size for sizes in self.group_sizes for size in sizes):
@@ -141,11 +162,18 @@ class Folder:
 
 
 def open_folder(path: Path) -> Folder:
-    """Return a folder, by the metadata of its files; refuse one whose files do not have the same columns."""
+    """Return a folder, by the metadata of its files; refuse one whose files do not have the same
+    columns.
+    """
     if not path.is_dir():
-        raise TableError(f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask out, or give one.")
+        raise TableError(
+            f"{path} is no folder, and --dask takes one of {SUFFIX} files: leave --dask "
+            "out, or give one."
+        )
     found = sorted(path.glob("*" + SUFFIX))
-    files = [file.absolute() for file in found if file.is_file() and not file.name.startswith((".", "_"))]
+    files = [
+        file.absolute() for file in found if file.is_file() and not file.name.startswith((".", "_"))
+    ]
     if not files:
         raise TableError(f"{path} holds no {SUFFIX} files: give the folder in which they are.")
     tables = [ParquetFile(file) for file in files]
@@ -159,7 +187,11 @@ def open_folder(path: Path) -> Folder:
 def _require_same_columns(first: ParquetFile, file: ParquetFile) -> None:
     ours, theirs = set(file.names), set(first.names)
     other_types = (set(first.text) ^ set(file.text)) & ours & theirs
-    differences = {"lacks": theirs - ours, "also has": ours - theirs, "has other types in": other_types}
+    differences = {
+        "lacks": theirs - ours,
+        "also has": ours - theirs,
+        "has other types in": other_types,
+    }
     found = [f"{what} {quoted(sorted(names), 5)}" for what, names in differences.items() if names]
     if found:
         what = f"{file.path} {' and '.join(found)}, unlike {first.path.name}"
@@ -170,18 +202,29 @@ def _require_same_columns(first: ParquetFile, file: ParquetFile) -> None:
 
 
 def features_of(block: Block, names: list[str], *, rows: Any = (), but: bool = True) -> np.ndarray:
-    """Return columns of numbers of a block, or of some of its rows, or of all but these; float32, finite.
+    """Return columns of numbers of a block, or of some of its rows, or of all but these; float32,
+    finite.
 
     `rows` are numbers of rows in the folder, ascending.
     """
-    X = np.concatenate([some for part in block.parts for some in number_batches(part, names, np.float32)])
+    X = np.concatenate(
+        [some for part in block.parts for some in number_batches(part, names, np.float32)]
+    )
     return X[chosen(block, rows, but)]
 
 
-def labels_of(block: Block, target: str, classes: np.ndarray, *, rows: Any = (), but: bool = True) -> np.ndarray:
-    """Return the classes of the rows of a block as numbers 0, 1, ...; `rows` and `but` as in `features_of`."""
+def labels_of(
+    block: Block, target: str, classes: np.ndarray, *, rows: Any = (), but: bool = True
+) -> np.ndarray:
+    """Return the classes of the rows of a block as numbers 0, 1, ...; `rows` and `but` as in
+    `features_of`.
+    """
     known = pa.array(classes.tolist(), TEXT if classes.dtype.kind == "U" else None)
-    columns = (batch[target].cast(known.type) for part in block.parts for _, batch in _batches(part, [target]))
+    columns = (
+        batch[target].cast(known.type)
+        for part in block.parts
+        for _, batch in _batches(part, [target])
+    )
     y = np.concatenate([compute.index_in(column, value_set=known).to_numpy() for column in columns])
     return y[chosen(block, rows, but)]
 
@@ -200,7 +243,8 @@ def chosen(block: Block, rows: Any, but: bool = False) -> np.ndarray:
 def number_batches(part: Part, names: list[str], dtype: Any) -> Iterator[np.ndarray]:
     """Yield columns of finite numbers, some rows at a time.
 
-    Missing and infinite values end this; they are counted, and refused by the file, the column and the row.
+    Missing and infinite values end this; they are counted, and refused by the file, the column and
+    the row.
     """
     bad = BadCells(True, f"values that are infinite in {np.dtype(dtype)}")
     for start, batch in _batches(part, names):
@@ -216,14 +260,18 @@ def count_classes(part: Part, target: str) -> Counter[Any]:
     for start, batch in _batches(part, [target]):
         gaps = batch[target].is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         bad.add([target], np.where(gaps, np.nan, 0)[:, None], start)
-        counts.update({one["values"]: one["counts"] for one in batch[target].value_counts().to_pylist()})
+        counts.update(
+            {one["values"]: one["counts"] for one in batch[target].value_counts().to_pylist()}
+        )
     bad.refuse(part.path, in_row)
     return counts
 
 
 def _batches(part: Part, names: list[str]) -> Iterator[tuple[int, Any]]:
     if not part.path.exists():
-        raise TableError(f"{part.path} is not there: every worker must see the folder, under the same path.")
+        raise TableError(
+            f"{part.path} is not there: every worker must see the folder, under the same path."
+        )
     return ParquetFile(part.path).rows(names, part.start, part.stop)
 
 
@@ -235,7 +283,12 @@ def classes_of(folder: Folder, target: str, counts: Counter[Any]) -> tuple[np.nd
     values = np.array(list(counts), dtype=object if target in folder.text else None)
     classes = check_classes(folder.path, target, values)
     if 2 * len(classes) > folder.n_rows:
-        found = f"{shown(target)} has {counted(len(classes), 'value')} in {counted(folder.n_rows, 'row')}"
-        raise TableError(f"{folder.path}: {found}, too few rows of each: give --target a column of classes.")
+        found = (
+            f"{shown(target)} has {counted(len(classes), 'value')} in "
+            f"{counted(folder.n_rows, 'row')}"
+        )
+        raise TableError(
+            f"{folder.path}: {found}, too few rows of each: give --target a column of classes."
+        )
     order = np.argsort(classes)
     return classes[order], np.array(list(counts.values()))[order]

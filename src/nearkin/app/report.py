@@ -1,18 +1,528 @@
-"""The comparison as one page that needs no network: a template, filled with the document that its script draws.
+"""The comparison as one page that needs no network: a template, filled with the document that its
+script draws.
 
-Everything that comes from a table is data: it is escaped where it becomes HTML, and the script makes text of it, never
-markup.
+Everything that comes from a table is data: it is escaped where it becomes HTML, and the script
+makes text of it, never markup.
 """
 
 from __future__ import annotations
 
+import json
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from .plain import to_json
+import numpy as np
+import scipy
+import sklearn
+from scipy.sparse import issparse
+
+from .. import __version__
+from ..evaluation import (
+    CHOICE,
+    CLASSIFICATION,
+    SCORES,
+    Comparison,
+    HeldOutMap,
+    Method,
+    MethodResult,
+    OwnVote,
+    chosen_predictor,
+    confusion,
+    first_map,
+    first_repeat,
+)
+from ..tables import Curve, Levels, with_seasons
+from .tables import Table
+from .words import WORDING, quote, summarize, summary, wording
+
+# Results as plain types, short enough for a file that is read by a browser, and as JSON.
+
+MAX_LABEL = 40
+NO_MARKUP = {
+    ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"
+}  # JSON that ends no script element of HTML
+
+
+def to_json(document: Any) -> str:
+    """Return a document as JSON, without what UTF-8 has no bytes for and without the marks of HTML."""
+    text = json.dumps(
+        document, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).translate(NO_MARKUP)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def digits(values: Any, count: int = 4) -> Any:
+    """Return numbers in a few digits, None for those that are not finite; whole ones as they are."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        rounded = [
+            float(f"{value:.{count}g}") if np.isfinite(value) else None
+            for value in values.ravel().tolist()
+        ]
+        values = np.array(rounded, dtype=object).reshape(values.shape)
+    return values.tolist()
+
+
+def short_text(value: Any, most: int = MAX_LABEL) -> str:
+    """Return a name that is short enough for a legend."""
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# Maps of held-out rows for the page: how many rows are drawn follows from the bytes that they take.
+
+MAX_POINTS = (
+    1000,
+    500,
+    250,
+    100,
+)  # of a map: the first for which all maps take so many bytes at most
+MAX_BYTES = 1_000_000
+MAX_NEAR = 3  # neighbours of a drawn row
+MAX_VALUES, MAX_FEATURES = 4, 100  # features shown of a row, of so few
+FAILURES = (
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    MemoryError,
+    np.linalg.LinAlgError,
+)  # of a map in two dimensions
+
+
+def drawn_maps(comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
+    """Return the maps of the methods, that which the automatic choice took first, and the rows that
+    they refer to.
+    """
+    first = comparison.choice.params[0].get("method") if comparison.choice.params else None
+    methods = sorted(
+        (r for r in comparison.results if r.kind == "method"), key=lambda r: r.name != first
+    )
+    maps = list[tuple[MethodResult, HeldOutMap]]()
+    for result in methods:
+        with suppress(*FAILURES):
+            maps.append((result, first_map(comparison, result)))
+    found: dict[str, Any] = {"rows": None, "maps": []}
+    for most in MAX_POINTS if maps else ():
+        found = _drawn(maps, comparison, table, answers, most)
+        if len(to_json(found).encode()) <= MAX_BYTES:
+            break
+    return found
+
+
+def _drawn(
+    maps: Sequence[tuple[MethodResult, HeldOutMap]],
+    comparison: Comparison,
+    table: Table,
+    answers: np.ndarray,
+    most: int,
+) -> dict[str, Any]:
+    """Return the same held-out rows of all maps, at most so many, and with them those that are
+    their neighbours.
+    """
+    held_out = maps[0][1].rows
+    shown = np.random.default_rng(comparison.protocol.random_state).permutation(len(held_out))[
+        :most
+    ]
+    shown = np.sort(shown)
+    near = [seen.neighbors[shown, :MAX_NEAR] for _, seen in maps]
+    others = np.unique(np.concatenate([rows.ravel() for rows in near]))
+    rows = np.concatenate([held_out[shown], others])
+    words = wording(comparison)
+    return {
+        "rows": {
+            "held_out": len(held_out),
+            "name": [short_text(table.row_names[row]) for row in rows.tolist()],
+            "answer": digits(answers[rows], 6),
+            "values": _values(table, comparison.protocol.X, held_out[shown]),
+        },
+        "maps": [
+            {
+                "name": short_text(result.name),
+                "vote": str(seen.vote),
+                "score": digits(seen.score, 6),
+                "said": words.says(seen.score),
+                "x": digits(seen.embedding[shown, 0]),
+                "y": digits(seen.embedding[shown, 1]) if seen.embedding.shape[1] > 1 else None,
+                "near": (len(shown) + np.searchsorted(others, neighbors)).tolist(),
+            }
+            for (result, seen), neighbors in zip(maps, near, strict=True)
+        ],
+    }
+
+
+def _values(table: Table, X: Any, rows: np.ndarray) -> dict[str, list[float]]:
+    """Return the first features of some rows, of a table that has no more than a reader knows by
+    name.
+    """
+    if issparse(X) or X.shape[1] > MAX_FEATURES:
+        return {}
+    names = table.feature_names[:MAX_VALUES]
+    return {short_text(name): digits(X[rows, column]) for column, name in enumerate(names)}
+
+
+# What NCA tables has learned of every column, for the page: how far it moves rows, and where its
+# values lie.
+
+MAX_COLUMNS = 50  # whose effects are listed
+MAX_CURVED, MAX_PANELS, MAX_LEVELS = (
+    6,
+    9,
+    20,
+)  # columns whose curves are drawn, curves, and values of a category
+LEAST_REACH = 0.04  # of a curve, as a part of the largest
+MAX_AXES, LEAST_SHARE = 3, 0.02  # axes of the learned space along which curves are drawn
+
+
+def learned_columns(comparison: Comparison, table: Table) -> dict[str, Any] | None:
+    """Return effects and curves of the columns where the automatic choice is a predictor for
+    tables.
+    """
+    predictor, protocol = chosen_predictor(comparison), comparison.protocol
+    if predictor is None:
+        return None
+    shares = predictor.transform(protocol.X[protocol.labelled]).var(axis=0)
+    shares = shares / max(shares.sum(), np.finfo(float).tiny)
+    n_axes = max(1, int(np.count_nonzero(shares[:MAX_AXES] >= LEAST_SHARE)))
+    names, effects = table.encoder.feature_names_in_, predictor.feature_effects_
+    order = np.argsort(-effects, kind="stable")
+    order = order[effects[order] > 0]
+    return {
+        "squared": predictor.distance_ == "squared",
+        "axes": digits(shares[:n_axes]),
+        "n_columns": len(order),
+        "effects": [
+            {"column": short_text(names[j]), "effect": digits(effects[j])}
+            for j in order[:MAX_COLUMNS]
+        ],
+        "curves": _curves(with_seasons(predictor.curves()), comparison, order[:MAX_CURVED], n_axes),
+    }
+
+
+def _curves(
+    curves: dict[str, Any], comparison: Comparison, columns: Any, m: int
+) -> list[dict[str, Any]]:
+    """Return where the values of some columns lie along m axes, the most important column first.
+
+    Parts of a column that hardly move a row, such as the day of the week of a date, are left out.
+    """
+    X, place = (
+        comparison.protocol.X,
+        {f.name: at for at, f in enumerate(comparison.protocol.features or [])},
+    )
+    found = {
+        name: _places(curve, X[:, place[name]] if isinstance(curve, Curve) else None, m)
+        for column in columns
+        for name, curve in curves.items()
+        if curve.column == column
+    }
+    reach = {key: max(np.ptp(curve["places"], axis=1), default=0.0) for key, curve in found.items()}
+    kept = [key for key in found if reach[key] >= LEAST_REACH * max(reach.values())]
+    return [{"name": short_text(key)} | found[key] for key in kept[:MAX_PANELS]]
+
+
+def _places(curve: Curve | Levels, x: Any, m: int) -> dict[str, Any]:
+    """Return values of a column, numbers or texts, with their places about the mean, and that of a
+    missing number.
+    """
+    if isinstance(curve, Levels):
+        values = curve.values[:m]
+        kept = np.sort(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:MAX_LEVELS])
+        levels = [short_text(curve.names[at]) for at in kept]
+        return {"edges": None, "levels": levels, "places": digits(values[:, kept]), "missing": None}
+    low, high = np.nanmin(x), np.nanmax(x)  # the edges of a curve may lie beyond
+    edges = np.union1d([low, high], curve.edges[(curve.edges > low) & (curve.edges < high)])
+    centre = [np.nanmean(np.interp(x, curve.edges, values)) for values in curve.values[:m]]
+    places = [np.interp(edges, curve.edges, values) for values in curve.values[:m]] - np.array(
+        centre
+    )[:, None]
+    missing = None if curve.missing is None else digits(curve.missing[:m] - centre)
+    return {"edges": digits(edges, 6), "levels": None, "places": digits(places), "missing": missing}
+
+
+# A comparison as one JSON document: what `--json` writes and what the page is drawn from
+# (docs/guide/json.md).
+
+FORMAT = 1
+MAX_NOTE = 1000
+MAX_CLASSES, MAX_LISTED, MAX_NOTES, MAX_FOLDS = 1000, 50, 100, 500
+MAX_CONFUSION = 40
+TEST = (
+    "paired by held-out row, with a variance corrected for the training rows that folds "
+    "share, at least that of the "
+    "folds (with two to four folds by their number of degrees of freedom); Holm over the methods"
+)
+TEST_OF_A_SPLIT = "paired by held-out row, of the two fitted models; Holm over the methods"
+
+Curves = dict[str, dict[int, np.ndarray]]
+
+
+def comparison_document(
+    comparison: Comparison, curves: Curves, table: Table, command: Sequence[str]
+) -> dict[str, Any]:
+    """Return all that was found, in plain types.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    curves : dict
+        As `nearkin.evaluation.score_by_dimension` returns it.
+    table : Table
+        What was compared on.
+    command : sequence of str
+        The command that was given, program first.
+    """
+    found, everyone = summarize(comparison), (*comparison.results, *comparison.references)
+    classes, answers = _classes(comparison)
+    return {
+        "format": FORMAT,
+        "nearkin": __version__,
+        "command": [str(word) for word in command],
+        "versions": {
+            "Python": platform.python_version(),
+            "NumPy": np.__version__,
+            "SciPy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "machine": platform.platform(),
+        "seed": comparison.protocol.random_state,
+        "seconds": digits(comparison.seconds),
+        "table": _table(comparison, table, classes),
+        "protocol": _protocol(comparison),
+        "score": _score(comparison.score.name, comparison),
+        "beside": _score(WORDING[comparison.score.name].second, comparison),
+        "verdict": found.verdict,
+        "doubts": [
+            {"kind": doubt.kind, "text": short_text(doubt.text, MAX_NOTE)}
+            for doubt in comparison.doubts
+        ],
+        "quote": quote(comparison),
+        "notes": _notes(table, found.notes),
+        "ranking": [_line(result, comparison) for result in everyone],
+        "curves": [_curve(name, scores) for name, scores in curves.items() if scores],
+        "columns": learned_columns(comparison, table),
+        **drawn_maps(comparison, table, answers),
+        "confusion": _confusion(comparison),
+    }
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Write the document as one line of UTF-8."""
+    path.write_text(to_json(document) + "\n", encoding="utf-8")
+
+
+def _classes(comparison: Comparison) -> tuple[list[dict[str, Any]] | None, np.ndarray]:
+    """Return the classes with their rows, and of every row the place of its class, -1 for none, or
+    its number.
+
+    Beyond the 1,000 largest classes the others share a place at the end.
+    """
+    y = comparison.protocol.y
+    if comparison.task != CLASSIFICATION:
+        return None, y
+    sizes = np.bincount(y[y >= 0], minlength=len(comparison.classes))
+    kept = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
+    named = [
+        {"label": short_text(comparison.classes[place]), "rows": int(sizes[place])}
+        for place in kept
+    ]
+    if len(kept) == len(sizes):
+        return named, y
+    places = np.full(len(sizes) + 1, len(kept))  # the last one is that of -1
+    places[kept], places[-1] = np.arange(len(kept)), -1
+    others = f"the {len(sizes) - len(kept):,} other classes"
+    return [*named, {"label": others, "rows": int(sizes.sum() - sizes[kept].sum())}], places[y]
+
+
+def _table(
+    comparison: Comparison, table: Table, classes: list[dict[str, Any]] | None
+) -> dict[str, Any]:
+    protocol, found = comparison.protocol, table.suspects
+    y, (n, p) = protocol.y[protocol.labelled], protocol.X.shape
+    return {
+        "name": short_text(table.name, 200),
+        "rows": n,
+        "labelled": len(protocol.labelled),
+        "columns": len(table.encoder.columns_),
+        "features": p,
+        "sparse": bool(issparse(protocol.X)),
+        "target": short_text(table.target, 200),
+        "task": comparison.task.name,
+        "n_classes": None if classes is None else len(comparison.classes),
+        "classes": classes,
+        "largest_class": None if classes is None else f"{np.bincount(y).max() / len(y):.1%}",
+        "range": None if classes is not None else digits([y.min(), y.max()], 6),
+        "groups": None if table.groups is None else len(np.unique(table.groups)),
+        "n_left_out": len(found.left_out),
+        "left_out": [
+            {"column": short_text(name), "reason": reason}
+            for name, reason in found.left_out[:MAX_LISTED]
+        ],
+        "suspicious": [
+            {"column": short_text(name), "score": digits(s)}
+            for name, s in found.suspicious[:MAX_LISTED]
+        ],
+        "missing": _missing(comparison, table),
+        "group_hints": [short_text(name) for name, _ in found.group_hints[:MAX_LISTED]],
+        "twins": {
+            "rows": comparison.n_twins,
+            "share": digits(comparison.n_twins / n),
+            "kept": comparison.kept_twins,
+        },
+    }
+
+
+def _missing(comparison: Comparison, table: Table) -> dict[str, Any]:
+    """Return how many cells are missing, and in which features the most."""
+    counts = comparison.protocol.missing_cells
+    most = np.argsort(-counts, kind="stable")[:MAX_LISTED]
+    listed = [
+        {"feature": short_text(table.feature_names[j]), "rows": int(counts[j])}
+        for j in most
+        if counts[j]
+    ]
+    return {
+        "cells": int(counts.sum()),
+        "n_features": int(np.count_nonzero(counts)),
+        "features": listed,
+    }
+
+
+def _protocol(comparison: Comparison) -> dict[str, Any]:
+    protocol, folds = comparison.protocol, comparison.folds
+    return {
+        "folds": len(folds),
+        "repeats": comparison.n_repeats,
+        "held_out_rows": sum(len(test) for _, test in first_repeat(folds)),
+        "training_rows": round(float(np.mean([len(train) for train, _ in folds]))),
+        "scaled": protocol.scale,
+        "neighbors": comparison.n_neighbors,
+        "test": TEST_OF_A_SPLIT if comparison.of_fitted_models else TEST,
+        "tests": sum(result.kind in ("method", "choice") for result in comparison.results),
+        "detectable": digits(comparison.least_difference),
+    }
+
+
+def _score(name: str, comparison: Comparison) -> dict[str, Any]:
+    """Return a score and how it is written."""
+    words = WORDING[name].at(comparison.raw.scores[name].mean())
+    title = words.title[0].upper() + words.title[1:]
+    return {
+        "name": name,
+        "title": title,
+        "axis": f"{title} on held-out rows{', %' * (words.unit == '%')}",
+        "factor": words.factor,
+        "unit": words.unit,
+        "decimals": int(words.form[1:-1]) if words.form.endswith("f") else None,
+        "sign": SCORES[comparison.task.name][name].sign,
+    }
+
+
+def _notes(table: Table, found: Sequence[str]) -> list[str]:
+    """Return remarks on the table and on the comparison, but for those on columns, which `table`
+    holds.
+    """
+    said = set(table.suspects.notes(table.target, table.task))
+    notes = [note for note in table.notes if note not in said]
+    return [short_text(note, MAX_NOTE) for note in [*notes, *found][:MAX_NOTES]]
+
+
+def _line(result: MethodResult, comparison: Comparison) -> dict[str, Any]:
+    """Return a contestant or reference of the ranking."""
+    n, is_raw, is_reference = (
+        len(result.score),
+        result.kind == "baseline",
+        result.kind == "reference",
+    )
+    votes = [] if is_reference else [vote for vote in result.votes if not isinstance(vote, OwnVote)]
+    words = wording(comparison)
+    second = WORDING[words.second].at(comparison.raw.scores[words.second].mean())
+    return {
+        "name": short_text(result.name),
+        "kind": result.kind,
+        "status": result.status,
+        "score": digits(result.score.mean(), 6),
+        "deviation": digits(result.score.std(ddof=1)) if n > 1 else None,
+        "folds": digits(result.score[:MAX_FOLDS], 5),
+        "scores": {name: digits(values.mean(), 6) for name, values in result.scores.items()},
+        "difference": digits(result.difference, 6),
+        "written": {  # as the command prints them: a browser rounds halves otherwise
+            "score": words.number(result.score.mean()),
+            "second": second.number(result.scores[words.second].mean()),
+            "difference": words.signed(result.difference),
+            "low": words.signed(result.interval[0]),
+            "high": words.signed(result.interval[1]),
+        },
+        "low": None if is_raw else digits(result.interval[0], 6),
+        "high": None if is_raw else digits(result.interval[1], 6),
+        "p": digits(result.p_value),
+        "dimension": None if is_reference else _spread(result.dimension),
+        "neighbors": _spread([vote.n_neighbors for vote in votes]) if votes else None,
+        "soft": digits(np.mean([vote.soft for vote in votes])) if votes else None,
+        "choices": _choices(result),
+        "fit_seconds": digits(result.fit_seconds.mean(), 3),
+        "learned_rows": result.n_learned,
+        "summary": summary(result.method) if isinstance(result.method, Method) else "",
+    }
+
+
+def _choices(result: MethodResult) -> list[dict[str, Any]]:
+    """Return what the inner folds chose beside dimension and vote, and in how many folds, the most
+    usual first.
+    """
+    params = [{k: v for k, v in chosen.items() if k != "n_components"} for chosen in result.params]
+    if not any(params):
+        return []
+    texts = Counter(
+        tuple((name, short_text(value)) for name, value in chosen.items()) for chosen in params
+    )
+    return [{"folds": count, "params": dict(chosen)} for chosen, count in texts.most_common(5)]
+
+
+def _spread(values: Any) -> list[float]:
+    """Return the smallest value, the median and the largest."""
+    return [int(value) for value in np.percentile(values, [0, 50, 100], method="nearest")]
+
+
+def _curve(name: str, scores: dict[int, np.ndarray]) -> dict[str, Any]:
+    folds = np.array([*scores.values()])
+    ends = {"mean": folds.mean(axis=1), "low": folds.min(axis=1), "high": folds.max(axis=1)}
+    return {"name": short_text(name), "dimension": [*map(int, scores)]} | {
+        key: digits(v, 5) for key, v in ends.items()
+    }
+
+
+def _confusion(comparison: Comparison) -> dict[str, Any] | None:
+    """Return percentages of each class's held-out rows by label; of many classes the most confused."""
+    if comparison.task != CLASSIFICATION or all(
+        result.kind != "method" for result in comparison.results
+    ):
+        return None
+    counts = [confusion(result, comparison) for result in (comparison.raw, comparison.choice)]
+    errors = sum(matrix.sum(axis=1) - np.diag(matrix) for matrix in counts)
+    shown = np.sort(np.argsort(-errors, kind="stable")[:MAX_CONFUSION])
+    before, after = (
+        digits(
+            100.0
+            * matrix[np.ix_(shown, shown)]
+            / np.maximum(matrix[shown].sum(axis=1, keepdims=True), 1)
+        )
+        for matrix in counts
+    )
+    labels = [short_text(label) for label in comparison.classes[shown].tolist()]
+    return {
+        "name": CHOICE,
+        "labels": labels,
+        "classes": len(comparison.classes),
+        "before": before,
+        "after": after,
+    }
 
 
 def write_report(path: Path, document: dict[str, Any]) -> None:

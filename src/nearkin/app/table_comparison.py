@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._labels import known_labels
-from .._validation import check_spread
+from .._validation import check_spread, known_labels
 from ..evaluation import (
     RAW,
     SCORES,
@@ -29,20 +28,23 @@ from ..evaluation import (
 )
 from ..evaluation.comparison import ON_ALL_ROWS
 from ..plotting import EmbeddingDisplay, RankingDisplay
-from ..preprocessing import indicated_features
+from ..tables import indicated_features
 from . import console, pictures
-from .document import comparison_document
-from .model import Model
-from .refusals import TableError, counted, shown
-from .saved_choice import learned_model
-from .sentences import one_line, rows_of, target_facts
+from .model import Model, learned_model
+from .readers import TableError, counted, shown
+from .report import comparison_document
 from .tables import read_table, reading
-from .verdicts import leader, wording
+from .words import leader, one_line, rows_of, target_facts, wording
 
-SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}  # the others are named alike
+SCORE_OPTIONS = {
+    "balanced": "balanced_accuracy",
+    "rank": "rank_correlation",
+}  # the others are named alike
 SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000  # up to which all methods are compared without --all
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
-QUICK_ROWS = 20_000  # labelled rows above which three folds would be more work than the one split by default
+QUICK_ROWS = (
+    20_000  # labelled rows above which three folds would be more work than the one split by default
+)
 
 
 class TableComparison(nullcontext):
@@ -67,9 +69,15 @@ class TableComparison(nullcontext):
         features = counted(p, "sparse feature" if issparse(table.X) else "feature")
         encoded = f" from {counted(n_columns, 'column')}" * (p > n_columns)
         n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
-        encoded += f" and {counted(n_indicators, 'indicator')} of missing cells" * (n_indicators > 0)
-        grouped = "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
-        facts = f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
+        encoded += f" and {counted(n_indicators, 'indicator')} of missing cells" * (
+            n_indicators > 0
+        )
+        grouped = (
+            "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
+        )
+        facts = (
+            f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
+        )
         return facts, table.notes
 
     @property
@@ -84,7 +92,9 @@ class TableComparison(nullcontext):
         return self.options.all or (n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES)
 
     def has_more(self, comparison: Comparison) -> bool:
-        """Say whether the methods of the papers follow this comparison, for which there must be time left."""
+        """Say whether the methods of the papers follow this comparison, for which there must be
+        time left.
+        """
         return self._is_to_go_on and comparison.seconds < (self.options.time_budget or np.inf)
 
     def rank(self, progress: console.Progress) -> Comparison:
@@ -110,14 +120,24 @@ class TableComparison(nullcontext):
                 progress=self._shown(progress),
                 **self._folds(),
             )
-        return replace(comparison, doubts=(*comparison.doubts, *table.suspects.doubts(table.target, table.task)))
+        return replace(
+            comparison,
+            doubts=(*comparison.doubts, *table.suspects.doubts(table.target, table.task)),
+        )
 
     def rank_more(self, comparison: Comparison, progress: console.Progress) -> Comparison:
-        """Compare the methods of the papers on the same folds; an interrupt leaves what was finished before."""
+        """Compare the methods of the papers on the same folds; an interrupt leaves what was
+        finished before.
+        """
         budget = self.options.time_budget
         left = None if budget is None else budget - comparison.seconds
         with one_line(self.table.name):
-            return extend(comparison, refit=bool(self.options.save), time_budget=left, progress=self._shown(progress))
+            return extend(
+                comparison,
+                refit=bool(self.options.save),
+                time_budget=left,
+                progress=self._shown(progress),
+            )
 
     @staticmethod
     def _shown(progress: console.Progress) -> Callable[[str, int, int], None]:
@@ -127,30 +147,45 @@ class TableComparison(nullcontext):
         return show
 
     def _folds(self) -> dict[str, Any]:
-        """Return the numbers of folds, repeats and rows to choose on; None leaves them to the number of rows."""
-        given = {"n_splits": self.options.folds, "n_repeats": self.options.repeats, "choice_rows": None}
+        """Return the numbers of folds, repeats and rows to choose on; None leaves them to the
+        number of rows.
+        """
+        given = {
+            "n_splits": self.options.folds,
+            "n_repeats": self.options.repeats,
+            "choice_rows": None,
+        }
         quick = dict(QUICK) if self.options.quick else {}
         if len(self.table.labelled) > QUICK_ROWS and self.table.groups is None:
             quick = {name: value for name, value in quick.items() if name == "choice_rows"}
-        return quick | {name: value for name, value in given.items() if value is not None or name not in quick}
+        return quick | {
+            name: value for name, value in given.items() if value is not None or name not in quick
+        }
 
     def draw(self, comparison: Comparison, path: Path) -> None:
         """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
         table, seen_by = self.table, leader(comparison)
         name = seen_by.params[0].get("method", seen_by.name)
-        finished = name in (result.name for result in comparison.results)  # on every fold, not on the first alone
+        finished = name in (
+            result.name for result in comparison.results
+        )  # on every fold, not on the first alone
         figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (name != RAW and finished))
         RankingDisplay(comparison).plot(ax=axes[0])
         for ax in axes[1:]:
             seen = first_map(comparison, seen_by)
-            labels, how = known_labels(table.y, seen.rows), (seen.vote, name, table.task, comparison.score.name)
+            labels, how = (
+                known_labels(table.y, seen.rows),
+                (seen.vote, name, table.task, comparison.score.name),
+            )
             EmbeddingDisplay(seen.embedding, labels, seen.score, *how).plot(ax=ax)
         figure.savefig(path, dpi=110, format="png")
 
     def document(self, comparison: Comparison, progress: console.Progress) -> Any:
         """Return all that was found, for the page and the JSON file."""
         curves = score_by_dimension(comparison, progress=progress)
-        return comparison_document(comparison, curves, self.table, ["nearkin", *self.options.arguments])
+        return comparison_document(
+            comparison, curves, self.table, ["nearkin", *self.options.arguments]
+        )
 
     def model(self, comparison: Comparison) -> tuple[Model, str]:
         """Return the winner, and what it was learned from."""
@@ -159,7 +194,9 @@ class TableComparison(nullcontext):
         if comparison.winner is None:
             raise KeyboardInterrupt
         model, words = learned_model(comparison, self.table), wording(comparison)
-        score = f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
+        score = (
+            f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
+        )
         sure = model.is_raw or comparison.choice.status == "better"
         doubt = "" if sure else " (not shown to be better than raw k-NN)"
         doubt += "".join(f". In doubt: {found.text.rstrip('.')}" for found in comparison.doubts)
@@ -172,7 +209,8 @@ def _score_named(option: str | None, task: str) -> str | None:
     if name is not None and name not in SCORES[task]:
         short = {long: short for short, long in SCORE_OPTIONS.items()}
         raise TableError(
-            f"--score {option} is none of a {task}: give {', '.join(short.get(n, n) for n in SCORES[task])}, or --task."
+            f"--score {option} is none of a {task}: give "
+            f"{', '.join(short.get(n, n) for n in SCORES[task])}, or --task."
         )
     return name
 
@@ -181,7 +219,10 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     """Return the methods of a list with commas; None, for all that suit the table, without one."""
     if names is None:
         return None
-    known = {_plain(method.name): method for method in all_methods(task, semi_supervised=True, balanced=True)}
+    known = {
+        _plain(method.name): method
+        for method in all_methods(task, semi_supervised=True, balanced=True)
+    }
     given = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in given if _plain(name) not in known]
     if unknown or not given:

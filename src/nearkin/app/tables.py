@@ -1,7 +1,8 @@
 """Files to X, y and names: every table of the `nearkin` command comes in here.
 
-What cannot be read with certainty is refused by a `TableError`: one line that names the place and the remedy. What can
-go on goes on visibly: every column that was ignored or encoded is named in the notes.
+What cannot be read with certainty is refused by a `TableError`: one line that names the place and
+the remedy. What can go on goes on visibly: every column that was ignored or encoded is named in the
+notes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,20 +19,316 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from .._labels import is_missing
+from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
-from ..preprocessing import TableEncoder
+from ..tables import Cells, TableEncoder, Text
+from ..tables.cells import DIFFERS
+from ..tables.columns import MARKS_OF_MISSING
+from ..tables.dates import learn_dates
+from ..tables.encoder import filled_note
+from ..tables.numbers import DURATION, EITHER, RANGE, learn_numbers, learn_quantities, read_number
 from .csv_file import CsvFile
-from .encoder import encode, learn_encoder, needed_columns, text_columns
 from .npz_file import NpzFile
 from .parquet_file import ParquetFile
 from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
-from .readers import Columns, Names, Reading, Source
-from .refusals import Progress, TableError, find_name, ignore, in_row, note, require_names, shown
+from .readers import (
+    BadCells,
+    Columns,
+    Names,
+    Progress,
+    Reading,
+    Source,
+    TableError,
+    check_length,
+    counted,
+    find_name,
+    ignore,
+    in_row,
+    listed,
+    note,
+    quoted,
+    require_names,
+    shown,
+)
 from .suspects import Suspects, find_suspects
-from .target import read_groups, read_target
+
+# Columns of a file to rows of numbers, by `TableEncoder`, the same way for every table that a model
+# meets.
+
+
+def as_cells(columns: Columns) -> Cells:
+    """Return the columns but for the labels, in the same memory."""
+    text = {
+        name: Text(column.dictionary.to_pylist(), column.indices.fill_null(-1).to_numpy())
+        for name, column in columns.text.items()
+    }
+    return Cells(columns.all_names, columns.numbers, columns.number_names, text, columns.place)
+
+
+def learn_encoder(
+    columns: Columns, reading: Reading
+) -> tuple[TableEncoder, Cells, Sequence[Any] | None]:
+    """Return an encoder for columns to learn from, their cells, and names of the rows where a
+    column has them.
+    """
+    cells = as_cells(columns)
+    with _one_line(columns):
+        encoder = TableEncoder("keep", missing_values=reading.missing, decimal=columns.decimal).fit(
+            cells
+        )
+    named = [name for name, reason in encoder.dropped_.items() if reason == DIFFERS]
+    return encoder, cells, columns.text[named[0]].to_numpy(zero_copy_only=False) if named else None
+
+
+def encode(encoder: TableEncoder, columns: Columns, gaps: str) -> tuple[Any, list[str]]:
+    """Return X of shape (n, p), in the memory of the columns' numbers, which are used up, and
+    remarks on it.
+
+    `gaps` says what is done with missing cells.
+    """
+    with _one_line(columns):
+        X, remarks = encoder.encode(as_cells(columns))
+    return X, [*remarks, *filled_note(X, encoder.get_feature_names_out(), gaps)]
+
+
+@contextmanager
+def _one_line(columns: Columns) -> Iterator[None]:
+    """Make a TableError of what the encoder refuses."""
+    try:
+        yield
+    except ValueError as error:
+        raise TableError(f"{columns.path}: {error}") from error
+
+
+def needed_columns(encoder: TableEncoder) -> list[str]:
+    """Return the columns that a table must have."""
+    return [column.name for column in encoder.columns_]
+
+
+def text_columns(encoder: TableEncoder) -> list[str]:
+    """Return the columns of categories: to be read as text even where all of them are numbers."""
+    return [column.name for column in encoder.columns_ if column.kind in ("category", "frequency")]
+
+
+def number_encoder(names: list[str]) -> TableEncoder:
+    """Return an encoder of columns of numbers, which it takes as they are."""
+    state = {
+        "parameters": {"missing": "keep"},
+        "n_features": len(names),
+        "names": names,
+        "numbers": names,
+    }
+    return TableEncoder.from_dict(state | {"columns": [], "indicated": [], "medians": []})
+
+
+# What the column of the labels holds, and that of the groups: checked, and in a plain type.
+
+MIN_ROWS = 4
+NUMBERS = "give --task regression to predict numbers"
+
+
+def read_target(
+    columns: Columns, target: str, task: str, unlabelled: str | None, reading: Reading
+) -> tuple[np.ndarray, list[str]]:
+    """Return the target, classes or numbers, None or NaN where a row has none, and remarks on it."""
+    y = columns.labels[target]
+    if unlabelled is not None:
+        y = _without_mark(columns.path, target, y, unlabelled)
+    y, remarks = _cleaned(columns, target, y, reading)
+    _refuse_bad(columns, target, y, missing=False)
+    rows = np.flatnonzero(~is_missing(y))
+    if len(rows) < MIN_ROWS:
+        with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
+        raise TableError(
+            f"{columns.path} has {counted(len(rows), 'row')}{with_label}: too few rows, "
+            f"give at least {MIN_ROWS}."
+        )
+    known = known_labels(y, rows)
+    if task == REGRESSION.name:
+        known, remarks = _check_numbers(columns, target, known, rows)
+    else:
+        known = _check_classes(columns, target, known)
+    if len(rows) == len(y):
+        return known, remarks
+    gaps = (
+        np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
+    )
+    gaps[rows] = known
+    return gaps, remarks
+
+
+def read_groups(columns: Columns, groups: str, reading: Reading) -> tuple[np.ndarray, list[str]]:
+    """Return the groups, and remarks on them; refuse rows without one."""
+    values, remarks = _cleaned(columns, groups, columns.labels[groups], reading, "group")
+    _refuse_bad(columns, groups, values, missing=True)
+    return values, remarks
+
+
+def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
+    """Return y with None where a cell is the mark, which among numbers may be missing already."""
+    blanked, marked = _blanked(y, [mark])
+    if not marked and mark.strip().lower() not in MARKS_OF_MISSING:
+        raise TableError(
+            f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value "
+            "that it holds."
+        )
+    return blanked
+
+
+def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
+    """Return y as objects, with None where a cell is one of some marks, as text or number; and if
+    any is.
+    """
+    texts, numbers = (
+        {mark.strip() for mark in marks},
+        pd.to_numeric(pd.Series(marks), errors="coerce").to_numpy(),
+    )
+    distinct = {*y.tolist()} - {None}
+    known = {value for value in distinct if str(value).strip() in texts}
+    known |= {value for value in distinct if pd.to_numeric(value, errors="coerce") in numbers}
+    return np.array(
+        [None if value in known else value for value in y.tolist()], dtype=object
+    ), bool(known)
+
+
+def _cleaned(
+    columns: Columns, name: str, y: np.ndarray, reading: Reading, what: str = "class"
+) -> tuple[np.ndarray, list[str]]:
+    """Return labels of which one spelling each is left, and a remark on what became one."""
+    if reading.missing:
+        y, _ = _blanked(y, reading.missing)
+    if y.dtype.kind not in "OU":
+        return y, []
+    counts = Counter(y.tolist())
+    check_length(f"{columns.path}: {shown(name)}", map(str, counts))
+    y, several = merged_labels(y)
+    same = []
+    for spellings in several.values():
+        *others, usual = sorted(spellings, key=lambda text: counts[text])
+        n_rows = sum(counts[text] for text in others)
+        same.append(
+            f"{' and '.join(map(shown, [*others, usual]))} are one {what} "
+            f"({counted(n_rows, 'row')})"
+        )
+    cases: dict[str, set[str]] = defaultdict(set)
+    for label in map(str, {*y.tolist()} - {None}):
+        cases[label.casefold()].add(label)
+    differ = [
+        " and ".join(map(shown, sorted(labels))) for labels in cases.values() if len(labels) > 1
+    ]
+    alike = [
+        f"{listed(sorted(differ), 3)} differ in case alone: write them alike if they mean the same"
+    ]
+    return y, [*note(name, same), *note(name, alike * bool(differ))]
+
+
+def _check_numbers(
+    columns: Columns, target: str, y: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, list[str]]:
+    """Return the numbers as float64; refuse what is none, and what no prediction can be held out
+    on.
+    """
+    remarks: list[str] = []
+    if y.dtype.kind not in "iuf":
+        y, remarks = _styled_numbers(columns, target, y, rows)
+    try:
+        return REGRESSION.check_target(y), remarks
+    except ValueError as error:
+        raise TableError(
+            f"{columns.path}: {shown(target)} {str(error).removeprefix('y ')}"
+        ) from error
+
+
+def _styled_numbers(
+    columns: Columns, target: str, y: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, list[str]]:
+    """Return text as numbers, such as "12.3%", "€12.30", "1,234.5" and "72.1 kg"; refuse what is
+    none.
+    """
+    values, codes, counts = np.unique(y.astype(str), return_inverse=True, return_counts=True)
+    learned = learn_numbers(values.tolist(), columns.decimal) if y.dtype.kind != "b" else None
+    if learned is not None:
+        styled = next(
+            (value for value in values.tolist() if learned[1] != EITHER or "," in value), ""
+        )
+        return learned[0][codes], [f"{target}: read as numbers ({shown(styled)})"]
+    _refuse_dates(columns.path, target, values.tolist())
+    found = learn_quantities(values.tolist(), counts, columns.decimal)
+    if found is not None:
+        how = ", in days" * (found.form == DURATION) + ", each range by its middle" * (
+            found.form == RANGE
+        )
+        return found.numbers[codes], [f"{target}: read as numbers ({found.how}{how})"]
+    odd = np.array([read_number(value, columns.decimal) is None for value in values])
+    row = int(odd[codes].argmax())
+    cell = f"{shown(y.tolist()[row])} {columns.place(int(rows[row]))}"
+    raise TableError(
+        f"{columns.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
+        "leave --task out."
+    )
+
+
+def _refuse_bad(columns: Columns, name: str, values: np.ndarray, missing: bool) -> None:
+    """Refuse infinite values, and missing ones if they are not meant to be there."""
+    bad = BadCells(missing)
+    bad.add(
+        [name],
+        np.where(is_missing(values), np.nan, values if values.dtype.kind == "f" else 0)[:, None],
+    )
+    bad.refuse(columns.path, columns.place)
+
+
+def _refuse_dates(path: Path, target: str, values: list[str]) -> None:
+    if learn_dates(values):
+        found = f"{path}: {shown(target)} holds dates ({shown(values[0])})"
+        raise TableError(
+            f"{found}: give classes, such as the month, or numbers, such as days, and "
+            "--task regression."
+        )
+
+
+def _check_classes(columns: Columns, target: str, y: np.ndarray) -> np.ndarray:
+    """Return the classes; refuse dates, and single rows."""
+    y = check_classes(columns.path, target, y)
+    classes, sizes = np.unique(y, return_counts=True)
+    if classes.dtype.kind == "U":
+        _refuse_dates(columns.path, target, classes.tolist())
+    if sizes.min() == 1:
+        alone = quoted(classes[sizes == 1].tolist(), 5)
+        found, it = f"a single row of {shown(target)} has the class {alone}", "it"
+        if (sizes == 1).sum() > 1:
+            found, it = f"single rows of {shown(target)} have the classes {alone}", "them"
+        remedy = (
+            f"merge {it} with others, drop {it}, name what means no label by --missing, or "
+            f"{NUMBERS}"
+        )
+        raise TableError(f"{columns.path}: {found}: {remedy}.")
+    return y
+
+
+def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
+    """Return the labels, whole numbers as integers; refuse real numbers, long text, and a single
+    class.
+    """
+    if y.dtype.kind in "OU":
+        check_length(f"{path}: {shown(target)}", y)
+        y = y.astype(str, copy=False)
+    if y.dtype.kind == "f":
+        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
+            raise TableError(
+                f"{path}: {shown(target)} holds real numbers, no classes: {NUMBERS}, or cut "
+                "them into classes."
+            )
+        y = y.astype(np.int64)
+    if (y == y[0]).all():
+        raise TableError(
+            f"{path}: {shown(target)} holds one class, {shown(y[0].item())}: give rows of others."
+        )
+    return y
+
 
 FORMATS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".gz"), CsvFile),
@@ -39,10 +337,17 @@ FORMATS: dict[str, Callable[..., Any]] = {
 }
 # What else tables are kept in, and what makes one of them that is read.
 REMEDIES = {
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "write it as CSV, e.g. by pandas.read_json(...).to_csv(...)"),
+    **dict.fromkeys(
+        (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"), "save the sheet as CSV"
+    ),
+    **dict.fromkeys(
+        (".json", ".jsonl", ".ndjson"), "write it as CSV, e.g. by pandas.read_json(...).to_csv(...)"
+    ),
     **dict.fromkeys((".zip", ".tar", ".tgz", ".7z"), "unpack it, and give the file in it"),
-    **dict.fromkeys((".bz2", ".xz", ".zst"), "unpack it, e.g. by bzcat, xzcat or zstdcat, and give - for its output"),
+    **dict.fromkeys(
+        (".bz2", ".xz", ".zst"),
+        "unpack it, e.g. by bzcat, xzcat or zstdcat, and give - for its output",
+    ),
     **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. by pandas"),
 }
 
@@ -56,8 +361,8 @@ class Table:
     X : ndarray or csr_array of shape (n, p)
         Features, NaN where a number is missing; float64, or float32 where an NPZ file holds that.
     y : ndarray of shape (n,)
-        Classes (strings, integers or booleans), each at least twice; for a regression float64. Where rows have no
-        label, objects with None in its place; for a regression NaN.
+        Classes (strings, integers or booleans), each at least twice; for a regression float64.
+        Where rows have no label, objects with None in its place; for a regression NaN.
     groups : ndarray of shape (n,) or None
         Groups of rows that belong together.
     group_name : str
@@ -124,16 +429,17 @@ def read_table(
     unlabelled: str | None = None,
     reading: Reading | None = None,
 ) -> Table:
-    """Return the table in a file, or a bundled one, to learn from; refuse what cannot be compared on.
+    """Return the table in a file, or a bundled one, to learn from; refuse what cannot be compared
+    on.
 
     Parameters
     ----------
     source : str
-        Path of a .csv, .parquet or .npz file; "-" for standard input; or, where no such file exists, one of
-        `nearkin.datasets.BUNDLED`.
+        Path of a .csv, .parquet or .npz file; "-" for standard input; or, where no such file
+        exists, one of `nearkin.datasets.BUNDLED`.
     target : str, optional
-        Column of the classes, or numbers. A CSV or Parquet file needs it; in an NPZ it is a key, by default "y";
-        bundled sets know theirs.
+        Column of the classes, or numbers. A CSV or Parquet file needs it; in an NPZ it is a key, by
+        default "y"; bundled sets know theirs.
     groups : str, optional
         Column (CSV, Parquet) or key (NPZ) of the groups.
     progress : callable, optional
@@ -145,15 +451,21 @@ def read_table(
     reading : Reading, optional
         How the file is read, where this is not found in it.
     """
-    if is_bundled(source) and (groups or unlabelled or target not in (None, "target") or task == REGRESSION.name):
+    if is_bundled(source) and (
+        groups or unlabelled or target not in (None, "target") or task == REGRESSION.name
+    ):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
-    reading = replace(reading or Reading(), drop_empty_rows=True)  # they have no label, and no column to learn from
+    reading = replace(
+        reading or Reading(), drop_empty_rows=True
+    )  # they have no label, and no column to learn from
     with opened(source, progress, reading) as file:
         target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
         if target == groups:
-            raise TableError(f"{file.path}: --target and --groups both name {shown(target)}: give two columns.")
+            raise TableError(
+                f"{file.path}: --target and --groups both name {shown(target)}: give two columns."
+            )
         columns = file.read(labels=[target, groups] if groups else [target])
         y, remarks = read_target(columns, target, task, unlabelled, file.reading)
         group, more = read_groups(columns, groups, file.reading) if groups else (None, [])
@@ -164,7 +476,9 @@ def read_table(
         found = [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         notes = [*columns.notes, *remarks, *more, *found]
         if names is None:
-            names = range(cells.n_rows) if columns.row_numbers is None else columns.row_numbers.tolist()
+            names = (
+                range(cells.n_rows) if columns.row_numbers is None else columns.row_numbers.tolist()
+            )
         return Table(
             X,
             y,
@@ -184,7 +498,8 @@ def read_table(
 def read_rows(
     source: str, encoder: TableEncoder, progress: Progress = ignore, reading: Reading | None = None
 ) -> tuple[Any, list[str]]:
-    """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to it.
+    """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to
+    it.
 
     Parameters
     ----------
@@ -206,11 +521,14 @@ def read_labelled_rows(
     group: str = "",
     gaps: str = "filled by the median",
 ) -> tuple[Any, list[str], dict[str, np.ndarray]]:
-    """Return what `read_rows` does, and the cells of the column `name`, and of `group` if it is there, as they are.
+    """Return what `read_rows` does, and the cells of the column `name`, and of `group` if it is
+    there, as they are.
 
     `gaps` says what is done with missing cells.
     """
-    known = replace(reading or Reading(), missing=encoder.missing_values, usual_decimal=encoder.decimal)
+    known = replace(
+        reading or Reading(), missing=encoder.missing_values, usual_decimal=encoder.decimal
+    )
     with opened(source, progress, known) as file:
         needed, numbers = (
             needed_columns(encoder),
@@ -220,10 +538,13 @@ def read_labelled_rows(
         names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in needed]
         columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
-        found = columns if apart == names else file.read(names, names, names)  # a feature is read twice
+        found = (
+            columns if apart == names else file.read(names, names, names)
+        )  # a feature is read twice
         X, notes = encode(encoder, columns, gaps)
         ignored = note(
-            "ignored, not learned from", [name for name in columns.all_names if name not in {*needed, *names}]
+            "ignored, not learned from",
+            [name for name in columns.all_names if name not in {*needed, *names}],
         )
         return X, [*columns.notes, *ignored, *notes], found.labels if found else {}
 
@@ -244,7 +565,11 @@ class BundledSet:
         self.path, self.reading = Path(name), Reading()
 
     def read(
-        self, needed: Names | None = None, labels: Names = (), as_text: Names = (), as_numbers: Names = ()
+        self,
+        needed: Names | None = None,
+        labels: Names = (),
+        as_text: Names = (),
+        as_numbers: Names = (),
     ) -> Columns:
         """Return all columns, `needed` among them."""
         dataset = load(self.path.name)
@@ -261,11 +586,17 @@ def opened(source: str, progress: Progress, reading: Reading | None) -> Iterator
         with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
             path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
             try:
-                yield BundledSet(source) if is_bundled(source) else _format(path)(path, progress, reading or Reading())
+                yield (
+                    BundledSet(source)
+                    if is_bundled(source)
+                    else _format(path)(path, progress, reading or Reading())
+                )
             except TableError as error:
                 raise TableError(str(error).replace(str(path), place)) from error
     except MemoryError as error:
-        raise TableError(f"{place} does not fit into memory: take fewer rows or columns.") from error
+        raise TableError(
+            f"{place} does not fit into memory: take fewer rows or columns."
+        ) from error
     except OSError as error:
         why = str(error.strerror or error).partition("\n")[0]
         raise TableError(f"{place} cannot be read: {why}.") from error
@@ -275,12 +606,17 @@ def _format(path: Path) -> Callable[..., Any]:
     """Return the reader of a file that exists."""
     suffix = path.suffix.lower()
     if path.is_dir():
-        raise TableError(f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask.")
+        raise TableError(
+            f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask."
+        )
     if missing := missing_file(str(path)):
         raise TableError(missing)
     if suffix not in FORMATS:
         remedy = REMEDIES.get(suffix, "save it as one of them")
-        raise TableError(f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are read: {remedy}.")
+        raise TableError(
+            f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are "
+            f"read: {remedy}."
+        )
     return FORMATS[suffix]
 
 
@@ -297,7 +633,11 @@ def _saved_input(folder: Path) -> Path:
             shutil.copyfileobj(sys.stdin.buffer, file)
     except OSError as error:
         why = f"it cannot be copied to {folder.parent} ({error.strerror})"
-        raise TableError(f"standard input: {why}: free some space, or name another folder by TMPDIR.") from error
+        raise TableError(
+            f"standard input: {why}: free some space, or name another folder by TMPDIR."
+        ) from error
     with path.open("rb") as file:
         start = file.read(4)
-    return path.rename(path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv")))
+    return path.rename(
+        path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv"))
+    )

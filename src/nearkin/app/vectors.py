@@ -1,4 +1,6 @@
-"""Files of vectors, and of what is known about them: labels, pairs, or queries and the documents relevant to them."""
+"""Files of vectors, and of what is known about them: labels, pairs, or queries and the documents
+relevant to them.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,21 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import issparse
 
-from .._labels import encode_partial_labels, is_missing
+from .._validation import encode_partial_labels, is_missing
 from .parquet_folder import chosen, features_of, open_folder, values_of
-from .readers import Reading, Source
-from .refusals import LIST_CELL, Progress, TableError, find_name, ignore, listed, note, quoted, shown
+from .readers import (
+    LIST_CELL,
+    Progress,
+    Reading,
+    Source,
+    TableError,
+    find_name,
+    ignore,
+    listed,
+    note,
+    quoted,
+    shown,
+)
 from .tables import opened, table_name
 
 NUMBER_NAME = re.compile(r"-?\d+(\.\d+)?")
@@ -55,16 +68,22 @@ class VectorTable:
             whole = rows.dtype.kind in "iuf" and (rows == np.floor(rows)).all()
             if not whole or rows.min() < 0 or rows.max() >= len(self.X):
                 raise TableError(
-                    f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, or name the column of "
+                    f"{where} must hold numbers of rows, 0 to {len(self.X) - 1}: give them, "
+                    "or name the column of "
                     "their names by --id."
                 )
             return rows.astype(np.int64)
         known = {str(name): row for row, name in enumerate(self.ids.tolist())}
         if len(known) < len(self.ids):
-            raise TableError(f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like others.")
+            raise TableError(
+                f"{self.name}: the column --id names {len(self.ids) - len(known)} rows like others."
+            )
         unknown = [str(value) for value in np.asarray(values).tolist() if str(value) not in known]
         if unknown:
-            raise TableError(f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} does not hold.")
+            raise TableError(
+                f"{where} names {quoted(unknown, 3)}, which the column --id of {self.name} "
+                "does not hold."
+            )
         return np.array([known[str(value)] for value in np.asarray(values).tolist()])
 
 
@@ -88,25 +107,47 @@ def read_vectors(
     label, ids, groups : str, optional
         Columns of labels, of names, and of what keeps rows together.
     vectors : str, optional
-        Which column of lists holds the vectors, where there are several; by default all other numbers are a vector.
+        Which column of lists holds the vectors, where there are several; by default all other
+        numbers are a vector.
     columns : sequence of str, optional
         The numbers that are needed, by an adapter that is known.
     """
     with opened(source, progress, replace(reading or Reading(), refuse_missing=True)) as file:
-        given = {option: name for option, name in (("--label", label), ("--id", ids), ("--groups", groups)) if name}
-        columns_apart = {option: find_name(file.path, file.names, name, option) for option, name in given.items()}
+        given = {
+            option: name
+            for option, name in (("--label", label), ("--id", ids), ("--groups", groups))
+            if name
+        }
+        columns_apart = {
+            option: find_name(file.path, file.names, name, option) for option, name in given.items()
+        }
         apart = list(dict.fromkeys(columns_apart.values()))
         needed = None if columns is None or not isinstance(file, Source) else [*columns, *apart]
         found = file.read(needed, apart)
         if issparse(found.numbers):
-            raise TableError(f"{source} holds a sparse matrix, and vectors of a model are dense: give these.")
-        names = list(columns) if columns is not None else _vector_columns(source, found.number_names, vectors)
+            raise TableError(
+                f"{source} holds a sparse matrix, and vectors of a model are dense: give these."
+            )
+        names = (
+            list(columns)
+            if columns is not None
+            else _vector_columns(source, found.number_names, vectors)
+        )
         lacking = [name for name in names if name not in found.number_names]
         if lacking:
-            raise TableError(f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give these vectors.")
+            raise TableError(
+                f"{source} lacks {quoted(lacking, 3)}, from which the adapter maps: give "
+                "these vectors."
+            )
         places = [found.number_names.index(name) for name in names]
-        X = found.numbers if places == list(range(found.numbers.shape[1])) else found.numbers[:, places]
-        ignored = [name for name in (*found.number_names, *found.text) if name not in {*names, *apart}]
+        X = (
+            found.numbers
+            if places == list(range(found.numbers.shape[1]))
+            else found.numbers[:, places]
+        )
+        ignored = [
+            name for name in (*found.number_names, *found.text) if name not in {*names, *apart}
+        ]
         bases = {match[1] for name in names if (match := LIST_CELL.fullmatch(name))}
 
         def cells(option: str) -> np.ndarray | None:
@@ -133,13 +174,21 @@ def _vector_columns(source: str, names: Sequence[str], given: str | None) -> lis
     if given is not None:
         if given not in lists:
             have = quoted(list(lists)) if lists else "none"
-            raise TableError(f"{source} has no column of lists {shown(given)}: give --vectors one of these: {have}.")
+            raise TableError(
+                f"{source} has no column of lists {shown(given)}: give --vectors one of "
+                f"these: {have}."
+            )
         return lists[given]
     if len(lists) > 1:
-        raise TableError(f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one by --vectors.")
+        raise TableError(
+            f"{source} has several columns of vectors, {listed(list(lists), 5)}: name one "
+            "by --vectors."
+        )
     found = next(iter(lists.values())) if lists else list(names)
     if len(found) < 2:
-        raise TableError(f"{source} holds no vectors: give a column of lists, or columns of numbers.")
+        raise TableError(
+            f"{source} holds no vectors: give a column of lists, or columns of numbers."
+        )
     return found
 
 
@@ -159,25 +208,40 @@ def read_folder(path: str, label: str, vectors: str | None, seed: int) -> Vector
     column = LIST_CELL.fullmatch(names[0])
     drawn = note("a sample was drawn", [f"{len(rows):,} of {n:,} rows"] * (len(rows) < n))
     return VectorTable(
-        np.concatenate(X), names, column[1] if column else "", np.concatenate(labels), None, None, folder.name, drawn
+        np.concatenate(X),
+        names,
+        column[1] if column else "",
+        np.concatenate(labels),
+        None,
+        None,
+        folder.name,
+        drawn,
     )
 
 
 def read_codes(labels: np.ndarray, source: str, option: str) -> np.ndarray:
-    """Return labels as numbers 0, 1, ..., -1 for none; refuse those of which nothing can be learned."""
+    """Return labels as numbers 0, 1, ..., -1 for none; refuse those of which nothing can be
+    learned.
+    """
     try:
         codes = encode_partial_labels(labels)[1]
     except ValueError as error:
-        raise TableError(f"{source}: {option} holds no labels ({error}): name a column of classes.") from error
+        raise TableError(
+            f"{source}: {option} holds no labels ({error}): name a column of classes."
+        ) from error
     sizes = np.bincount(codes[codes >= 0])
     if len(sizes) < 2 or (sizes > 1).sum() < 2:
         held = f"{len(sizes)} classes, {int((sizes > 1).sum())} of them with two rows"
-        raise TableError(f"{source}: {option} holds {held}: at least two classes need two rows each.")
+        raise TableError(
+            f"{source}: {option} holds {held}: at least two classes need two rows each."
+        )
     return codes
 
 
 def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
-    """Return some rows; whole classes where these are so many that a sample of rows would leave few of each."""
+    """Return some rows; whole classes where these are so many that a sample of rows would leave few
+    of each.
+    """
     rng = np.random.default_rng(seed)
     if codes.max() < n_rows / 10:
         return np.sort(rng.choice(len(codes), n_rows, replace=False))
@@ -186,19 +250,29 @@ def sampled(codes: np.ndarray, n_rows: int, seed: int) -> np.ndarray:
     return np.flatnonzero(np.isin(codes, order[: max(2, int(np.searchsorted(held, n_rows)))]))
 
 
-def read_judgements(source: str, progress: Progress = ignore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return two columns of names or numbers, and a third one of grades (1 where there is none), of every row."""
+def read_judgements(
+    source: str, progress: Progress = ignore
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return two columns of names or numbers, and a third one of grades (1 where there is none), of
+    every row.
+    """
     with opened(source, progress, Reading(drop_empty_rows=True)) as file:
         if isinstance(file, Source):
             names = file.names[:3]
             if all(NUMBER_NAME.fullmatch(name) for name in names):
-                raise TableError(f"{source} begins with numbers: put a line above that names the columns.")
+                raise TableError(
+                    f"{source} begins with numbers: put a line above that names the columns."
+                )
             columns = [file.read(names, names).labels[name] for name in names]
         else:
             columns = list(file.read().numbers.T[:3])
     if len(columns) < 2:
-        raise TableError(f"{source} has one column: give two, of rows that belong together, and maybe grades.")
+        raise TableError(
+            f"{source} has one column: give two, of rows that belong together, and maybe grades."
+        )
     grades = columns[2] if len(columns) == 3 else np.ones(len(columns[0]))
     if grades.dtype.kind not in "iufb" or any(is_missing(column).any() for column in columns):
-        raise TableError(f"{source}: the third column must hold grades, and no cell may be missing.")
+        raise TableError(
+            f"{source}: the third column must hold grades, and no cell may be missing."
+        )
     return columns[0], columns[1], grades.astype(np.float64)

@@ -10,38 +10,45 @@ from distributed import Future
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
-from .._labels import check_shared_labels
-from ..estimators import NCA, initialization
+from .._validation import check_shared_labels
+from ..estimators import NCA, descent_embedding
 from ..estimators.descent_embedding import FLOAT64_ROWS, Scale, n_directions
-from ..estimators.nca_problem import NCAProblem, check_parameters
+from ..estimators.nca import NCAProblem, check_parameters
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
-from ..objectives.candidates import Candidates, among_candidates, with_same_class
-from ..objectives.pair_weights import SameClass
-from ..objectives.stochastic import TERMS, Terms, Value, among_all
-from ..span import RowSpace
-from ._approximate import block_searcher, nearest, searchable
-from ._base import DaskTransformer
-from ._scatter import between_scatter, class_means, first_moments, total_scatter, within_scatter
-from ._search import Lists
-from ._table import Block, Table, as_table, taken
-from ._work import Work
+from ..objectives.stochastic import (
+    TERMS,
+    Candidates,
+    SameClass,
+    Terms,
+    Value,
+    among_all,
+    among_candidates,
+    with_same_class,
+)
+from ..scatter import RowSpace
+from .scatter import between_scatter, class_means, first_moments, total_scatter, within_scatter
+from .search import Lists, block_searcher, nearest, searchable
+from .spectral import DaskTransformer
+from .table import Block, Table, Work, as_table, taken
 
 
 class DaskNCA(DaskTransformer):
     """Neighbourhood Components Analysis of Dask arrays: `nearkin.NCA` beyond one machine.
 
-    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for `target="classes"` and
-    `solver="lbfgs"`; there is no `partial_fit`. The descent is the same to rounding from the same init, where no
-    distances tie.
+    Parameters, attributes, warnings and the objective are those of `nearkin.NCA`, for
+    `target="classes"` and `solver="lbfgs"`; there is no `partial_fit`. The descent is the same to
+    rounding from the same init, where no distances tie.
 
     Notes
     -----
-    The client takes the steps. The workers add up value and gradient, each block an equal share of the pairs: so every
-    worker holds the embedding of all rows, n m numbers, and the labels; the rows stay where they are.
+    The client takes the steps. The workers add up value and gradient, each block an equal share of
+    the pairs: so every worker holds the embedding of all rows, n m numbers, and the labels; the
+    rows stay where they are.
 
-    Cost: an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m) and a search every 15
-    iterations, and a tenth of a second for the tasks; memory is O(n (p + m + k)) over all workers and O(n m) on each.
+    Cost: an iteration takes O(n^2 m + n p m) over all workers, with k candidates O(n k m + n p m)
+    and a search every 15 iterations, and a tenth of a second for the tasks; memory is O(n (p + m +
+    k)) over all workers and O(n m) on each.
 
     KeyboardInterrupt ends the descent, and is raised again once the best map so far has been kept.
 
@@ -71,8 +78,8 @@ class DaskNCA(DaskTransformer):
         X : Dask array of shape (n, p), p <= n
             Numbers, in dense blocks of rows of known sizes; it may be lazy, and is computed once.
         y : Dask array of shape (n,)
-            Class labels, at least two classes. A row alone in its class cannot be labelled right: it counts 0 in f and
-            is left out of g.
+            Class labels, at least two classes. A row alone in its class cannot be labelled right:
+            it counts 0 in f and is left out of g.
         client : distributed.Client, default=None
             Where to compute; the current client by default.
 
@@ -84,12 +91,15 @@ class DaskNCA(DaskTransformer):
         check_parameters(nca)
         if (self.target, self.solver) != ("classes", "lbfgs"):
             raise ValueError(
-                f"target={self.target!r} with solver={self.solver!r} is not for Dask arrays: fit NCA on a sample of "
-                "the rows, or call NCA(solver='sgd').partial_fit on one block of rows after the other."
+                f"target={self.target!r} with solver={self.solver!r} is not for Dask "
+                "arrays: fit NCA on a sample of "
+                "the rows, or call NCA(solver='sgd').partial_fit on one block of rows "
+                "after the other."
             )
         if self.alpha == "cv":
             raise ValueError(
-                "alpha='cv' is not for Dask arrays: take the alpha_ of NCA(alpha='cv') on a sample of them."
+                "alpha='cv' is not for Dask arrays: take the alpha_ of NCA(alpha='cv') on "
+                "a sample of them."
             )
         nca.alpha_, nca.alpha_scores_ = float(self.alpha), None
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
@@ -97,9 +107,14 @@ class DaskNCA(DaskTransformer):
             nca.components_ = self.components_
         with Work(client) as work:
             exact = search is EXACT or self.n_candidates is None
-            rows = NCAClusterRows.of(work, as_table(work, type(self).__name__, X, y, exact=exact), search)
+            rows = NCAClusterRows.of(
+                work, as_table(work, type(self).__name__, X, y, exact=exact), search
+            )
             try:
-                nca.fit_problem(NCAProblem(nca, rows, m, check_random_state(self.random_state)), rows.table.dtype)
+                nca.fit_problem(
+                    NCAProblem(nca, rows, m, check_random_state(self.random_state)),
+                    rows.table.dtype,
+                )
             finally:
                 if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
                     self._take_over(nca)
@@ -108,7 +123,7 @@ class DaskNCA(DaskTransformer):
 
 @dataclass(frozen=True)
 class NCAClusterRows(Scale):
-    """Rows as `nearkin.estimators.nca_problem.NCARows`, that are spread over a cluster.
+    """Rows as `nearkin.estimators.nca.NCARows`, that are spread over a cluster.
 
     Attributes
     ----------
@@ -127,14 +142,16 @@ class NCAClusterRows(Scale):
 
     @classmethod
     def of(cls, work: Work, table: Table, search: Searcher) -> NCAClusterRows:
-        """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in float32 beyond."""
+        """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in
+        float32 beyond.
+        """
         check_shared_labels(table.codes)
         n, *moment = work.total(work.map(first_moments, table.blocks, [None] * len(table.blocks)))
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
         blocks = work.map(rescaled, table.blocks, mean=np.array(moment) / n, dtype=dtype)
         codes = work.submit(np.concatenate, work.map(getattr, blocks, ["codes"] * len(blocks)))
         table = replace(table, blocks=blocks)
-        unit = initialization.perplexity_bandwidth(nearest_squares(work, table))
+        unit = descent_embedding.perplexity_bandwidth(nearest_squares(work, table))
         table.blocks[:] = work.map(rescaled, blocks, unit=unit)
         return cls(unit, RowSpace(None, None), work, table, codes, search)
 
@@ -151,14 +168,18 @@ class NCAClusterRows(Scale):
     def embedding(self, B: np.ndarray) -> Table:
         """Return the rows of Z = X B'; B is (m, p), or (p,) for a diagonal map."""
         return replace(
-            self.table, blocks=self.work.map(embedded, self.table.blocks, B=B), shape=(self.shape[0], len(B))
+            self.table,
+            blocks=self.work.map(embedded, self.table.blocks, B=B),
+            shape=(self.shape[0], len(B)),
         )
 
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.work, self.embedding(B))
 
-    def objective(self, name: str, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
+    def objective(
+        self, name: str, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None
+    ) -> Value:
         """Return f or g as a sum over rows, and its gradient, of the shape of B."""
         work, blocks = self.work, self.table.blocks
         t = len(blocks)
@@ -172,15 +193,23 @@ class NCAClusterRows(Scale):
         total = work.total(work.map(chained, [work.reduce(parts)] * t, blocks, shape=B.shape))
         return total[0], total[1:].reshape(B.shape)
 
-    def candidates(self, B: np.ndarray, k: int, n_far: int, *, same_class: bool) -> tuple[list[Future], np.ndarray]:
-        """Return the k nearest rows of every row, with the nearest of the same class on request, and some far rows."""
+    def candidates(
+        self, B: np.ndarray, k: int, n_far: int, *, same_class: bool
+    ) -> tuple[list[Future], np.ndarray]:
+        """Return the k nearest rows of every row, with the nearest of the same class on request,
+        and some far rows.
+        """
         work = self.work
         Z = searchable(work, self.embedding(B), self.search)
         near = nearest(work, Z, "all", k)
         same = nearest(work, Z, "same", 1) if same_class else [None] * len(near)
-        numbers = [work.submit(np.concatenate, work.map(getattr, Z.blocks, ["numbers"] * len(near)))] * len(near)
+        numbers = [
+            work.submit(np.concatenate, work.map(getattr, Z.blocks, ["numbers"] * len(near)))
+        ] * len(near)
         norms = np.concatenate(work.results(work.map(squared_norms, self.table.blocks)))
-        return work.map(near_numbers, near, same, Z.starts[:-1], numbers), initialization.evenly_by(norms, n_far)
+        return work.map(
+            near_numbers, near, same, Z.starts[:-1], numbers
+        ), descent_embedding.evenly_by(norms, n_far)
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
@@ -188,19 +217,25 @@ class NCAClusterRows(Scale):
         if name == "pca":
             return eigh(total_scatter(work, table), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name != "lda":
-            return initialization.directions(name, table, m, rng)
+            return descent_embedding.directions(name, table, m, rng)
         means = class_means(work, table)
         S_b = between_scatter(means, table.class_sizes)
-        return initialization.discriminant_directions(S_b, within_scatter(work, table), min(m, len(means) - 1))
+        return descent_embedding.discriminant_directions(
+            S_b, within_scatter(work, table), min(m, len(means) - 1)
+        )
 
 
 def nearest_squares(work: Work, table: Table) -> np.ndarray:
     """Return the squared distances of some rows to their 100 nearest others, ascending."""
     starts, norms = table.starts, work.results(work.map(squared_norms, table.blocks))
-    sample = np.sort(initialization.evenly_by(np.concatenate(norms), initialization.PERPLEXITY_ROWS))
+    sample = np.sort(
+        descent_embedding.evenly_by(np.concatenate(norms), descent_embedding.PERPLEXITY_ROWS)
+    )
     parts = np.split(sample, np.searchsorted(sample, starts[1:-1]))
     queries = [work.submit(stacked, work.map(taken, table.blocks, parts))] * len(parts)
-    return work.total(work.map(squares_to, queries, table.blocks, sample=sample), least_squares)[:, : starts[-1] - 1]
+    return work.total(work.map(squares_to, queries, table.blocks, sample=sample), least_squares)[
+        :, : starts[-1] - 1
+    ]
 
 
 # Tasks.
@@ -233,9 +268,16 @@ def among_pairs(Z: np.ndarray, codes: np.ndarray, share: slice, *, terms: Terms)
 
 
 def among_listed(
-    Z: np.ndarray, codes: np.ndarray, listed: tuple[np.ndarray, np.ndarray], *, far: np.ndarray, terms: Terms
+    Z: np.ndarray,
+    codes: np.ndarray,
+    listed: tuple[np.ndarray, np.ndarray],
+    *,
+    far: np.ndarray,
+    terms: Terms,
 ) -> np.ndarray:
-    """Return what some rows add to value and gradient, estimated from their candidates; see `near_numbers`."""
+    """Return what some rows add to value and gradient, estimated from their candidates; see
+    `near_numbers`.
+    """
     rows, candidates = Candidates.of_anchors(*listed, far, len(Z))
     value, gradient = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
     of_all = np.zeros(Z.shape)
@@ -244,14 +286,23 @@ def among_listed(
 
 
 def chained(of_embedding: np.ndarray, block: Block, *, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a block's part of the gradient with respect to B, by the chain rule; the value once, with the first."""
+    """Return a block's part of the gradient with respect to B, by the chain rule; the value once,
+    with the first.
+    """
     X = block.X.astype(np.float64)
     G = of_embedding[1:].reshape(-1, shape[0])[block.start : block.start + len(X)]
-    return np.append(of_embedding[0] if block.start == 0 else 0.0, (X * G).sum(axis=0) if len(shape) == 1 else G.T @ X)
+    return np.append(
+        of_embedding[0] if block.start == 0 else 0.0,
+        (X * G).sum(axis=0) if len(shape) == 1 else G.T @ X,
+    )
 
 
-def near_numbers(near: Lists, same: Lists | None, start: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a block and their neighbours, on request also of the same class, by their `numbers`."""
+def near_numbers(
+    near: Lists, same: Lists | None, start: int, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a block and their neighbours, on request also of the same class, by their
+    `numbers`.
+    """
     own, listed = start + np.arange(len(near.neighbors)), near.neighbors
     if same is not None:
         nearest_same = same.neighbors.max(axis=1, initial=-1)
@@ -260,10 +311,12 @@ def near_numbers(near: Lists, same: Lists | None, start: int, numbers: np.ndarra
 
 
 def squares_to(queries: np.ndarray, block: Block, *, sample: np.ndarray) -> np.ndarray:
-    """Return the squared distances of sampled rows to their nearest in a block, infinite to themselves."""
-    return initialization.squares_to(queries, block.X, sample - block.start)
+    """Return the squared distances of sampled rows to their nearest in a block, infinite to
+    themselves.
+    """
+    return descent_embedding.squares_to(queries, block.X, sample - block.start)
 
 
 def least_squares(parts: list[np.ndarray]) -> np.ndarray:
     """Return the 100 least of all in every row, ascending."""
-    return np.sort(np.hstack(parts), axis=1)[:, : initialization.PERPLEXITY_NEIGHBORS]
+    return np.sort(np.hstack(parts), axis=1)[:, : descent_embedding.PERPLEXITY_NEIGHBORS]

@@ -2,32 +2,238 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from copy import deepcopy
+from typing import Any, ClassVar, Self
 
+import dask.array as da
+import numpy as np
+from sklearn.base import TransformerMixin, clone
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._captions import DOCUMENTATION, Estimator
+from .._validation import check_integer
 from ..estimators import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP
+from ..linalg import eigh
 from ..neighbors import EXACT
-from ._approximate import block_searcher
-from ._base import DaskTransformer
-from ._rows import ClusterRows
-from ._table import as_table
-from ._work import Work
+from ..scatter import RowSpace
+from .rows import ClusterRows
+from .scatter import total_scatter
+from .search import block_searcher
+from .table import Work, as_table, check_dask_rows, kept_dtype
+
+# What all Dask classes share: a local twin that holds what was learned, and maps block by block.
+
+
+class DaskTransformer(TransformerMixin, Estimator):
+    """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and
+    out.
+
+    Abstract: a class names its `_local_class`, takes over its `__init__`, and defines `fit`, which
+    fits a local twin.
+    """
+
+    _doc_link_template = f"{DOCUMENTATION}/api/generated/nearkin.dask.{{estimator_name}}.html"
+    _local_class: ClassVar[type]
+
+    def transform(self, X: da.Array) -> da.Array:
+        """Map rows, block by block, when they are computed.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, p)
+            Chunks of unknown sizes will do.
+
+        Returns
+        -------
+        Z : Dask array of shape (n, m)
+            float32 if X is float32.
+        """
+        transform = self.to_local().transform
+        check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        X = X.rechunk({1: -1}).astype(kept_dtype(X.dtype))
+        empty = transform(np.zeros((1, X.shape[1]), X.dtype))[:0]
+        chunks = (X.chunks[0], empty.shape[1:])
+        return X.map_blocks(
+            lambda block: transform(block) if len(block) else empty,
+            meta=empty,
+            dtype=empty.dtype,
+            chunks=chunks,
+        )
+
+    def to_local(self) -> Any:
+        """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
+        check_is_fitted(self)
+        local = self._local_class(**clone(self).get_params(deep=False))
+        vars(local).update(deepcopy(_fitted_attributes(self)))
+        return local
+
+    def _phrases(self) -> list[str]:
+        return self.to_local()._phrases()
+
+    def _twin(self, X: Any) -> tuple[Any, da.Array]:
+        """Return the local estimator to be fitted, and X checked, in blocks of whole rows."""
+        check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
+        twin = self._local_class(**self.get_params(deep=False))
+        twin.n_features_in_ = X.shape[1]
+        return twin, X.rechunk({1: -1})
+
+    def _take_over(self, twin: Any) -> Any:
+        """Keep what the local twin has learned."""
+        self.__dict__.update(_fitted_attributes(twin))
+        return self
+
+
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+
+
+# scikit-learn's StandardScaler and PCA on a Dask cluster: one pass over the rows, or one sum of p x
+# p numbers.
+
+
+class DaskStandardScaler(DaskTransformer):
+    """scikit-learn's `StandardScaler` for Dask arrays: every feature to mean 0 and variance 1.
+
+    Parameters and attributes are those of `sklearn.preprocessing.StandardScaler`, and so is what is
+    done with NaN, which counts as missing, and with constant features, which are only centred.
+    Chunks of unknown sizes will do.
+
+    Notes
+    -----
+    O(n p) time, 2 p numbers from every block; one pass over X.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from nearkin.dask import DaskStandardScaler
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     DaskStandardScaler().fit(da.arange(12, chunks=4).reshape(6, 2)).mean_
+    array([5., 6.])
+    """
+
+    _local_class = StandardScaler
+    __init__ = StandardScaler.__init__
+
+    def fit(self, X: Any, y: Any = None, *, client: Any = None) -> DaskStandardScaler:
+        """Learn mean and variance of every feature.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, p)
+            Numbers, in dense blocks.
+        y : ignored
+        client : distributed.Client, default=None
+            Where to compute; the current client by default.
+
+        Returns
+        -------
+        self
+        """
+        scaler, X = self._twin(X)
+        infinite, X = da.isinf(X).any(), da.where(da.isinf(X), np.nan, X.astype(np.float64))
+        sums = infinite, (~da.isnan(X)).sum(axis=0), da.nanmean(X, axis=0), da.nanvar(X, axis=0)
+        with Work(client) as work:
+            infinite, n_seen, m, var = work.results(work.compute(sums))
+        if infinite or not n_seen.any():
+            raise ValueError(
+                f"X {'contains infinity' if infinite else 'holds no number'}: drop or fill "
+                "these rows."
+            )
+        eps = np.finfo(
+            np.float64
+        ).eps  # scikit-learn's rule: what varies by rounding only is constant
+        constant = var <= n_seen * eps * var + (n_seen * m * eps) ** 2
+        scaler.n_samples_seen_ = n_seen if np.ptp(n_seen) else n_seen[0]
+        scaler.mean_ = m if self.with_mean or self.with_std else None
+        scaler.var_ = var if self.with_std else None
+        scaler.scale_ = np.where(constant, 1.0, np.sqrt(var)) if self.with_std else None
+        return self._take_over(scaler)
+
+
+class DaskPCA(DaskTransformer):
+    """scikit-learn's `PCA` for Dask arrays, without its choices of solver, whitening and dimension.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        None takes all.
+
+    Notes
+    -----
+    O(n p^2) time, one pass over X; p x p numbers from every block.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_wine
+    >>> from nearkin.dask import DaskPCA
+    >>> X = da.from_array(load_wine().data, chunks=(60, -1))
+    >>> with Client(processes=False, dashboard_address=":0") as client:
+    ...     DaskPCA(2).fit_transform(X).compute().shape
+    (178, 2)
+    """
+
+    _local_class = PCA
+
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: da.Array, y: Any = None, *, client: Any = None) -> DaskPCA:
+        """Learn the leading principal components, each with its largest entry positive.
+
+        Parameters
+        ----------
+        X : Dask array of shape (n, p), p <= n
+            Numbers, in dense blocks of rows of known sizes.
+        y : ignored
+        client : distributed.Client, default=None
+            Where to compute; the current client by default.
+
+        Returns
+        -------
+        self
+        """
+        pca, X = self._twin(X)
+        n, p = X.shape
+        m = (
+            p
+            if self.n_components is None
+            else check_integer(self.n_components, "n_components", 1, p)
+        )
+        with Work(client) as work:
+            table = as_table(work, type(self).__name__, X, labelled=False, exact=False)
+            values, V = eigh(total_scatter(work, table) / (n - 1), subset_by_index=(p - m, p - 1))
+        pca.n_components_, pca.components_ = (
+            m,
+            RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype),
+        )
+        pca.mean_, pca.explained_variance_ = (
+            table.mean.astype(table.dtype),
+            values[::-1].astype(table.dtype),
+        )
+        return self._take_over(pca)
 
 
 class DaskSpectralEmbedding(DaskTransformer):
     """The Dask form of a spectral method: its `_local_class` learns from rows on a cluster.
 
-    Parameters, attributes, warnings and the criterion are those of the local class; the map is the same to rounding
-    where no distances are equal.
+    Parameters, attributes, warnings and the criterion are those of the local class; the map is the
+    same to rounding where no distances are equal.
 
     Notes
     -----
-    Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d dimensions,
-    O(e p^2) for the scatters of e edges; memory for O(n (p + k)) numbers, of which a worker holds its share and a few
-    blocks; p x p numbers on the client. Neighbours that would take more than half of the workers' memory, at 100 bytes
-    each, are refused. An approximate search partitions the rows first, so that a block travels only to those that
-    search its lists or have edges to it; this takes 64 numbers more for each row.
+    Cost, over all workers: O(n^2 p) for an exact search, O(n d sqrt(n)) for an approximate one in d
+    dimensions, O(e p^2) for the scatters of e edges; memory for O(n (p + k)) numbers, of which a
+    worker holds its share and a few blocks; p x p numbers on the client. Neighbours that would take
+    more than half of the workers' memory, at 100 bytes each, are refused. An approximate search
+    partitions the rows first, so that a block travels only to those that search its lists or have
+    edges to it; this takes 64 numbers more for each row.
 
     Examples
     --------
@@ -64,44 +270,55 @@ class DaskSpectralEmbedding(DaskTransformer):
         labelled = get_tags(twin).target_tags.required
         search = block_searcher(getattr(self, "search", "exact"), X.shape[0])
         with Work(client) as work:
-            table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=search is EXACT)
+            table = as_table(
+                work, type(self).__name__, X, y, labelled=labelled, exact=search is EXACT
+            )
             twin.fit_rows(ClusterRows(work, table, search))
         return self._take_over(twin)
 
 
 class DaskDMLMJ(DaskSpectralEmbedding):
-    """Maximization of the Jeffrey divergence of Dask arrays: see `nearkin.DMLMJ`, and `DaskSpectralEmbedding`."""
+    """Maximization of the Jeffrey divergence of Dask arrays: see `nearkin.DMLMJ`, and
+    `DaskSpectralEmbedding`.
+    """
 
     _local_class = DMLMJ
     __init__ = DMLMJ.__init__
 
 
 class DaskDNE(DaskSpectralEmbedding):
-    """Discriminant Neighborhood Embedding of Dask arrays: see `nearkin.DNE`; `DaskSpectralEmbedding` for the cost."""
+    """Discriminant Neighborhood Embedding of Dask arrays: see `nearkin.DNE`;
+    `DaskSpectralEmbedding` for the cost.
+    """
 
     _local_class = DNE
     __init__ = DNE.__init__
 
 
 class DaskGMML(DaskSpectralEmbedding):
-    """Geometric Mean Metric Learning of Dask arrays: see `nearkin.GMML`. O(n p^2 + p^3); no neighbours are searched."""
+    """Geometric Mean Metric Learning of Dask arrays: see `nearkin.GMML`. O(n p^2 + p^3); no
+    neighbours are searched.
+    """
 
     _local_class = GMML
     __init__ = GMML.__init__
 
 
 class DaskLDE(DaskSpectralEmbedding):
-    """Local Discriminant Embedding of Dask arrays: see `nearkin.LDE`, and `DaskSpectralEmbedding` for the cost."""
+    """Local Discriminant Embedding of Dask arrays: see `nearkin.LDE`, and `DaskSpectralEmbedding`
+    for the cost.
+    """
 
     _local_class = LDE
     __init__ = LDE.__init__
 
 
 class DaskLFDA(DaskSpectralEmbedding):
-    """Local Fisher Discriminant Analysis of Dask arrays: see `nearkin.LFDA`, and `DaskSpectralEmbedding` for the cost.
+    """Local Fisher Discriminant Analysis of Dask arrays: see `nearkin.LFDA`, and
+    `DaskSpectralEmbedding` for the cost.
 
-    The within-class graph joins all pairs of a class: O(p sum_c n_c^2) time besides, whatever the search; n p
-    numbers travel for every block.
+    The within-class graph joins all pairs of a class: O(p sum_c n_c^2) time besides, whatever the
+    search; n p numbers travel for every block.
     """
 
     _local_class = LFDA
@@ -109,17 +326,20 @@ class DaskLFDA(DaskSpectralEmbedding):
 
 
 class DaskLPP(DaskSpectralEmbedding):
-    """Locality Preserving Projections of Dask arrays: see `nearkin.LPP`, and `DaskSpectralEmbedding` for the cost."""
+    """Locality Preserving Projections of Dask arrays: see `nearkin.LPP`, and
+    `DaskSpectralEmbedding` for the cost.
+    """
 
     _local_class = LPP
     __init__ = LPP.__init__
 
 
 class DaskMFA(DaskSpectralEmbedding):
-    """Marginal Fisher Analysis of Dask arrays: see `nearkin.MFA`, and `DaskSpectralEmbedding` for the cost.
+    """Marginal Fisher Analysis of Dask arrays: see `nearkin.MFA`, and `DaskSpectralEmbedding` for
+    the cost.
 
-    The closest pairs of a class are chosen among the n_pairs nearest rows of other classes of every row: that many
-    neighbours have to fit into memory.
+    The closest pairs of a class are chosen among the n_pairs nearest rows of other classes of every
+    row: that many neighbours have to fit into memory.
     """
 
     _local_class = MFA
@@ -127,9 +347,11 @@ class DaskMFA(DaskSpectralEmbedding):
 
 
 class DaskNMMP(DaskSpectralEmbedding):
-    """Neighborhood MinMax Projections of Dask arrays: see `nearkin.NMMP`, and `DaskSpectralEmbedding` for the cost.
+    """Neighborhood MinMax Projections of Dask arrays: see `nearkin.NMMP`, and
+    `DaskSpectralEmbedding` for the cost.
 
-    The default n_neighbors_within, half of a class, makes lists whose length grows with the rows: set it to 10, say.
+    The default n_neighbors_within, half of a class, makes lists whose length grows with the rows:
+    set it to 10, say.
     """
 
     _local_class = NMMP

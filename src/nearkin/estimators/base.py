@@ -2,24 +2,148 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from .._captions import EIGENVALUES, Estimator
-from .._labels import encode_labels
-from .._validation import check_integer, validate_labelled_rows, validate_pairs, validate_rows
+from .._validation import (
+    check_integer,
+    check_number,
+    encode_labels,
+    validate_labelled_rows,
+    validate_pairs,
+    validate_rows,
+)
 from ..neighbors import EXACT, searcher
-from ..spectral import SpectralResult
-from ._folds import N_SPLITS, best_setting, held_out_accuracies, sample_rows
-from ._rows import Rows, TableRows
+from ..spectral import SpectralResult, range_basis, shrinkage_by_discrepancy, shrunk
+from .rows import Rows, TableRows
+
+# Choosing a parameter on the training rows: folds of them, scores on these, and the rule of one
+# standard error.
+
+N_SPLITS = 5
+MAX_ROWS = 2000
+FEWEST_OF_A_CLASS = 10
+
+
+def inner_folds(
+    X: Any, y: np.ndarray, n_splits: int = N_SPLITS
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the rows of the training and of the test part of every fold. Nothing is drawn: there
+    is no seed.
+
+    Rows sorted by class, and within a class by their distance from the mean of all rows, are dealt
+    to the folds in turn. So a fold has its share of every class, of its central rows and of its
+    outliers, and the same rows in another order, rotated, or with classes renamed have the same
+    folds (but for equal distances).
+
+    Parameters
+    ----------
+    X : array or csr_array of shape (n, p)
+    y : ndarray of shape (n,)
+        Classes as numbers; -1 for no label; the same number for all rows of a continuous target.
+    n_splits : int
+        Number of folds, fewer where there are fewer rows to test.
+
+    Returns
+    -------
+    list of (train, test)
+        Rows without a label, or alone in their class, are in every training part, which therefore
+        holds every class. Empty where there are no others.
+    """
+    codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
+    order = _by_class(X, codes)
+    order = order[(sizes[codes[order]] > 1) & (y[order] != -1)]
+    n_splits = min(n_splits, len(order))
+    tests = [np.sort(order[fold::n_splits]) for fold in range(n_splits)]
+    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests]
+
+
+def sample_rows(X: Any, y: np.ndarray, n_rows: int = MAX_ROWS) -> np.ndarray:
+    """Return about n_rows of the rows of X: every class's share of them, but ten of each, or all,
+    in any case.
+
+    As in `inner_folds`, they are evenly spaced in the order of distances from the mean, and not
+    drawn.
+    """
+    codes, sizes = np.unique(y, return_inverse=True, return_counts=True)[1:]
+    order = _by_class(X, codes)
+    steps = np.minimum(-(-len(y) // n_rows), np.maximum(sizes // FEWEST_OF_A_CLASS, 1))[
+        codes[order]
+    ]
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    within_class = np.arange(len(y)) - np.repeat(starts, np.diff(starts, append=len(y)))
+    return np.sort(order[within_class % steps == 0])
+
+
+def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
+    """Return the rows sorted by class, and in each by distance from the mean; the class of the
+    nearest row first.
+    """
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    distances = row_norms(X, squared=True) - 2 * (
+        X @ mean.astype(X.dtype)
+    )  # squared, but for a constant
+    nearest = np.full(codes.max() + 1, np.inf)
+    np.minimum.at(nearest, codes, distances)
+    return np.lexsort((distances, codes, nearest[codes]))
+
+
+def held_out_accuracies(
+    embedding: Any,
+    settings: Sequence[dict[str, Any]],
+    X: Any,
+    y: np.ndarray,
+    on_fold: Callable[[list], object],
+) -> np.ndarray:
+    """Return the accuracy of 1-NN on the test rows of `inner_folds` after the embedding: (settings,
+    folds).
+
+    After every fold `on_fold` is called with the fitted maps.
+    """
+    scores = []
+    with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
+        for train, test in inner_folds(X, y):
+            vote = KNeighborsClassifier(1)
+            maps = [
+                clone(embedding).set_params(**setting).fit(X[train], y[train])
+                for setting in settings
+            ]
+            scores.append(
+                [
+                    vote.fit(m.transform(X[train]), y[train]).score(m.transform(X[test]), y[test])
+                    for m in maps
+                ]
+            )
+            on_fold(maps)
+    return np.transpose(scores)
+
+
+def best_setting(scores: Any) -> int:
+    """Return the first setting whose mean score is within one standard error of the best mean.
+
+    Parameters
+    ----------
+    scores : array of shape (settings, folds)
+        Larger is better. The settings are in the order in which they are preferred: the simplest
+        first.
+    """
+    scores = np.asarray(scores)
+    means = scores.mean(axis=1)
+    best = means.argmax()
+    error = scores[best].std(ddof=1) / np.sqrt(scores.shape[1])
+    return int(np.argmax(means >= means[best] - error))
+
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
 
@@ -70,15 +194,18 @@ class LinearEmbedding(Embedding):
         return safe_sparse_dot(X, self.components_.T.astype(X.dtype, copy=False), dense_output=True)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
-        """Return the learned metric `M = components_.T components_`, shape (p, p), positive semi-definite."""
+        """Return the learned metric `M = components_.T components_`, shape (p, p), positive
+        semi-definite.
+        """
         check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 
     def get_metric(self) -> Callable[..., float]:
         """Return the learned distance as a function of two rows `(u, v, squared=False)`.
 
-        It holds a copy of the map, can be pickled, and serves wherever a callable metric is accepted; `transform`
-        followed by the Euclidean distance is the fast way to the same numbers.
+        It holds a copy of the map, can be pickled, and serves wherever a callable metric is
+        accepted; `transform` followed by the Euclidean distance is the fast way to the same
+        numbers.
         """
         check_is_fitted(self, "components_")
         return partial(_distance, self.components_.copy())
@@ -110,17 +237,20 @@ class LinearEmbedding(Embedding):
 
 
 class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
-    """A linear map from the scatters of one or two graphs, by an eigenproblem: two graphs and one criterion.
+    """A linear map from the scatters of one or two graphs, by an eigenproblem: two graphs and one
+    criterion.
 
-    Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where neighbours are
-    searched, `search` among them), `_solve`, which reads as its paper, and names the parameters that must be positive
-    integers; what else there is to check extends `_check_parameters`. `fit` is final.
+    Abstract. A method defines `__init__`, which stores the parameters (`n_components` and, where
+    neighbours are searched, `search` among them), `_solve`, which reads as its paper, and names the
+    parameters that must be positive integers; what else there is to check extends
+    `_check_parameters`. `fit` is final.
 
-    Parameters that are a number of neighbours or "auto" are named in `_neighbor_counts`; `_solve` reads the attributes
-    of their names with an underscore behind. "auto" takes the smallest k among 1, 3, 5, 7, 10 and 15 (the same for all
-    parameters that are "auto") whose accuracy, of 1-NN in the learned space, is within one standard error of the best
-    on five folds of the training rows (`_folds.inner_folds`: not drawn, so there is no seed). Of more than 2,000 rows
-    the folds are made of about 2,000, of each class at least ten. That takes 30 fits of 1,600 rows or fewer.
+    Parameters that are a number of neighbours or "auto" are named in `_neighbor_counts`; `_solve`
+    reads the attributes of their names with an underscore behind. "auto" takes the smallest k among
+    1, 3, 5, 7, 10 and 15 (the same for all parameters that are "auto") whose accuracy, of 1-NN in
+    the learned space, is within one standard error of the best on five folds of the training rows
+    (`_folds.inner_folds`: not drawn, so there is no seed). Of more than 2,000 rows the folds are
+    made of about 2,000, of each class at least ten. That takes 30 fits of 1,600 rows or fewer.
     """
 
     n_components: Any
@@ -138,11 +268,12 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes; -1 is a class like any other. Ignored by `LPP`, unless its n_neighbors
-            is "auto".
+            Class labels, at least two classes; -1 is a class like any other. Ignored by `LPP`,
+            unless its n_neighbors is "auto".
         distances : sparse matrix of shape (n, n), default=None
-            Distances from every row to some others, in place of a search; rows that lack neighbours of a class use
-            those they have, with a warning. Cross-validation cannot subset it. Ignored by `RCA`.
+            Distances from every row to some others, in place of a search; rows that lack neighbours
+            of a class use those they have, with a warning. Cross-validation cannot subset it.
+            Ignored by `RCA`.
 
         Returns
         -------
@@ -161,12 +292,15 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             codes = np.zeros(X.shape[0], dtype=np.intp)
         search = searcher(self.search, X.shape[0], distances) if hasattr(self, "search") else EXACT
         rows = TableRows(X, codes, search, in_span=self._solves_in_span(*X.shape))
-        self.fit_rows(rows, self._scores_of_neighbors(automatic, X, codes, task) if automatic else None)
+        self.fit_rows(
+            rows, self._scores_of_neighbors(automatic, X, codes, task) if automatic else None
+        )
         task.end()
         return self
 
     def fit_rows(self, rows: Rows, scores: dict[int, np.ndarray] | None = None) -> Self:
-        """Learn the map from rows in any place, by the protocol `Rows`, and set the fitted attributes.
+        """Learn the map from rows in any place, by the protocol `Rows`, and set the fitted
+        attributes.
 
         "auto" takes its number of neighbours from the accuracies in every fold, by number.
         """
@@ -175,7 +309,10 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         for name in self._neighbor_counts:
             k = getattr(self, name)
             if k == "auto" and scores is None:
-                raise ValueError(f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a sample of them.")
+                raise ValueError(
+                    f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a "
+                    "sample of them."
+                )
             k = list(scores)[best_setting(list(scores.values()))] if k == "auto" and scores else k
             setattr(self, f"{name}_", check_integer(k, name, 1))
         self._check_parameters(rows.shape[1])
@@ -205,8 +342,12 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     def _dimension_rule(self) -> str:
         return "the rank" if self.n_components is None and self.n_components_ == self.rank_ else ""
 
-    def _scores_of_neighbors(self, names: list[str], X: Any, codes: np.ndarray, task: FitTask) -> dict[int, np.ndarray]:
-        """Return the accuracy in every fold, by the number of neighbours that these parameters have."""
+    def _scores_of_neighbors(
+        self, names: list[str], X: Any, codes: np.ndarray, task: FitTask
+    ) -> dict[int, np.ndarray]:
+        """Return the accuracy in every fold, by the number of neighbours that these parameters
+        have.
+        """
         sample = sample_rows(X, codes)
         settings = [dict.fromkeys(names, k) for k in NUMBERS_OF_NEIGHBORS]
         silent = type(self)(**self.get_params(deep=False))  # without callbacks
@@ -216,7 +357,9 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
 
         scores = held_out_accuracies(silent, settings, X[sample], codes[sample], on_fold)
         if scores.size == 0:
-            raise ValueError(f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours.")
+            raise ValueError(
+                f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours."
+            )
         return dict(zip(NUMBERS_OF_NEIGHBORS, scores, strict=True))
 
     def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -231,3 +374,41 @@ def _distance(components: np.ndarray, u: Any, v: Any, squared: bool = False) -> 
     difference = components @ np.subtract(u, v, dtype=np.float64)
     square = float(difference @ difference)
     return square if squared else square**0.5
+
+
+# The parameter `shrinkage` of the methods that divide by a within-class scatter.
+
+# Among which `compare` chooses, the default first: neither is better on all tables
+# (benchmarks/shrinkage.py).
+COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
+
+
+class ShrinkageEmbedding(SpectralEmbedding):
+    """A spectral method with a parameter `shrinkage`, which is described in `LDE`. Abstract."""
+
+    shrinkage: Any
+    _objective_phrase = "sum of the between-class shares {objective_:.4g}"
+
+    def _shrink(self, rows: Rows, S_w: np.ndarray, degrees_of_freedom: float) -> np.ndarray:
+        """Return S_w shrunk on the span of the rows; sets `shrinkage_`."""
+        self.shrinkage_ = 0.0
+        if self.shrinkage is None:
+            return S_w
+        T = range_basis(rows.total_scatter())
+        if self.shrinkage == "auto":
+            self.shrinkage_ = shrinkage_by_discrepancy(S_w, T.shape[1], degrees_of_freedom)
+        else:
+            self.shrinkage_ = float(self.shrinkage)
+        return shrunk(S_w, T, self.shrinkage_)
+
+    def _check_parameters(self, n_features: int) -> None:
+        super()._check_parameters(n_features)
+        s = self.shrinkage
+        if (
+            s is not None
+            and s != "auto"
+            and (isinstance(s, str) or check_number(s, "shrinkage", 0) > 1)
+        ):
+            raise ValueError(
+                f"shrinkage must be 'auto', None or a number between 0 and 1, got {s!r}."
+            )

@@ -1,4 +1,6 @@
-"""What the maps that are found by descent share: rows without a scale, the penalty, and the fit of a problem."""
+"""What the maps that are found by descent share: rows without a scale, the penalty, and the fit of
+a problem.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +8,209 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import issparse
+from sklearn import config_context
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import row_norms
 
 from .._blocks import densified
 from .._callbacks import CallbackSupportMixin, FitTask
-from .._messages import counted
+from .._messages import counted, warn_user
 from .._validation import check_integer
-from .._warn import warn_user
 from ..descent import DescentResult, Status
-from ..objectives.group_penalty import group_penalty
-from ..objectives.linear_map import embed
-from ..span import RowSpace, row_space
+from ..linalg import LinAlgError, eigh
+from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
+from ..objectives.linear_map import embed, group_penalty
+from ..objectives.stochastic import with_same_class
+from ..scatter import RowSpace, row_space, total_scatter
+from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
-from .initialization import nearest_squares, unit_distance
 
-# How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the beginning of another.
+# Where a descent begins: maps of a scale at which neighbourhoods are neither empty nor hold all
+# rows.
+
+PERPLEXITY = 10.0
+PERPLEXITY_ROWS = 1000  # it is the mean over so many rows
+PERPLEXITY_NEIGHBORS = 100  # of a row: what lies beyond adds nothing
+
+SHRINKAGE = 0.01  # of S_w; more would hide from LDA what noise of large variance covers
+
+INITS = ("auto", "identity", "pca", "lda", "random")
+
+
+def unit_distance(
+    X: Any, n_rows: int = PERPLEXITY_ROWS, *, mean_perplexity: float = PERPLEXITY
+) -> float:
+    """Return the u at which `p_ij ~ exp(-||x_i - x_j||^2 / u^2)` has a mean perplexity of 10, from
+    some rows.
+    """
+    return perplexity_bandwidth(nearest_squares(X, n_rows), mean_perplexity)
+
+
+def perplexity_bandwidth(squares: np.ndarray, mean_perplexity: float = PERPLEXITY) -> float:
+    """Return u from the squared distances of some rows to their nearest, ascending.
+
+    The mean perplexity is 10 rows; half of all rows where these are fewer than 20, and never less
+    than 2, or than twice the duplicates that a row has.
+    """
+    if not squares.any():
+        return 1.0
+    typical = squares[squares > 0].mean()
+    low, high = -8.0, 8.0  # u^2 from 1/3000 of the typical square to 3000 times it
+
+    def at(log_u2: float) -> float:
+        return perplexity(squares / (typical * np.exp(log_u2)))
+
+    fewest, most = at(low), at(high)  # 1 and all neighbours, but for duplicates and few rows
+    target = min(max(mean_perplexity, 2 * fewest), (fewest + most) / 2)
+    log_u2 = (
+        brentq(lambda log_u2: at(log_u2) - target, low, high, xtol=1e-6) if fewest < most else 0.0
+    )
+    return float(np.sqrt(typical * np.exp(log_u2)))
+
+
+def perplexity(squares: np.ndarray) -> float:
+    """Return the mean of `perplexities`."""
+    return float(np.mean(perplexities(squares)))
+
+
+def perplexities(squares: np.ndarray) -> np.ndarray:
+    """Return exp(entropy) of the softmax of every row of minus these squared distances, in any
+    order.
+    """
+    excess = squares - squares.min(axis=1, keepdims=True)
+    E = np.exp(-excess)
+    total = E.sum(axis=1)
+    return total * np.exp((E * excess).sum(axis=1) / total)
+
+
+def nearest_squares(X: Any, n_rows: int = PERPLEXITY_ROWS) -> np.ndarray:
+    """Return the squared distances of some rows to their 100 nearest others, ascending."""
+    sample = evenly_by(row_norms(X, squared=True), n_rows)
+    return np.sort(squares_to(X[sample], X, sample), axis=1)[:, :-1]
+
+
+def squares_to(queries: Any, X: Any, numbers: np.ndarray) -> np.ndarray:
+    """Return the squared distances of queries to their 101 nearest rows of X, infinite to the row
+    of their number.
+    """
+    with config_context(assume_finite=True):
+        index = NearestNeighbors(algorithm="brute").fit(X)
+        distances, found = index.kneighbors(
+            queries, n_neighbors=min(X.shape[0], PERPLEXITY_NEIGHBORS + 1)
+        )
+    return np.where(found == numbers[:, None], np.inf, distances.astype(np.float64) ** 2)
+
+
+def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return at most `n_rows` rows, drawn evenly by their norms: the same rows in whatever order
+    they come.
+    """
+    return np.argsort(norms, kind="stable")[:: -(-len(norms) // n_rows)]
+
+
+def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
+    """Return m orthonormal directions (m, p) by the name of an init."""
+    if name == "identity":
+        return np.eye(m, X.shape[1])
+    if name == "random":
+        return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
+    if issparse(X) and m < min(X.shape):
+        return principal_directions(X, m, svd_solver="arpack", random_state=0)
+    wide = not issparse(X) and X.shape[1] > X.shape[0]
+    return principal_directions(X, m, svd_solver="full" if wide else "covariance_eigh")
+
+
+def principal_directions(X: Any, m: int, **how: Any) -> np.ndarray:
+    """Return the m first principal directions (m, p), by scikit-learn's `PCA(m, **how)` unless
+    LAPACK gives up.
+    """
+    try:
+        with np.errstate(invalid="ignore"):  # equal rows have no share of variance
+            return PCA(m, **how).fit(X).components_
+    except LinAlgError:
+        p = X.shape[1]
+        return eigh(total_scatter(X), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
+
+
+def discriminant_directions(S_b: np.ndarray, S_w: np.ndarray, m: int) -> np.ndarray:
+    """Return the m first directions (m, p) of Fisher's discriminant, in units of S_w shrunk by a
+    hundredth.
+
+    So none is longer than ten times one of mean scatter. Unshrunk, a feature that hardly varies,
+    such as a pixel of the margin, has so long a direction that nothing is left of the others in a
+    map whose penalty is limited.
+    """
+    S_w = shrunk(S_w, range_basis(S_w + S_b), SHRINKAGE)
+    return unit_within_scatter(generalized_eigh(S_b, S_w)).vectors[:, :m].T
+
+
+# Rows that are candidates for neighbours: targets of the same class, the nearest in an embedding,
+# some far ones.
+
+N_NEAR, N_FAR = 50, 500
+
+
+def target_neighbors(Z: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> np.ndarray:
+    """Return the k nearest rows of the same class of every row, shape (n, k or fewer); its own
+    number for none.
+    """
+    graph = nearest_same_class(Z, codes, k, search)
+    lengths = np.diff(graph.indptr)
+    width = max(1, lengths.max())
+    targets = np.repeat(np.arange(len(codes), dtype=graph.indices.dtype)[:, None], width, axis=1)
+    targets[np.arange(width) < lengths[:, None]] = graph.indices
+    return targets
+
+
+def near_rows(Z: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher) -> np.ndarray:
+    """Return the numbers of the k nearest rows of every row, shape (n, k).
+
+    With classes there is a column more, without which g cannot do: the nearest row of the same
+    class, or the row itself where it is listed already, or there is none.
+    """
+    near = nearest(Z, k, search).indices.reshape(len(Z), k)
+    if codes is None:
+        return near
+    return with_same_class(
+        near, target_neighbors(Z, codes, 1, search)[:, 0], np.arange(len(Z), dtype=near.dtype)
+    )
+
+
+def near_rows_of(
+    anchors: np.ndarray, Z: np.ndarray, k: int, codes: np.ndarray | None
+) -> np.ndarray:
+    """Return what `near_rows` does for some rows only, by an exact search among all."""
+    near = _nearest_to(anchors, np.arange(len(Z)), Z, k)
+    if codes is None:
+        return near
+    same = anchors.copy()
+    by_class = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[by_class], [codes[anchors], codes[anchors] + 1])
+    for start, stop in np.unique(bounds, axis=1).T:
+        queries = (bounds[0] == start) & (stop - start > 1)
+        if queries.any():
+            same[queries] = _nearest_to(anchors[queries], by_class[start:stop], Z, 1)[:, 0]
+    return with_same_class(near, same, anchors)
+
+
+def _nearest_to(queries: np.ndarray, among: np.ndarray, Z: np.ndarray, k: int) -> np.ndarray:
+    """Return the k nearest to some rows among rows that include them, themselves left out."""
+    index = NearestNeighbors(algorithm="brute").fit(Z if len(among) == len(Z) else Z[among])
+    found = among[index.kneighbors(Z[queries], n_neighbors=k + 1, return_distance=False)]
+    own = found == queries[:, None]
+    own[~own.any(axis=1), -1] = True  # of many duplicates the row itself may not be listed
+    return found[~own].reshape(len(queries), k)
+
+
+# How `nearkin.evaluation.compare` treats these methods: a fit with fewer components is not the
+# beginning of another.
 COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": False}
-# Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the time.
+# Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the
+# time.
 EARLY = {"tol": 1e-4}
 ENDED = {
     Status.CONVERGED: "converged",
@@ -37,7 +224,8 @@ FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
 
 @dataclass(frozen=True)
 class Scale:
-    """Between a map B of rows in units of the typical distance of neighbours, and the map A of the features.
+    """Between a map B of rows in units of the typical distance of neighbours, and the map A of the
+    features.
 
     Attributes
     ----------
@@ -57,30 +245,44 @@ class Scale:
 
     def coordinates(self, A: np.ndarray) -> np.ndarray:
         """Return B for A."""
-        return A * self.unit if self.space.to_features is None else A @ self.space.basis.T * self.unit
+        return (
+            A * self.unit if self.space.to_features is None else A @ self.space.basis.T * self.unit
+        )
 
 
 @dataclass(frozen=True)
 class UnitRows(Scale):
-    """Rows about their mean, in units of the typical distance of neighbours: so the scale of X does not matter.
+    """Rows about their mean, in units of the typical distance of neighbours: so the scale of X does
+    not matter.
 
     Attributes
     ----------
     X : array of shape (n, r), or sparse matrix
-        float64 for up to 2,000 rows, float32 beyond: there the sums of many rows make up for it. Sparse X is not
-        centred.
+        float64 for up to 2,000 rows, float32 beyond: there the sums of many rows make up for it.
+        Sparse X is not centred.
     """
 
     X: Any
 
     @classmethod
     def of(cls, X: Any, *, within_span: bool, dtype: Any = None, **more: Any) -> Any:
-        """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the rows."""
-        space = row_space(X) if within_span and X.shape[1] > X.shape[0] else RowSpace(densified(X), None)
-        X, dtype = space.coordinates, dtype or (np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32)
+        """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the
+        rows.
+        """
+        space = (
+            row_space(X)
+            if within_span and X.shape[1] > X.shape[0]
+            else RowSpace(densified(X), None)
+        )
+        X, dtype = (
+            space.coordinates,
+            dtype or (np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32),
+        )
         if not issparse(X):
             X = (X - X.mean(axis=0, dtype=np.float64)).astype(dtype)
-            X = X - X.mean(axis=0, dtype=np.float64).astype(dtype)  # far from the origin the first mean is rounded
+            X = X - X.mean(axis=0, dtype=np.float64).astype(
+                dtype
+            )  # far from the origin the first mean is rounded
         X = X.astype(dtype, copy=False)
         unit = unit_distance(X)
         return cls(unit, space, X / X.dtype.type(unit), **more)
@@ -101,15 +303,26 @@ class UnitRows(Scale):
 
 def n_directions(estimator: Any, most: int) -> int:
     """Return the number of dimensions that is requested, or all."""
-    return most if estimator.n_components is None else check_integer(estimator.n_components, "n_components", 1, most)
+    return (
+        most
+        if estimator.n_components is None
+        else check_integer(estimator.n_components, "n_components", 1, most)
+    )
 
 
 def penalized(
-    value: float, gradient: np.ndarray, B: np.ndarray, alpha: float, n: int, groups: np.ndarray | None = None
+    value: float,
+    gradient: np.ndarray,
+    B: np.ndarray,
+    alpha: float,
+    n: int,
+    groups: np.ndarray | None = None,
 ) -> tuple[float, np.ndarray]:
-    """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient; with groups of features, by their norm.
+    """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient; with groups of features,
+    by their norm.
 
-    What n rows leave uncertain of a mean falls with 1 / sqrt(n), and so does the penalty that keeps B from overfitting.
+    What n rows leave uncertain of a mean falls with 1 / sqrt(n), and so does the penalty that keeps
+    B from overfitting.
     """
     weight = alpha / n**0.5
     norm, slope = (float(np.sum(B * B)), 2 * B) if groups is None else group_penalty(B, groups)
@@ -133,14 +346,17 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     _ended = "ended"  # how the descent did
     _objective_phrase = "leave-one-out {objective} {objective_:.4g}"
 
-    def fit_problem(self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None) -> Self:
+    def fit_problem(
+        self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None
+    ) -> Self:
         """Learn the map that a descent finds, the lowest from several inits.
 
         Parameters
         ----------
         problem : NCAProblem or other
-            With `rows`, a `Scale`; `inits()`, which yields maps B; `descend(B, on_iteration)`, which returns a
-            `DescentResult`; and `attributes(best)`, which returns what else there is to set.
+            With `rows`, a `Scale`; `inits()`, which yields maps B; `descend(B, on_iteration)`,
+            which returns a `DescentResult`; and `attributes(best)`, which returns what else there
+            is to set.
         dtype : {float64, float32}, default=float64
             Of `components_`.
         task : FitTask, default=None
@@ -180,18 +396,22 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         return f"{super()._objective()}, {self._ended} after {counted(self.n_iter_, unit)}"
 
     def _report(self, best: DescentResult) -> None:
-        """Raise the interrupt that ended the descent, once its result is kept; warn where it has not converged."""
+        """Raise the interrupt that ended the descent, once its result is kept; warn where it has
+        not converged.
+        """
         if best.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if best.status is Status.MAX_ITER:
             max_iter = best.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(
-                f"max_iter={max_iter} iterations ended the descent before it converged: the map is good, not final. "
+                f"max_iter={max_iter} iterations ended the descent before it converged: the "
+                "map is good, not final. "
                 "Raise max_iter or tol, or standardize the features.",
                 ConvergenceWarning,
             )
         elif best.n_iter == 0 and best.status is not Status.STOPPED and not self.warm_start:
             warn_user(
-                "The descent has not moved from its init, which no step improves: take another, or a larger alpha.",
+                "The descent has not moved from its init, which no step improves: take "
+                "another, or a larger alpha.",
                 ConvergenceWarning,
             )

@@ -1,4 +1,6 @@
-"""Distance metric learning by maximizing the Jeffrey divergence (Nguyen, Morell and De Baets, 2017)."""
+"""Distance metric learning by maximizing the Jeffrey divergence (Nguyen, Morell and De Baets,
+2017).
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,29 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..spectral import ZERO, SpectralResult, Status, generalized_eigh, unit_within_scatter
-from ._rows import Rows
-from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .rows import Rows
 
 
 class DMLMJ(ShrinkageEmbedding):
-    """Distance Metric Learning through Maximization of the Jeffrey divergence between two kinds of differences.
+    """Distance Metric Learning through Maximization of the Jeffrey divergence between two kinds of
+    differences.
 
-    Differences of a row to its k nearest of the same class, and to its k nearest of other classes, are taken for
-    Gaussian with mean 0 and the covariances
+    Differences of a row to its k nearest of the same class, and to its k nearest of other classes,
+    are taken for Gaussian with mean 0 and the covariances
 
         S_w = mean of (x_i - x_j)(x_i - x_j)' over rows i and their k nearest j of the same class,
         S_b = the same over their k nearest j of all other classes.
 
-    DMLMJ seeks the map under which the two distributions differ most, by the Jeffrey divergence KL(w, b) + KL(b, w):
+    DMLMJ seeks the map under which the two distributions differ most, by the Jeffrey divergence
+    KL(w, b) + KL(b, w):
 
         max 1/2 tr( (V'S_w V)^-1 V'S_b V + (V'S_b V)^-1 V'S_w V ) - m.
 
-    It is a function of the quotients lambda of S_b v = lambda S_w v alone, 1/2 sum (lambda + 1/lambda) - m: the
-    directions with the largest lambda + 1/lambda are kept, be lambda large or small. Directions in which one of the two
-    vanishes diverge infinitely and come first, S_w before S_b; those in which both vanish are left out.
+    It is a function of the quotients lambda of S_b v = lambda S_w v alone, 1/2 sum (lambda +
+    1/lambda) - m: the directions with the largest lambda + 1/lambda are kept, be lambda large or
+    small. Directions in which one of the two vanishes diverge infinitely and come first, S_w before
+    S_b; those in which both vanish are left out.
 
     Parameters
     ----------
@@ -36,18 +41,20 @@ class DMLMJ(ShrinkageEmbedding):
     n_neighbors : int or "auto", default=5
         k, of both kinds; in a class of fewer rows, all others. "auto": see `DNE`.
     shrinkage : float in [0, 1], "auto" or None, default=0.5
-        s; "auto" finds it for S_w as in `LDE`. Both covariances are shrunk toward the same multiple of the identity,
-        that of S_w: in directions in which rows hardly vary, lambda is 1 and nothing diverges. None for the paper's
-        method.
+        s; "auto" finds it for S_w as in `LDE`. Both covariances are shrunk toward the same multiple
+        of the identity, that of S_w: in directions in which rows hardly vary, lambda is 1 and
+        nothing diverges. None for the paper's method.
     search
         See `LDE`.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i, best first, scaled so that v'S_w v = 1; where S_w is less than 1e-4 of S_w + S_b, as for `LDE`.
+        Rows v_i, best first, scaled so that v'S_w v = 1; where S_w is less than 1e-4 of S_w + S_b,
+        as for `LDE`.
     eigenvalues_ : ndarray of shape (m,)
-        The share lambda / (1 + lambda) of S_b in each direction, in [0, 1]; those farthest from 1/2 first.
+        The share lambda / (1 + lambda) of S_b in each direction, in [0, 1]; those farthest from 1/2
+        first.
     n_components_ : int
         m.
     objective_ : float
@@ -64,7 +71,8 @@ class DMLMJ(ShrinkageEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if neighbours of other classes do not differ.
+        If there are fewer directions than requested, or if neighbours of other classes do not
+        differ.
 
     See Also
     --------
@@ -73,16 +81,17 @@ class DMLMJ(ShrinkageEmbedding):
 
     Notes
     -----
-    Scale and number of the features: see `LDE`. `DMLMJ` differs from it in that all neighbours weigh the same, in that
-    the means make lambda comparable with 1, and in that directions of small lambda are kept, too.
+    Scale and number of the features: see `LDE`. `DMLMJ` differs from it in that all neighbours
+    weigh the same, in that the means make lambda comparable with 1, and in that directions of small
+    lambda are kept, too.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For p > n the problem
-    is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For
+    p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
-    B. Nguyen, C. Morell, B. De Baets: Supervised distance metric learning through maximization of the Jeffrey
-    divergence. Pattern Recognition 64 (2017) 215-225.
+    B. Nguyen, C. Morell, B. De Baets: Supervised distance metric learning through maximization of
+    the Jeffrey divergence. Pattern Recognition 64 (2017) 215-225.
 
     Examples
     --------
@@ -122,9 +131,13 @@ class DMLMJ(ShrinkageEmbedding):
 
 
 def most_divergent(result: SpectralResult, n_components: int | None) -> SpectralResult:
-    """Return the directions of `generalized_eigh` with the largest lambda + 1/lambda: of shares farthest from 1/2."""
+    """Return the directions of `generalized_eigh` with the largest lambda + 1/lambda: of shares
+    farthest from 1/2.
+    """
     requested = n_components or result.rank
-    shares = np.where(result.values > 1 - ZERO, 1.0, np.where(result.values < ZERO, 0.0, result.values))
+    shares = np.where(
+        result.values > 1 - ZERO, 1.0, np.where(result.values < ZERO, 0.0, result.values)
+    )
     order = np.argsort(-np.abs(shares - 0.5), kind="stable")[:requested]
     with np.errstate(divide="ignore"):
         quotients = shares[order] / (1 - shares[order])

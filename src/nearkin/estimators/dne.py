@@ -8,41 +8,46 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import eigvalsh
 
+from .._messages import warn_user
 from .._validation import check_integer
-from .._warn import warn_user
 from ..spectral import ZERO, SpectralResult, choose_solver, trace_difference
-from ._rows import Rows
 from .base import SpectralEmbedding
+from .rows import Rows
 
 
 class DNE(SpectralEmbedding):
-    """Discriminant Neighborhood Embedding: attract same-class neighbours, repel others; the data set the dimension.
+    """Discriminant Neighborhood Embedding: attract same-class neighbours, repel others; the data
+    set the dimension.
 
-    The graph F (eq. 1) joins every row to its k nearest rows of the same class (+1) and to its k nearest rows of the
-    other classes (-1); i and j are adjacent if either is a neighbour of the other. With orthonormal P, DNE minimizes
+    The graph F (eq. 1) joins every row to its k nearest rows of the same class (+1) and to its k
+    nearest rows of the other classes (-1); i and j are adjacent if either is a neighbour of the
+    other. With orthonormal P, DNE minimizes
 
         Phi(P) = sum_ij F_ij ||P'x_i - P'x_j||^2 = 2 tr P'X'(S - F)XP,   S = diag(F 1)     (eq. 5-7)
 
-    by the eigenvectors of the smallest eigenvalues of X'(S - F)X, the scatter of the same-class graph minus that of the
-    other-class graph. A direction with a negative eigenvalue separates neighbours of different classes more than it
-    spreads those of one, so the number d of negative eigenvalues sets the dimension (eq. 10).
+    by the eigenvectors of the smallest eigenvalues of X'(S - F)X, the scatter of the same-class
+    graph minus that of the other-class graph. A direction with a negative eigenvalue separates
+    neighbours of different classes more than it spreads those of one, so the number d of negative
+    eigenvalues sets the dimension (eq. 10).
 
-    For a given graph, d does not depend on the units of the features: it is counted on DX'(S - F)XD, which has as many
-    negative eigenvalues by Sylvester's law of inertia, with D^-2 the diagonal of the sum of the two scatters. There an
-    eigenvalue below 1e-10 of the largest is zero.
+    For a given graph, d does not depend on the units of the features: it is counted on DX'(S -
+    F)XD, which has as many negative eigenvalues by Sylvester's law of inertia, with D^-2 the
+    diagonal of the sum of the two scatters. There an eigenvalue below 1e-10 of the largest is zero.
 
     Parameters
     ----------
     n_components : int, float or None, default=None
-        None keeps all directions of negative eigenvalue. A float theta in (0, 1] keeps the fewest whose eigenvalues
-        make up the share theta of the negative sum (eq. 14; the paper uses 0.96). An integer keeps that many, at most
-        p, and may exceed the negative ones: with p the distances are those of the raw features again.
+        None keeps all directions of negative eigenvalue. A float theta in (0, 1] keeps the fewest
+        whose eigenvalues make up the share theta of the negative sum (eq. 14; the paper uses 0.96).
+        An integer keeps that many, at most p, and may exceed the negative ones: with p the
+        distances are those of the raw features again.
     n_neighbors : int or "auto", default=1
-        k of the graph (not of a later vote). The paper gives no rule for it. "auto" takes the smallest among 1, 3, 5,
-        7, 10 and 15 whose accuracy, of 1-NN in the learned space, is within one standard error of the best on five
-        folds of the training rows. The folds are not drawn, so there is no seed: rows are dealt by class and distance
-        from the mean. Of more than 2,000 rows the folds are made of about 2,000, of each class at least ten. This takes
-        30 fits of 1,600 rows or fewer.
+        k of the graph (not of a later vote). The paper gives no rule for it. "auto" takes the
+        smallest among 1, 3, 5, 7, 10 and 15 whose accuracy, of 1-NN in the learned space, is within
+        one standard error of the best on five folds of the training rows. The folds are not drawn,
+        so there is no seed: rows are dealt by class and distance from the mean. Of more than 2,000
+        rows the folds are made of about 2,000, of each class at least ten. This takes 30 fits of
+        1,600 rows or fewer.
     search
         See `LDE`.
 
@@ -51,8 +56,9 @@ class DNE(SpectralEmbedding):
     components_ : ndarray of shape (m, p)
         Orthonormal rows, smallest eigenvalue first.
     eigenvalues_ : ndarray
-        Ascending eigenvalues of X'(S - F)X; the first m belong to `components_`. For p > n the zeros outside the span
-        of the rows are left out (unless components there are requested). Only m of them when Lanczos was used.
+        Ascending eigenvalues of X'(S - F)X; the first m belong to `components_`. For p > n the
+        zeros outside the span of the rows are left out (unless components there are requested).
+        Only m of them when Lanczos was used.
     objective_ : float
         Phi(P), twice the sum of the kept eigenvalues (eq. 13).
     rank_ : int
@@ -67,8 +73,8 @@ class DNE(SpectralEmbedding):
     Warns
     -----
     UserWarning
-        If no eigenvalue is negative (the paper's figure 1d: no direction separates the classes) and no number of
-        components is given. The direction of the smallest eigenvalue is kept then.
+        If no eigenvalue is negative (the paper's figure 1d: no direction separates the classes) and
+        no number of components is given. The direction of the smallest eigenvalue is kept then.
 
     See Also
     --------
@@ -77,19 +83,21 @@ class DNE(SpectralEmbedding):
 
     Notes
     -----
-    The scale of the features matters: a feature in small units has a small eigenvalue and is dropped. Standardize
-    first unless the units are comparable. Embeddings of text are better whitened, in which differences within classes
-    count alike: `make_pipeline(RCA(shrinkage="auto"), DNE(64, n_neighbors=10))` raises precision at 10 on those of
-    banking77 from .86 to .88. But 17 of 34 tables lose by it, one 7 points, and so do pixels.
+    The scale of the features matters: a feature in small units has a small eigenvalue and is
+    dropped. Standardize first unless the units are comparable. Embeddings of text are better
+    whitened, in which differences within classes count alike: `make_pipeline(RCA(shrinkage="auto"),
+    DNE(64, n_neighbors=10))` raises precision at 10 on those of banking77 from .86 to .88. But 17
+    of 34 tables lose by it, one 7 points, and so do pixels.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
-    solved in the span of the rows, O(n^2 p), without a p x p matrix. With an integer n_components far below a large
-    min(n, p), the eigenvectors come from Lanczos iterations without forming a matrix.
+    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
+    the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix. With an integer
+    n_components far below a large min(n, p), the eigenvectors come from Lanczos iterations without
+    forming a matrix.
 
     References
     ----------
-    W. Zhang, X. Xue, H. Lu, Y.-F. Guo: Discriminant Neighborhood Embedding for Classification. Pattern Recognition 39
-    (2006) 2240-2243.
+    W. Zhang, X. Xue, H. Lu, Y.-F. Guo: Discriminant Neighborhood Embedding for Classification.
+    Pattern Recognition 39 (2006) 2240-2243.
 
     Examples
     --------
@@ -101,12 +109,16 @@ class DNE(SpectralEmbedding):
     (178, 9)
     """
 
-    compared_as: ClassVar[dict] = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}
+    compared_as: ClassVar[dict] = {
+        "DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}
+    }
 
     _neighbor_counts = ("n_neighbors",)
     _objective_phrase = "Phi(P) = {objective_:.4g}"
 
-    def __init__(self, n_components: Any = None, *, n_neighbors: int | str = 1, search: Any = "exact") -> None:
+    def __init__(
+        self, n_components: Any = None, *, n_neighbors: int | str = 1, search: Any = "exact"
+    ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.search = search
@@ -127,13 +139,16 @@ class DNE(SpectralEmbedding):
                 else _n_leading(result.values[:d], self.n_components)
             )
             result = _with_complement(result, d, min(m - d, rows.n_complement))
-        return replace(result, vectors=result.vectors[:, :m], objective=2 * float(result.values[:m].sum()))
+        return replace(
+            result, vectors=result.vectors[:, :m], objective=2 * float(result.values[:m].sum())
+        )
 
     def _check_parameters(self, n_features: int) -> None:
         if isinstance(self.n_components, (float, np.floating)):
             if not 0 < self.n_components <= 1:
                 raise ValueError(
-                    f"n_components as a share (theta of eq. 14) must be in (0, 1], got {self.n_components}."
+                    "n_components as a share (theta of eq. 14) must be in (0, 1], got "
+                    f"{self.n_components}."
                 )
         elif self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
@@ -144,10 +159,17 @@ class DNE(SpectralEmbedding):
         if self.eigenvalues_[0] >= -ZERO * np.abs(self.eigenvalues_).max():
             return "no eigenvalue is negative"
         whole = self.n_components is None
-        return "the number of negative eigenvalues" if whole else f"{self.n_components:.0%} of the negative sum"
+        return (
+            "the number of negative eigenvalues"
+            if whole
+            else f"{self.n_components:.0%} of the negative sum"
+        )
 
     def _uses_lanczos(self, n: int, p: int) -> bool:
-        return _is_integer(self.n_components) and choose_solver(min(n, p), self.n_components) == "lanczos"
+        return (
+            _is_integer(self.n_components)
+            and choose_solver(min(n, p), self.n_components) == "lanczos"
+        )
 
     def _solves_in_span(self, n: int, p: int) -> bool:
         return not self._uses_lanczos(n, p)
@@ -158,19 +180,25 @@ def _is_integer(n_components: Any) -> bool:
 
 
 def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:
-    """Return the number of negative eigenvalues of A, the difference of two scatters, in units of `scatter` = 1."""
+    """Return the number of negative eigenvalues of A, the difference of two scatters, in units of
+    `scatter` = 1.
+    """
     unit = np.sqrt(np.where(scatter > 0, scatter, 1.0))
     eigenvalues = eigvalsh(A / unit / unit[:, None])
     return int(np.sum(eigenvalues < -ZERO * np.abs(eigenvalues).max()))
 
 
 def _n_leading(negative: np.ndarray, theta: float | None) -> int:
-    """Return d (eq. 10), or the smallest t whose eigenvalues make up the share theta of the negative sum (eq. 14)."""
+    """Return d (eq. 10), or the smallest t whose eigenvalues make up the share theta of the
+    negative sum (eq. 14).
+    """
     d = len(negative)
     if d == 0:
         warn_user(
-            "No direction separates neighbours of different classes more than it spreads those of one (no negative "
-            "eigenvalue): the one of the smallest eigenvalue is kept. Try other features, a larger n_neighbors, or "
+            "No direction separates neighbours of different classes more than it spreads "
+            "those of one (no negative "
+            "eigenvalue): the one of the smallest eigenvalue is kept. Try other features, "
+            "a larger n_neighbors, or "
             "KernelPCA or Nystroem before DNE."
         )
         return 1
@@ -181,7 +209,8 @@ def _n_leading(negative: np.ndarray, theta: float | None) -> int:
 
 
 def _with_complement(result: SpectralResult, d: int, n_more: int) -> SpectralResult:
-    """Insert n_more directions outside the span of the rows, of eigenvalue 0, behind the d negative ones.
+    """Insert n_more directions outside the span of the rows, of eigenvalue 0, behind the d negative
+    ones.
 
     They are unit vectors in the coordinates of the complement, see `Rows.back_project`.
     """

@@ -10,41 +10,53 @@ from sklearn.utils.validation import check_array
 
 from .._validation import check_number, validate_labelled_pairs
 from ..linalg import eigh, svd
-from ..scatter import rows_with_ones, second_moment
-from ..span import RANK_TOLERANCE, row_space, span_basis, triangular_factor
+from ..scatter import (
+    RANK_TOLERANCE,
+    row_space,
+    rows_with_ones,
+    second_moment,
+    span_basis,
+    triangular_factor,
+)
 from ..spectral import SpectralResult, Status
-from ._rows import Rows
 from .base import SpectralEmbedding
+from .rows import Rows
 
 
 class GMML(SpectralEmbedding):
-    """Geometric Mean Metric Learning: the metric halfway between the inverse scatter of like pairs and that of others.
+    """Geometric Mean Metric Learning: the metric halfway between the inverse scatter of like pairs
+    and that of others.
 
-    With S the mean of (u - v)(u - v)' over similar pairs of rows, and D the mean over dissimilar ones, the metric M
-    that minimizes
+    With S the mean of (u - v)(u - v)' over similar pairs of rows, and D the mean over dissimilar
+    ones, the metric M that minimizes
 
         tr(M S) + tr(M^-1 D)
 
-    keeps similar pairs near by M, and dissimilar ones near by its inverse. It solves M S M = D, and is the midpoint of
-    the geodesic of positive definite matrices from S^-1 to D. Any other point of it is a metric, too:
+    keeps similar pairs near by M, and dissimilar ones near by its inverse. It solves M S M = D, and
+    is the midpoint of the geodesic of positive definite matrices from S^-1 to D. Any other point of
+    it is a metric, too:
 
         M = S^-1 #_t D = S^-1/2 (S^1/2 D S^1/2)^t S^-1/2,
 
-    which minimizes (1 - t) d^2(M, S^-1) + t d^2(M, D) in the Riemannian distance d(A, B) = ||log(A^-1/2 B A^-1/2)||. A
-    prior metric M_0 of weight l regularizes it: S + l M_0^-1 and D + l M_0 take the places of S and D.
+    which minimizes (1 - t) d^2(M, S^-1) + t d^2(M, D) in the Riemannian distance d(A, B) =
+    ||log(A^-1/2 B A^-1/2)||. A prior metric M_0 of weight l regularizes it: S + l M_0^-1 and D + l
+    M_0 take the places of S and D.
 
-    `fit` takes all pairs of rows, those of one class for similar, those of two classes for dissimilar: the mean of the
-    pairs that the paper draws at random. `fit_pairs` takes pairs as they are given.
+    `fit` takes all pairs of rows, those of one class for similar, those of two classes for
+    dissimilar: the mean of the pairs that the paper draws at random. `fit_pairs` takes pairs as
+    they are given.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        m, at most p: the eigenvectors of M with the largest eigenvalues. None takes the rank of S + D: all of M.
+        m, at most p: the eigenvectors of M with the largest eigenvalues. None takes the rank of S +
+        D: all of M.
     t : float, default=0.5
         Where on the geodesic: 0 gives S^-1, 1 gives D.
     reg : float, default=0.1
-        The weight of the prior, relative to the mean variance of the differences: `l = reg tr(S + D) / (2 rank)`. With
-        0, rows of one class have to vary in all directions in which rows vary; for large ones M is proportional to M_0.
+        The weight of the prior, relative to the mean variance of the differences: `l = reg tr(S +
+        D) / (2 rank)`. With 0, rows of one class have to vary in all directions in which rows vary;
+        for large ones M is proportional to M_0.
     prior : array of shape (p, p), default=None
         M_0, positive definite, where p <= n. None takes the identity.
 
@@ -57,8 +69,8 @@ class GMML(SpectralEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        `(1 - t) d^2(M, S^-1) + t d^2(M, D)` for the whole M, with the prior in S and D: t (1 - t) times the squared
-        distance of S^-1 and D.
+        `(1 - t) d^2(M, S^-1) + t d^2(M, D)` for the whole M, with the prior in S and D: t (1 - t)
+        times the squared distance of S^-1 and D.
     rank_ : int
         Rank of S + D: directions in which no pair differs are left out.
     n_features_in_, feature_names_in_
@@ -78,13 +90,13 @@ class GMML(SpectralEmbedding):
     -----
     The scale of the features matters, also to D: standardize first unless the units are comparable.
 
-    Cost: O(n p^2 + p^3), O(n p + p^2) memory: the sums over all pairs are those of scatters. For p > n the problem is
-    solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: O(n p^2 + p^3), O(n p + p^2) memory: the sums over all pairs are those of scatters. For p
+    > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
-    P. H. Zadeh, R. Hosseini, S. Sra: Geometric Mean Metric Learning. Proceedings of the 33rd International Conference
-    on Machine Learning (2016) 2464-2471.
+    P. H. Zadeh, R. Hosseini, S. Sra: Geometric Mean Metric Learning. Proceedings of the 33rd
+    International Conference on Machine Learning (2016) 2464-2471.
 
     Examples
     --------
@@ -96,10 +108,19 @@ class GMML(SpectralEmbedding):
     (178, 5)
     """
 
-    compared_as: ClassVar[dict] = {"GMML": {"settings": lambda p: [{"t": t} for t in (0.25, 0.5, 0.75)]}}
+    compared_as: ClassVar[dict] = {
+        "GMML": {"settings": lambda p: [{"t": t} for t in (0.25, 0.5, 0.75)]}
+    }
     _objective_phrase = "mean squared Riemannian distance {objective_:.4g}"
 
-    def __init__(self, n_components: int | None = None, *, t: float = 0.5, reg: float = 0.1, prior: Any = None) -> None:
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        t: float = 0.5,
+        reg: float = 0.1,
+        prior: Any = None,
+    ) -> None:
         self.n_components = n_components
         self.t = t
         self.reg = reg
@@ -119,14 +140,20 @@ class GMML(SpectralEmbedding):
         -------
         self
         """
-        rows: Any = PairRows(*validate_labelled_pairs(self, pairs, y))  # what `_solve` needs of `Rows`
+        rows: Any = PairRows(
+            *validate_labelled_pairs(self, pairs, y)
+        )  # what `_solve` needs of `Rows`
         return self.fit_rows(rows)
 
     def _solve(self, rows: Rows) -> SpectralResult:
         S, D = rows.pair_covariances()
         R = rows.span_basis()
         S, D, rank = R.T @ S @ R, R.T @ D @ R, R.shape[1]
-        prior = np.eye(rank) if self.prior is None else R.T @ self._check_prior(len(R), rows.shape[1]) @ R
+        prior = (
+            np.eye(rank)
+            if self.prior is None
+            else R.T @ self._check_prior(len(R), rows.shape[1]) @ R
+        )
         weight = self.reg * np.trace(S + D) / (2 * rank)
         F, length = geodesic(S + weight * np.linalg.inv(prior), D + weight * prior, self.t)
         U, roots, _ = svd(F, full_matrices=False)
@@ -146,10 +173,19 @@ class GMML(SpectralEmbedding):
     def _check_prior(self, n_coordinates: int, p: int) -> np.ndarray:
         """Return the prior metric as an array."""
         M = check_array(self.prior, dtype=np.float64, input_name="prior")
-        if M.shape != (p, p) or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max() or eigvalsh(M)[0] <= 0:
-            raise ValueError(f"prior must be a symmetric positive definite matrix of shape ({p}, {p}).")
+        if (
+            M.shape != (p, p)
+            or np.abs(M - M.T).max() > 1e-10 * np.abs(M).max()
+            or eigvalsh(M)[0] <= 0
+        ):
+            raise ValueError(
+                f"prior must be a symmetric positive definite matrix of shape ({p}, {p})."
+            )
         if n_coordinates != p:
-            raise ValueError(f"prior needs at least as many rows as features ({p}): reduce the features, e.g. by PCA.")
+            raise ValueError(
+                f"prior needs at least as many rows as features ({p}): reduce the features, "
+                "e.g. by PCA."
+            )
         return M
 
 
@@ -161,19 +197,23 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
     unit = np.sqrt(np.diag(S + D))
     if eigvalsh(S / np.outer(unit, unit))[0] <= RANK_TOLERANCE:
         raise ValueError(
-            "Similar pairs do not differ in some direction in which others do, or hardly, where no metric is finite: "
+            "Similar pairs do not differ in some direction in which others do, or hardly, "
+            "where no metric is finite: "
             "take a larger reg, such as 0.1, or reduce the features first, e.g. with PCA."
         )
     L = cholesky(S, lower=True)
     values, V = eigh(D)
-    _, roots, Ut = svd((V * np.sqrt(np.maximum(values, 0.0))).T @ L)  # of L'D L, whose small eigenvalues would be lost
+    _, roots, Ut = svd(
+        (V * np.sqrt(np.maximum(values, 0.0))).T @ L
+    )  # of L'D L, whose small eigenvalues would be lost
     with np.errstate(divide="ignore"):
         length = float(np.linalg.norm(2 * np.log(roots)))
     return solve_triangular(L, Ut.T * roots**t, trans="T", lower=True), length
 
 
 class PairRows:
-    """Pairs of rows that are given, as `GMML` needs them; for p > n_pairs in the span of their differences.
+    """Pairs of rows that are given, as `GMML` needs them; for p > n_pairs in the span of their
+    differences.
 
     Parameters
     ----------
@@ -186,7 +226,10 @@ class PairRows:
         if similar.all():
             raise ValueError("y marks no pair as dissimilar (-1): both kinds are needed.")
         if not (pairs[:, 0] != pairs[:, 1]).any():
-            raise ValueError("No pair differs: the two rows of each are equal, so there is no direction to learn.")
+            raise ValueError(
+                "No pair differs: the two rows of each are equal, so there is no direction "
+                "to learn."
+            )
         self._similar = similar
         self._space = row_space(pairs[:, 0].astype(np.float64) - pairs[:, 1], centred=False)
         self.shape, self.dtype = (len(pairs), pairs.shape[2]), pairs.dtype
@@ -195,10 +238,14 @@ class PairRows:
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
         weights = self._similar / self._similar.sum(), ~self._similar / (~self._similar).sum()
-        return second_moment(self._space.coordinates, weights[0]), second_moment(self._space.coordinates, weights[1])
+        return second_moment(self._space.coordinates, weights[0]), second_moment(
+            self._space.coordinates, weights[1]
+        )
 
     def span_basis(self) -> np.ndarray:
         """Return an orthonormal basis of the span of the differences: see `Rows`."""
         differences = self._space.coordinates
         both_ways = np.vstack([differences, -differences])  # their mean is 0
-        return span_basis(triangular_factor(rows_with_ones(both_ways)), np.zeros(differences.shape[1]))
+        return span_basis(
+            triangular_factor(rows_with_ones(both_ways)), np.zeros(differences.shape[1])
+        )

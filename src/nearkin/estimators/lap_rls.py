@@ -1,4 +1,6 @@
-"""Laplacian Regularized Least Squares (Belkin, Niyogi and Sindhwani, JMLR 2006): manifold regularization."""
+"""Laplacian Regularized Least Squares (Belkin, Niyogi and Sindhwani, JMLR 2006): manifold
+regularization.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import row_blocks
+from .._blocks import require_memory, row_blocks
 from .._captions import Estimator
-from .._labels import has_target, require_two_classes
-from .._memory import require_memory
 from .._validation import (
     check_integer,
     check_number,
     check_positive,
+    has_target,
+    require_two_classes,
     validate_affinity,
     validate_partial_target_rows,
     validate_partly_labelled_rows,
@@ -26,14 +28,15 @@ from .._validation import (
 )
 from ..graphs import heat_kernel, laplacian, union
 from ..neighbors import nearest, searcher
-from ..scatter import scatter, total_scatter
-from ..span import row_space
-from ._kernel_penalty import evaluate, kernel_function
+from ..scatter import row_space, scatter, total_scatter
 from .base import SparseRowsMixin
+from .transductive import evaluate, kernel_function
 
 
 class LapRLS(SparseRowsMixin, Estimator):
-    """What the classifier and the regressor share: functions f of the rows for targets Y (n, q), NaN where unknown."""
+    """What the classifier and the regressor share: functions f of the rows for targets Y (n, q),
+    NaN where unknown.
+    """
 
     _objective_phrase = "weight of the graph {gamma_I_:.3g}"
 
@@ -58,7 +61,11 @@ class LapRLS(SparseRowsMixin, Estimator):
         ridge = check_positive(self.gamma_A, "gamma_A") * n_labelled
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
         search = searcher(self.search, n)
-        W = union(heat_kernel(nearest(X, k, search))) if affinity is None else validate_affinity(affinity, n)
+        W = (
+            union(heat_kernel(nearest(X, k, search)))
+            if affinity is None
+            else validate_affinity(affinity, n)
+        )
         self.gamma_I_ = self._graph_weight(W)
         penalty = self.gamma_I_ * n_labelled / n**2 * laplacian(W)
         solve_for = self._solve_linear if self.kernel is None else self._solve_kernel
@@ -69,10 +76,14 @@ class LapRLS(SparseRowsMixin, Estimator):
         if self.gamma_I is not None:
             return check_number(self.gamma_I, "gamma_I", 0)
         if W.nnz == 0:
-            raise ValueError("affinity has no edge, so gamma_I cannot be chosen: set gamma_I=0 to leave it out.")
+            raise ValueError(
+                "affinity has no edge, so gamma_I cannot be chosen: set gamma_I=0 to leave it out."
+            )
         return float(2 * W.shape[0] ** 2 / W.sum())
 
-    def _solve_linear(self, X: Any, Y: np.ndarray, labelled: np.ndarray, ridge: float, penalty: csr_array) -> None:
+    def _solve_linear(
+        self, X: Any, Y: np.ndarray, labelled: np.ndarray, ridge: float, penalty: csr_array
+    ) -> None:
         """Solve (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY in the span of the rows."""
         rows = row_space(X)
         Z = rows.coordinates
@@ -83,14 +94,21 @@ class LapRLS(SparseRowsMixin, Estimator):
         moment = Z[labelled].T @ residual - np.outer(row_mean, residual.sum(axis=0))
         w = solve(H, moment, assume_a="pos")
         self.coef_ = (w if rows.to_features is None else rows.to_features(w)).T
-        self.intercept_ = target_mean - np.asarray(X[labelled].mean(axis=0, dtype=np.float64)) @ self.coef_.T
+        self.intercept_ = (
+            target_mean - np.asarray(X[labelled].mean(axis=0, dtype=np.float64)) @ self.coef_.T
+        )
 
-    def _solve_kernel(self, X: Any, Y: np.ndarray, labelled: np.ndarray, ridge: float, penalty: csr_array) -> None:
+    def _solve_kernel(
+        self, X: Any, Y: np.ndarray, labelled: np.ndarray, ridge: float, penalty: csr_array
+    ) -> None:
         """Solve (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y."""
         n = X.shape[0]
         remedy = "take kernel=None after sklearn.kernel_approximation.Nystroem"
         require_memory(4 * 8 * n * n, f"The kernel of {n} rows", remedy)
-        self.kernel_, self.X_fit_ = kernel_function(self.kernel, X), X.copy()  # the user's rows may change
+        self.kernel_, self.X_fit_ = (
+            kernel_function(self.kernel, X),
+            X.copy(),
+        )  # the user's rows may change
         K = evaluate(self.kernel_, X, X)
         target_mean, mean = Y[labelled].mean(axis=0), K[labelled].mean(axis=0)
         M, JY = penalty @ K, np.zeros(Y.shape)
@@ -110,16 +128,18 @@ class LapRLS(SparseRowsMixin, Estimator):
 
 
 class LapRLSClassifier(ClassifierMixin, LapRLS):
-    """Laplacian Regularized Least Squares: ridge regression on few labels, smooth along a graph of all rows.
+    """Laplacian Regularized Least Squares: ridge regression on few labels, smooth along a graph of
+    all rows.
 
-    With l labelled rows among n, targets y_i = 1 for a class and -1 for all others, and L = D - W the Laplacian of the
-    union k-NN graph of all rows, weighted by the heat kernel `exp(-d^2 / t)`, t the mean squared length of the listed
-    edges, the function f of each class, f(x) = h(x) + b, minimizes
+    With l labelled rows among n, targets y_i = 1 for a class and -1 for all others, and L = D - W
+    the Laplacian of the union k-NN graph of all rows, weighted by the heat kernel `exp(-d^2 / t)`,
+    t the mean squared length of the listed edges, the function f of each class, f(x) = h(x) + b,
+    minimizes
 
         1/l sum_(i<=l) (y_i - f(x_i))^2  +  gamma_A ||h||^2  +  gamma_I / n^2  f'Lf,     f = (f(x_1), ..., f(x_n))'.
 
-    The class of the largest f is predicted. Linear, h(x) = w'x, with J = diag(1_l) - 1_l 1_l' / l, 1_l the indicator of
-    the labelled rows:
+    The class of the largest f is predicted. Linear, h(x) = w'x, with J = diag(1_l) - 1_l 1_l' / l,
+    1_l the indicator of the labelled rows:
 
         (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY.
 
@@ -132,13 +152,15 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     Parameters
     ----------
     gamma_A : float, default=0.01
-        Weight of the norm, larger than 0. In the linear form in units of squared features: standardize first.
+        Weight of the norm, larger than 0. In the linear form in units of squared features:
+        standardize first.
     gamma_I : float or None, default=None
-        Weight of the graph, 0 or more. None takes 2 n^2 / s, s the sum of W: the mean squared difference along the
-        edges then counts as much as the mean squared error of the labelled rows.
+        Weight of the graph, 0 or more. None takes 2 n^2 / s, s the sum of W: the mean squared
+        difference along the edges then counts as much as the mean squared error of the labelled
+        rows.
     kernel : "rbf", callable or None, default="rbf"
-        "rbf" is exp(-d^2 / t), t the mean d^2 over all pairs of rows; a callable takes two tables and returns the
-        kernel between their rows. None is the linear form.
+        "rbf" is exp(-d^2 / t), t the mean d^2 over all pairs of rows; a callable takes two tables
+        and returns the kernel between their rows. None is the linear form.
     n_neighbors : int, default=10
         k of the graph.
     search
@@ -167,26 +189,29 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
     See Also
     --------
-    nearkin.DiscriminativeProjectionsClassifier : Labels are mapped, too, so that f need not match their numbers.
-    nearkin.LapRLSRegressor : The same for numbers.
+    nearkin.DiscriminativeProjectionsClassifier : Labels are mapped, too, so that f need not match
+    their numbers. nearkin.LapRLSRegressor : The same for numbers.
 
     Notes
     -----
-    -1, None and NaN mark unlabelled rows (the string "-1" is a class). Standardize first unless the units are
-    comparable. The intercept is not penalized, and L maps constants to 0; so results do not depend on the origin.
+    -1, None and NaN mark unlabelled rows (the string "-1" is a class). Standardize first unless the
+    units are comparable. The intercept is not penalized, and L maps constants to 0; so results do
+    not depend on the origin.
 
-    The defaults were chosen on nine sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and 10 % of the labels), on
-    which "rbf" was 2.5 points more accurate than the linear form, and less accurate only for images with many labels.
-    On fourteen others, among them text, the linear form has the better mean rank.
+    The defaults were chosen on nine sets (six tables of KEEL, satimage, MNIST, UMIST; 2, 5 and 10 %
+    of the labels), on which "rbf" was 2.5 points more accurate than the linear form, and less
+    accurate only for images with many labels. On fourteen others, among them text, the linear form
+    has the better mean rank.
 
-    Cost: n^2 pairs of distances for the graph. Linear: O(n k p + n p^2 + p^3), for p > n in the span of the rows,
-    O(n^2 p). A kernel: O(n^3) time and O(n^2) memory, refused where that does not fit; for more rows put
-    `sklearn.kernel_approximation.Nystroem` before the linear form.
+    Cost: n^2 pairs of distances for the graph. Linear: O(n k p + n p^2 + p^3), for p > n in the
+    span of the rows, O(n^2 p). A kernel: O(n^3) time and O(n^2) memory, refused where that does not
+    fit; for more rows put `sklearn.kernel_approximation.Nystroem` before the linear form.
 
     References
     ----------
-    M. Belkin, P. Niyogi, V. Sindhwani: Manifold Regularization: A Geometric Framework for Learning from Labeled and
-    Unlabeled Examples. Journal of Machine Learning Research 7 (2006) 2399-2434, sec. 4.2.
+    M. Belkin, P. Niyogi, V. Sindhwani: Manifold Regularization: A Geometric Framework for Learning
+    from Labeled and Unlabeled Examples. Journal of Machine Learning Research 7 (2006) 2399-2434,
+    sec. 4.2.
 
     Examples
     --------
@@ -211,7 +236,8 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         y : array of shape (n,)
             At least two classes; -1, None or NaN for unlabelled rows.
         affinity : array or sparse matrix of shape (n, n), default=None
-            Replaces W: symmetric, not negative; the diagonal is ignored. Cross-validation cannot subset it.
+            Replaces W: symmetric, not negative; the diagonal is ignored. Cross-validation cannot
+            subset it.
 
         Returns
         -------
@@ -222,7 +248,9 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         Y[codes < 0] = np.nan
         self._learn(X, Y, affinity)
-        self.transduction_ = self.classes_[np.where(codes < 0, self._values(X).argmax(axis=1), codes)]
+        self.transduction_ = self.classes_[
+            np.where(codes < 0, self._values(X).argmax(axis=1), codes)
+        ]
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -238,7 +266,8 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
 
 class LapRLSRegressor(RegressorMixin, LapRLS):
-    """Laplacian Regularized Least Squares for numbers; the equations are those of `LapRLSClassifier`, y_i the target.
+    """Laplacian Regularized Least Squares for numbers; the equations are those of
+    `LapRLSClassifier`, y_i the target.
 
     Parameters
     ----------
@@ -258,8 +287,8 @@ class LapRLSRegressor(RegressorMixin, LapRLS):
 
     Notes
     -----
-    NaN marks rows without a target; a row that lacks one of several targets counts as one without. Standardize the
-    features first unless their units are comparable.
+    NaN marks rows without a target; a row that lacks one of several targets counts as one without.
+    Standardize the features first unless their units are comparable.
 
     Cost: that of `LapRLSClassifier`.
 
@@ -280,7 +309,9 @@ class LapRLSRegressor(RegressorMixin, LapRLS):
     """
 
     def fit(self, X: Any, y: Any, *, affinity: Any = None) -> LapRLSRegressor:
-        """Learn the functions; see `LapRLSClassifier.fit`. y of shape (n,) or (n, q) is NaN where unknown."""
+        """Learn the functions; see `LapRLSClassifier.fit`. y of shape (n,) or (n, q) is NaN where
+        unknown.
+        """
         X, y = validate_partial_target_rows(self, X, y)
         self._learn(X, y.reshape(len(y), -1), affinity)
         self._one_target = y.ndim == 1

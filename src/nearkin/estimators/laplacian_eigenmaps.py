@@ -13,14 +13,17 @@ from .transductive import GraphExtension, TransductiveEmbedding
 
 
 class LaplacianEigenmaps(TransductiveEmbedding):
-    """Laplacian Eigenmaps: coordinates in which adjacent rows of a graph are near. It uses no labels.
+    """Laplacian Eigenmaps: coordinates in which adjacent rows of a graph are near. It uses no
+    labels.
 
-    With W a graph of the rows, D = diag(W 1) its degrees and L = D - W, the embedding Z (n, m) minimizes
+    With W a graph of the rows, D = diag(W 1) its degrees and L = D - W, the embedding Z (n, m)
+    minimizes
 
         1/2 sum_ij w_ij ||z_i - z_j||^2 = tr Z'LZ   subject to   Z'DZ = I, Z'De = 0,
 
-    the smallest eigenvalues of L z = lambda D z except that of the constant vector e. With `laplacian="unnormalized"`
-    all rows have equal weight in the constraint: Z'Z = I, Z'e = 0 and L z = lambda z.
+    the smallest eigenvalues of L z = lambda D z except that of the constant vector e. With
+    `laplacian="unnormalized"` all rows have equal weight in the constraint: Z'Z = I, Z'e = 0 and L
+    z = lambda z.
 
     Parameters
     ----------
@@ -31,8 +34,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     affinity : {"knn", "full"}, default="knn"
         Edges join each row to its k nearest (union of both directions), or all pairs.
     bandwidth : float or None, default=None
-        t of the weights exp(-d^2 / t), in units of squared distances; None takes the mean of d^2 over the k nearest of
-        every row, and np.inf gives all edges the weight 1.
+        t of the weights exp(-d^2 / t), in units of squared distances; None takes the mean of d^2
+        over the k nearest of every row, and np.inf gives all edges the weight 1.
     laplacian : {"normalized", "unnormalized"}, default="normalized"
         The constraint, see above.
     search
@@ -43,13 +46,15 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     embedding_ : ndarray of shape (n, m)
         Z: coordinates of the training rows, smoothest column first.
     eigenvalues_ : ndarray of shape (m,)
-        Ascending, at least 0, and at most 2 if normalized. A graph of q connected components has q - 1 zeros.
+        Ascending, at least 0, and at most 2 if normalized. A graph of q connected components has q
+        - 1 zeros.
     n_components_ : int
         m.
     objective_ : float
         Sum of the eigenvalues.
     residual_ : float
-        Largest `||P v - lambda v||` of the eigenvectors, relative to the norm of the (normalized) Laplacian P.
+        Largest `||P v - lambda v||` of the eigenvectors, relative to the norm of the (normalized)
+        Laplacian P.
     extension_ : callable
         Maps new rows to coordinates; a dataclass of arrays and numbers.
     search_, search_recall_
@@ -60,7 +65,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
     ConvergenceWarning
         If a residual is above 1e-6.
     UserWarning
-        If fewer than n_components directions exist, or the graph has more connected components than n_components.
+        If fewer than n_components directions exist, or the graph has more connected components than
+        n_components.
 
     See Also
     --------
@@ -70,23 +76,26 @@ class LaplacianEigenmaps(TransductiveEmbedding):
 
     Notes
     -----
-    A new row gets edges to the training rows by the same rule as theirs, and the coordinates that the eigen-equation
-    assigns to a row with such edges (Nystroem's extension). `embedding_` is exact for the training rows; `transform(X)`
-    treats them as new ones, and is what `fit_transform` returns, so that training and new rows are treated alike.
+    A new row gets edges to the training rows by the same rule as theirs, and the coordinates that
+    the eigen-equation assigns to a row with such edges (Nystroem's extension). `embedding_` is
+    exact for the training rows; `transform(X)` treats them as new ones, and is what `fit_transform`
+    returns, so that training and new rows are treated alike.
 
-    The scale of the features decides which rows are near: standardize first unless the units are comparable. Where the
-    graph is not connected, the first columns only separate its components: use more neighbours. An isolated row counts
-    with degree 1.
+    The scale of the features decides which rows are near: standardize first unless the units are
+    comparable. Where the graph is not connected, the first columns only separate its components:
+    use more neighbours. An isolated row counts with degree 1.
 
-    Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization, O(n k) a step,
-    and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3). The full graph needs O(n^2) memory
-    and is refused where that does not fit. A new row costs O(n p).
+    Cost: n^2 pairs of distances for the graph; then a Lanczos iteration without any factorization,
+    O(n k) a step, and O(n (k + m)) memory. Up to 2,000 rows the problem is solved densely, O(n^3).
+    The full graph needs O(n^2) memory and is refused where that does not fit. A new row costs O(n
+    p).
 
     References
     ----------
-    M. Belkin, P. Niyogi: Laplacian Eigenmaps for Dimensionality Reduction and Data Representation. Neural Computation
-    15 (2003) 1373-1396. Y. Bengio et al.: Out-of-Sample Extensions for LLE, Isomap, MDS, Eigenmaps, and Spectral
-    Clustering. Advances in Neural Information Processing Systems 16 (2003).
+    M. Belkin, P. Niyogi: Laplacian Eigenmaps for Dimensionality Reduction and Data Representation.
+    Neural Computation 15 (2003) 1373-1396. Y. Bengio et al.: Out-of-Sample Extensions for LLE,
+    Isomap, MDS, Eigenmaps, and Spectral Clustering. Advances in Neural Information Processing
+    Systems 16 (2003).
 
     Examples
     --------
@@ -123,8 +132,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
             n >= 2 rows that are not all equal.
         y : ignored
         affinity : array or sparse matrix of shape (n, n), optional
-            A graph W of yours, symmetric and not negative, instead of that of the distances between the rows. It cannot
-            be cut into folds: no cross-validation with it.
+            A graph W of yours, symmetric and not negative, instead of that of the distances between
+            the rows. It cannot be cut into folds: no cross-validation with it.
 
         Returns
         -------
@@ -140,6 +149,8 @@ class LaplacianEigenmaps(TransductiveEmbedding):
 
         Z = result.vectors / penalty.scale[:, None]
         no_constant = np.zeros_like(result.values)
-        extension = GraphExtension(penalty.graph, Z, result.values, no_constant, penalty.normalized, generalized=True)
+        extension = GraphExtension(
+            penalty.graph, Z, result.values, no_constant, penalty.normalized, generalized=True
+        )
         self._keep(result, Z, extension, search, X.dtype)
         return self

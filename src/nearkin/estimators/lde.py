@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from ._rows import Rows
-from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .rows import Rows
 
 
 class LDE(ShrinkageEmbedding):
-    """Local Discriminant Embedding: attract same-class neighbours, repel others, with heat-kernel weights.
+    """Local Discriminant Embedding: attract same-class neighbours, repel others, with heat-kernel
+    weights.
 
-    In W, i and j of one class are adjacent if either is among the other's k_w nearest of that class; in W', i and j of
-    two classes if either is among the other's k_b nearest of all other classes. Weights are `exp(-d^2 / t)`, with t the
-    mean squared distance to these neighbours, of each graph by itself. With their scatters
+    In W, i and j of one class are adjacent if either is among the other's k_w nearest of that
+    class; in W', i and j of two classes if either is among the other's k_b nearest of all other
+    classes. Weights are `exp(-d^2 / t)`, with t the mean squared distance to these neighbours, of
+    each graph by itself. With their scatters
 
         S_w = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)',    S_b = 1/2 sum_ij w'_ij (x_i - x_j)(x_i - x_j)',
 
-    LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w v. By default S_w is
-    shrunk first, see `shrinkage`. Without that, directions without within-class scatter come first, of them the one
-    with the most between-class scatter for its length; those in which both scatters vanish are left out.
+    LDE maximizes tr V'S_b V subject to V'S_w V = I: the largest eigenvalues of S_b v = lambda S_w
+    v. By default S_w is shrunk first, see `shrinkage`. Without that, directions without
+    within-class scatter come first, of them the one with the most between-class scatter for its
+    length; those in which both scatters vanish are left out.
 
     Parameters
     ----------
@@ -31,23 +34,25 @@ class LDE(ShrinkageEmbedding):
     n_neighbors_between : int or "auto", default=5
         k_b.
     shrinkage : float in [0, 1], "auto" or None, default=0.5
-        s: with r the dimension of the span of the rows and P the projection onto it,
-        `(1 - s) S_w + s (tr S_w / r) P` takes the place of S_w. With 0.5 no direction counts more than twice as much as
-        one of mean scatter, however little the rows of a class vary along it. None is the paper's method, s = 0; with 1
-        the directions are those of most between-class scatter. "auto" takes the largest s <= 1/2 for which the two
-        differ no more than S_w does from the truth by chance, which depends on its spectrum and on the degrees of
-        freedom of its graph (`nearkin.spectral.shrinkage_by_discrepancy` derives it); of more rows it is smaller.
+        s: with r the dimension of the span of the rows and P the projection onto it, `(1 - s) S_w +
+        s (tr S_w / r) P` takes the place of S_w. With 0.5 no direction counts more than twice as
+        much as one of mean scatter, however little the rows of a class vary along it. None is the
+        paper's method, s = 0; with 1 the directions are those of most between-class scatter. "auto"
+        takes the largest s <= 1/2 for which the two differ no more than S_w does from the truth by
+        chance, which depends on its spectrum and on the degrees of freedom of its graph
+        (`nearkin.spectral.shrinkage_by_discrepancy` derives it); of more rows it is smaller.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
-        KNeighborsTransformer, which is cloned.
+        How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one
+        like scikit-learn's KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        Rows v_i, best first, scaled so that v'S_w v = 1; where S_w is less than 1e-4 of S_w + S_b, so that
-        v'(S_w + S_b)v = 10^4, which is finite where S_w vanishes.
+        Rows v_i, best first, scaled so that v'S_w v = 1; where S_w is less than 1e-4 of S_w + S_b,
+        so that v'(S_w + S_b)v = 10^4, which is finite where S_w vanishes.
     eigenvalues_ : ndarray of shape (m,)
-        Descending: the share v'S_b v / v'(S_w + S_b)v = lambda / (1 + lambda) of each direction, in [0, 1].
+        Descending: the share v'S_b v / v'(S_w + S_b)v = lambda / (1 + lambda) of each direction, in
+        [0, 1].
     n_components_ : int
         m.
     n_neighbors_within_, n_neighbors_between_ : int
@@ -61,16 +66,19 @@ class LDE(ShrinkageEmbedding):
     shrinkage_ : float
         s.
     search_ : str
-        How neighbours were found: "exact", "approximate", "distances" or the name of the transformer.
+        How neighbours were found: "exact", "approximate", "distances" or the name of the
+        transformer.
     search_recall_ : dict of str to float, or None
-        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured it.
+        The share of true neighbours found, where `ApproximateSearch(check_recall=True)` measured
+        it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if neighbours of other classes do not differ.
+        If there are fewer directions than requested, or if neighbours of other classes do not
+        differ.
 
     See Also
     --------
@@ -80,16 +88,18 @@ class LDE(ShrinkageEmbedding):
 
     Notes
     -----
-    The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the
-    graphs, the criterion does not depend on the units if nothing is shrunk (p <= n); then, with few rows for the
-    features, it overfits: reduce the features first, e.g. with PCA, as the paper does.
+    The scale of the features decides which rows are near: standardize first unless the units are
+    comparable. Given the graphs, the criterion does not depend on the units if nothing is shrunk (p
+    <= n); then, with few rows for the features, it overfits: reduce the features first, e.g. with
+    PCA, as the paper does.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For p > n the problem
-    is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + n p + p^2) memory. For
+    p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
-    H.-T. Chen, H.-W. Chang, T.-L. Liu: Local Discriminant Embedding and Its Variants. CVPR 2005, volume 2, 846-853.
+    H.-T. Chen, H.-W. Chang, T.-L. Liu: Local Discriminant Embedding and Its Variants. CVPR 2005,
+    volume 2, 846-853.
 
     Examples
     --------

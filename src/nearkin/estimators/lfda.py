@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from ._rows import Rows
-from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .rows import Rows
 
 
 class LFDA(ShrinkageEmbedding):
-    """Local Fisher Discriminant Analysis: LDA with local scaling within classes, which may consist of several clusters.
+    """Local Fisher Discriminant Analysis: LDA with local scaling within classes, which may consist
+    of several clusters.
 
-    With s_i the distance from row i to the k-th nearest of the n_c rows of its class c, `a_ij = exp(-d_ij^2/(s_i s_j))`
-    for i and j of one class, and the weights
+    With s_i the distance from row i to the k-th nearest of the n_c rows of its class c, `a_ij =
+    exp(-d_ij^2/(s_i s_j))` for i and j of one class, and the weights
 
     =============  ====================  =======================
     i and j        within: w_ij          between: w'_ij
@@ -26,9 +27,10 @@ class LFDA(ShrinkageEmbedding):
 
         tr((V'S_w V)^-1 V'S_b V):
 
-    the largest eigenvalues of S_b v = lambda S_w v. With all a_ij = 1 it is Fisher's discriminant analysis; smaller
-    ones give less weight to distant pairs of a class, and there may be more than classes - 1 directions of lambda > 0.
-    S_w is shrunk first, see `LDE`; without that, directions without within-class scatter come first.
+    the largest eigenvalues of S_b v = lambda S_w v. With all a_ij = 1 it is Fisher's discriminant
+    analysis; smaller ones give less weight to distant pairs of a class, and there may be more than
+    classes - 1 directions of lambda > 0. S_w is shrunk first, see `LDE`; without that, directions
+    without within-class scatter come first.
 
     Parameters
     ----------
@@ -60,13 +62,14 @@ class LFDA(ShrinkageEmbedding):
     -----
     Scale and number of the features: see `LDE`.
 
-    Cost: sum_c n_c^2 pairs of distances, twice, O(p sum_c n_c^2 + n p^2 + p^3) after them, O(n (k + p) + p^2) memory.
-    For p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: sum_c n_c^2 pairs of distances, twice, O(p sum_c n_c^2 + n p^2 + p^3) after them, O(n (k +
+    p) + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p
+    x p matrix.
 
     References
     ----------
-    M. Sugiyama: Dimensionality Reduction of Multimodal Labeled Data by Local Fisher Discriminant Analysis. Journal of
-    Machine Learning Research 8 (2007) 1027-1061.
+    M. Sugiyama: Dimensionality Reduction of Multimodal Labeled Data by Local Fisher Discriminant
+    Analysis. Journal of Machine Learning Research 8 (2007) 1027-1061.
 
     Examples
     --------

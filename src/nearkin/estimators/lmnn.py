@@ -11,50 +11,61 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
-from .._labels import check_shared_labels
-from .._validation import check_integer, check_number, validate_labelled_rows
+from .._validation import check_integer, check_number, check_shared_labels, validate_labelled_rows
 from ..descent import DescentResult, OnIteration, Status, lbfgs_rounds
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
-from ._candidates import target_neighbors
-from .descent_embedding import COMPARED, DescentEmbedding, UnitRows, n_directions
-from .initialization import directions, evenly_by, unit_distance
+from .descent_embedding import (
+    COMPARED,
+    DescentEmbedding,
+    UnitRows,
+    directions,
+    evenly_by,
+    n_directions,
+    target_neighbors,
+    unit_distance,
+)
 
 SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
-SLACK = 1.0  # a second margin: rows within it are listed, and may become impostors before the next search
-WORTH = 1 / 256  # share of all pairs from which on it is quicker to search always than to keep lists
+# a second margin: rows within it are listed, and may become impostors before the next search
+SLACK = 1.0
+WORTH = (
+    1 / 256
+)  # share of all pairs from which on it is quicker to search always than to keep lists
 MOST = 2**25  # impostors that count in all, but for
 ALWAYS = 100  # of every row
 GAPS = 2**23  # entries of the distances from which the scale of the init is found
 
 
 class LMNN(DescentEmbedding):
-    """Large Margin Nearest Neighbour: separate the k nearest of a class from other classes by a margin.
+    """Large Margin Nearest Neighbour: separate the k nearest of a class from other classes by a
+    margin.
 
-    The targets of row i are its k nearest rows of the same class, in the space of the features. With the learned
-    squared distances d_ij = ||A x_i - A x_j||^2 the map A minimizes
+    The targets of row i are its k nearest rows of the same class, in the space of the features.
+    With the learned squared distances d_ij = ||A x_i - A x_j||^2 the map A minimizes
 
         1/n ( 1/2 sum_ij d_ij  +  1/2 sum_ijl max(0, 1 + d_ij - d_il) )
 
-    over rows i, their targets j, and all rows l of other classes: targets are to be near, and impostors, which are
-    nearer than a target and a margin of 1, are repelled. (The loss of the papers, mu = 1/2, as a mean over rows.)
-    The margin is in units of what is learned, so the units of the features do not matter: the map makes up for them.
-    For a square map the minimum is global: the loss is a convex function of the metric A'A.
+    over rows i, their targets j, and all rows l of other classes: targets are to be near, and
+    impostors, which are nearer than a target and a margin of 1, are repelled. (The loss of the
+    papers, mu = 1/2, as a mean over rows.) The margin is in units of what is learned, so the units
+    of the features do not matter: the map makes up for them. For a square map the minimum is
+    global: the loss is a convex function of the metric A'A.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
     n_neighbors : int, default=3
-        k: targets of a row, or the whole class where this is smaller. A row alone in its class has none, but may be an
-        impostor.
+        k: targets of a row, or the whole class where this is smaller. A row alone in its class has
+        none, but may be an impostor.
     n_passes : int, default=1
-        Descents. Each but the first begins where the one before has ended, and takes the nearest rows of the same class
-        in the space learned so far as targets.
+        Descents. Each but the first begins where the one before has ended, and takes the nearest
+        rows of the same class in the space learned so far as targets.
     max_iter : int, default=200
         Iterations allowed to a descent.
     tol : float, default=1e-4
-        A descent has converged when an iteration lowers the loss by less, relative to the loss or, where that is less,
-        to what the targets cost at the init.
+        A descent has converged when an iteration lowers the loss by less, relative to the loss or,
+        where that is less, to what the targets cost at the init.
 
     Attributes
     ----------
@@ -67,8 +78,8 @@ class LMNN(DescentEmbedding):
     n_iter_ : int
         Iterations, over all passes.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
-        The loss before and after every iteration, of each pass. Above 4,000 rows it counts listed impostors only
-        (below), and may jump where they are searched again.
+        The loss before and after every iteration, of each pass. Above 4,000 rows it counts listed
+        impostors only (below), and may jump where they are searched again.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -84,26 +95,28 @@ class LMNN(DescentEmbedding):
 
     Notes
     -----
-    The scale of the features decides which rows are targets: standardize first unless the units are comparable. There
-    is no penalty: with about as many features as rows the map overfits; reduce them first, e.g. with PCA. The descent
-    begins with the identity, or with PCA for fewer components, in the scale that has the lowest loss.
+    The scale of the features decides which rows are targets: standardize first unless the units are
+    comparable. There is no penalty: with about as many features as rows the map overfits; reduce
+    them first, e.g. with PCA. The descent begins with the identity, or with PCA for fewer
+    components, in the scale that has the lowest loss.
 
-    Up to 4,000 rows impostors are searched at every step. Beyond, rows of other classes within two margins are listed
-    every 15 iterations, and only they count until then, unless they make up more than 1/256 of all pairs. The loss
-    among all impostors is compared after that; if it has risen, these iterations are undone, and impostors are searched
-    at every step. Where more than 2^25 count in all (for a row, more than 2^25 / n, and more than 100), the farthest of
-    each row do not.
+    Up to 4,000 rows impostors are searched at every step. Beyond, rows of other classes within two
+    margins are listed every 15 iterations, and only they count until then, unless they make up more
+    than 1/256 of all pairs. The loss among all impostors is compared after that; if it has risen,
+    these iterations are undone, and impostors are searched at every step. Where more than 2^25
+    count in all (for a row, more than 2^25 / n, and more than 100), the farthest of each row do
+    not.
 
-    Cost: an iteration takes O(q (m + k) + n p m) time for q impostors, often some 10 to 30 a row, and a search, a
-    product of matrices, O(n^2 m); memory is O(n (p + m + k) + q), never n x n. Precision, sparse X and interrupts are
-    as for `NCA`.
+    Cost: an iteration takes O(q (m + k) + n p m) time for q impostors, often some 10 to 30 a row,
+    and a search, a product of matrices, O(n^2 m); memory is O(n (p + m + k) + q), never n x n.
+    Precision, sparse X and interrupts are as for `NCA`.
 
     References
     ----------
-    K. Q. Weinberger, J. Blitzer, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor
-    Classification. Advances in Neural Information Processing Systems 18 (2005).
-    K. Q. Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor Classification. Journal of
-    Machine Learning Research 10 (2009) 207-244.
+    K. Q. Weinberger, J. Blitzer, L. K. Saul: Distance Metric Learning for Large Margin Nearest
+    Neighbor Classification. Advances in Neural Information Processing Systems 18 (2005). K. Q.
+    Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor
+    Classification. Journal of Machine Learning Research 10 (2009) 207-244.
 
     Examples
     --------
@@ -144,7 +157,8 @@ class LMNN(DescentEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,)
-            Class labels, at least two classes, one of at least two rows; -1 is a class like any other.
+            Class labels, at least two classes, one of at least two rows; -1 is a class like any
+            other.
 
         Returns
         -------
@@ -152,7 +166,9 @@ class LMNN(DescentEmbedding):
         """
         check_integer(self.n_neighbors, "n_neighbors", 1)
         check_number(self.tol, "tol", 0)
-        n_iterations = check_integer(self.n_passes, "n_passes", 1) * check_integer(self.max_iter, "max_iter", 1)
+        n_iterations = check_integer(self.n_passes, "n_passes", 1) * check_integer(
+            self.max_iter, "max_iter", 1
+        )
         task = FitTask(self, X, y, n_iterations)
         X, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
@@ -163,8 +179,12 @@ class LMNN(DescentEmbedding):
         V = directions("identity" if m == rows.shape[1] else "pca", rows.X, m)
         init = V / balanced_scale(rows.embedding(V), codes, targets)
         d_targets = target_squares(rows.embedding(init), targets)
-        unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0  # their cost
-        return self.fit_problem(MarginProblem(self, rows, codes, targets, init, unit), X.dtype, task)
+        unit = (
+            float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0
+        )  # their cost
+        return self.fit_problem(
+            MarginProblem(self, rows, codes, targets, init, unit), X.dtype, task
+        )
 
 
 @dataclass(frozen=True)
@@ -202,9 +222,13 @@ class MarginProblem:
         for number in range(self.lmnn.n_passes):
             try:
                 if number:
-                    targets = target_neighbors(self.rows.embedding(best.x), self.codes, self.lmnn.n_neighbors)
+                    targets = target_neighbors(
+                        self.rows.embedding(best.x), self.codes, self.lmnn.n_neighbors
+                    )
                     problem = replace(self, targets=targets)
-                found = lbfgs_rounds(problem.loss, best.x, look_up=problem.look_up, finish_exactly=True, **how)
+                found = lbfgs_rounds(
+                    problem.loss, best.x, look_up=problem.look_up, finish_exactly=True, **how
+                )
                 best = best.then(found)
             except KeyboardInterrupt:
                 if not number:
@@ -216,7 +240,10 @@ class MarginProblem:
 
     def attributes(self, best: DescentResult) -> dict[str, Any]:
         """Return the loss and its curve, in their own unit."""
-        return {"objective_": self.unit * best.value, "loss_curve_": self.unit * np.array(best.curve)}
+        return {
+            "objective_": self.unit * best.value,
+            "loss_curve_": self.unit * np.array(best.curve),
+        }
 
     def loss(self, A: np.ndarray, neighbors: csr_array | None) -> tuple[float, np.ndarray]:
         """Return the loss among the listed impostors, or among all, and its gradient."""
@@ -226,7 +253,9 @@ class MarginProblem:
         return value / n / self.unit, gradient / n / self.unit
 
     def look_up(self, A: np.ndarray) -> csr_array | None:
-        """Return the rows of other classes within two margins, None where it is quicker to search always."""
+        """Return the rows of other classes within two margins, None where it is quicker to search
+        always.
+        """
         n = len(self.codes)
         if n <= SEARCH_ALWAYS_ROWS:
             return None
@@ -240,11 +269,13 @@ class MarginProblem:
 
 
 def balanced_scale(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> float:
-    """Return the s for which the loss of the map A / s is the lowest; the typical distance where that is the map 0.
+    """Return the s for which the loss of the map A / s is the lowest; the typical distance where
+    that is the map 0.
 
-    With the margin c = s^2, a triple with the gap g = d_il - d_ij counts while g < c. The derivative of the loss along
-    s is 0 where the gaps of those that count sum up to sum_ij d_ij: there one of them ceases to count, so c is a little
-    more. Some rows, evenly drawn, stand for all.
+    With the margin c = s^2, a triple with the gap g = d_il - d_ij counts while g < c. The
+    derivative of the loss along s is 0 where the gaps of those that count sum up to sum_ij d_ij:
+    there one of them ceases to count, so c is a little more. Some rows, evenly drawn, stand for
+    all.
     """
     some = evenly_by(row_norms(Z, squared=True), max(8, GAPS // targets.size))
     d_targets = target_squares(Z, targets)[some, None, :]

@@ -10,27 +10,30 @@ import numpy as np
 from .._validation import check_positive
 from ..linalg import eigh
 from ..spectral import SpectralResult, range_basis, ratio_trace
-from ._rows import Rows
 from .base import SpectralEmbedding
+from .rows import Rows
 
 SMOOTH = 0.75  # adjacent rows differ less than this, relative to any two
 
 
 class LPP(SpectralEmbedding):
-    """Locality Preserving Projections: the linear map that preserves a k-NN graph best. It uses no labels.
+    """Locality Preserving Projections: the linear map that preserves a k-NN graph best. It uses no
+    labels.
 
-    With W the graph of the k nearest neighbours (adjacent if either is among the other's), weighted by the heat kernel
-    `exp(-d^2 / t)`, t the mean squared distance to these neighbours, D = diag(W 1) and L = D - W, LPP minimizes
+    With W the graph of the k nearest neighbours (adjacent if either is among the other's), weighted
+    by the heat kernel `exp(-d^2 / t)`, t the mean squared distance to these neighbours, D = diag(W
+    1) and L = D - W, LPP minimizes
 
         sum_ij w_ij (v'x_i - v'x_j)^2   subject to   v'X'DXv = 1,
 
-    the smallest eigenvalues of X'LX v = lambda X'DX v. X is taken relative to its D-weighted mean, which makes the
-    solution independent of the origin and excludes the constant embedding, as Laplacian Eigenmaps do: with X the
-    identity LPP *is* Laplacian Eigenmaps. As with Laplacianfaces, V lies in the span of the leading principal
-    components, here of X'DX: directions of little variance, which are mostly noise, would count as much as the others.
+    the smallest eigenvalues of X'LX v = lambda X'DX v. X is taken relative to its D-weighted mean,
+    which makes the solution independent of the origin and excludes the constant embedding, as
+    Laplacian Eigenmaps do: with X the identity LPP *is* Laplacian Eigenmaps. As with
+    Laplacianfaces, V lies in the span of the leading principal components, here of X'DX: directions
+    of little variance, which are mostly noise, would count as much as the others.
 
-    An eigenvalue is the mean squared difference between adjacent rows, relative to that between any two rows. All
-    directions together are a mere whitening, whatever the graph.
+    An eigenvalue is the mean squared difference between adjacent rows, relative to that between any
+    two rows. All directions together are a mere whitening, whatever the graph.
 
     Parameters
     ----------
@@ -39,8 +42,8 @@ class LPP(SpectralEmbedding):
     n_neighbors : int or "auto", default=10
         k of the graph. "auto": see `DNE`; it alone makes use of labels, which `fit` then requires.
     variance : float, default=0.9
-        Share of the variance tr(X'DX) that the principal components keep, in (0, 1]; n_components of them are kept in
-        any case. 1 keeps all, which is LPP as first published.
+        Share of the variance tr(X'DX) that the principal components keep, in (0, 1]; n_components
+        of them are kept in any case. 1 keeps all, which is LPP as first published.
     search
         See `LDE`.
 
@@ -71,20 +74,22 @@ class LPP(SpectralEmbedding):
 
     Notes
     -----
-    The scale of the features decides which rows are near: standardize first unless the units are comparable. Given the
-    graph, the criterion does not depend on the units with `variance=1` (p <= n).
+    The scale of the features decides which rows are near: standardize first unless the units are
+    comparable. Given the graph, the criterion does not depend on the units with `variance=1` (p <=
+    n).
 
-    The defaults of `variance` and `n_components` were chosen by the accuracy of 3-NN on folds of the training rows of
-    the sets that `benchmarks/defaults.py` names.
+    The defaults of `variance` and `n_components` were chosen by the accuracy of 3-NN on folds of
+    the training rows of the sets that `benchmarks/defaults.py` names.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
-    solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
+    the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
-    X. He, P. Niyogi: Locality Preserving Projections. Advances in Neural Information Processing Systems 16 (2003).
-    X. He, S. Yan, Y. Hu, P. Niyogi, H.-J. Zhang: Face Recognition Using Laplacianfaces. IEEE Transactions on Pattern
-    Analysis and Machine Intelligence 27 (2005) 328-340: the principal components, which keep 98 % there.
+    X. He, P. Niyogi: Locality Preserving Projections. Advances in Neural Information Processing
+    Systems 16 (2003). X. He, S. Yan, Y. Hu, P. Niyogi, H.-J. Zhang: Face Recognition Using
+    Laplacianfaces. IEEE Transactions on Pattern Analysis and Machine Intelligence 27 (2005)
+    328-340: the principal components, which keep 98 % there.
 
     Examples
     --------
@@ -122,18 +127,25 @@ class LPP(SpectralEmbedding):
         result = ratio_trace(T.T @ S @ T, T.T @ B @ T, self.n_components)
         m = self.n_components or max(1, int(np.sum(result.values < SMOOTH)))
         values = result.values[:m]
-        return replace(result, vectors=T @ result.vectors[:, :m], values=values, objective=float(values.sum()))
+        return replace(
+            result, vectors=T @ result.vectors[:, :m], values=values, objective=float(values.sum())
+        )
 
     def _dimension_rule(self) -> str:
         return "" if self.n_components else "eigenvalues below 3/4"
 
     def _principal_directions(self, B: np.ndarray) -> np.ndarray:
-        """Return leading eigenvectors of B, its principal directions, as columns; for all variance the features."""
+        """Return leading eigenvectors of B, its principal directions, as columns; for all variance
+        the features.
+        """
         if self.variance == 1:
             return np.eye(len(B))
         R = range_basis(B)
         values, E = eigh(R.T @ B @ R)
-        m = max(int(np.sum(np.cumsum(values[::-1]) < self.variance * values.sum())) + 1, self.n_components or 1)
+        m = max(
+            int(np.sum(np.cumsum(values[::-1]) < self.variance * values.sum())) + 1,
+            self.n_components or 1,
+        )
         return R @ E[:, : -m - 1 : -1]
 
     def _check_parameters(self, n_features: int) -> None:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from ._rows import Rows
-from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .rows import Rows
 
 
 class MFA(ShrinkageEmbedding):
-    """Marginal Fisher Analysis: attract same-class neighbours, repel the closest rows of other classes.
+    """Marginal Fisher Analysis: attract same-class neighbours, repel the closest rows of other
+    classes.
 
-    In the intrinsic graph i and j of one class are adjacent if either is among the other's k_1 nearest of that class.
-    In the penalty graph i in c and j outside are adjacent if theirs is among the k_2 shortest distances between a row
-    of c and a row that is not, for any class c. All weights are 1. With their scatters
+    In the intrinsic graph i and j of one class are adjacent if either is among the other's k_1
+    nearest of that class. In the penalty graph i in c and j outside are adjacent if theirs is among
+    the k_2 shortest distances between a row of c and a row that is not, for any class c. All
+    weights are 1. With their scatters
 
         S_w = sum_{i, j adjacent in the intrinsic graph} (x_i - x_j)(x_i - x_j)',   S_b the same of the penalty graph,
 
-    every pair once, MFA maximizes tr((V'S_w V)^-1 V'S_b V): the largest eigenvalues of S_b v = lambda S_w v. S_w is
-    shrunk first, see `LDE`; without that, directions without within-class scatter come first.
+    every pair once, MFA maximizes tr((V'S_w V)^-1 V'S_b V): the largest eigenvalues of S_b v =
+    lambda S_w v. S_w is shrunk first, see `LDE`; without that, directions without within-class
+    scatter come first.
 
     Parameters
     ----------
@@ -28,8 +31,9 @@ class MFA(ShrinkageEmbedding):
     n_neighbors : int or "auto", default=5
         k_1 of the intrinsic graph. "auto": see `DNE`.
     n_pairs : int, default=100
-        k_2, pairs of the penalty graph for every class. No more directions than there are pairs separate the classes.
-        Which of equally close pairs is taken is unspecified, but the same for the same input.
+        k_2, pairs of the penalty graph for every class. No more directions than there are pairs
+        separate the classes. Which of equally close pairs is taken is unspecified, but the same for
+        the same input.
     shrinkage, search
         See `LDE`.
 
@@ -43,7 +47,8 @@ class MFA(ShrinkageEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, or if the closest rows of two classes do not differ.
+        If there are fewer directions than requested, or if the closest rows of two classes do not
+        differ.
 
     See Also
     --------
@@ -54,13 +59,15 @@ class MFA(ShrinkageEmbedding):
     -----
     Scale and number of the features: see `LDE`.
 
-    Cost: n^2 pairs of distances, O(n (k_1 + k_2) p + n p^2 + p^3) after them, O(n (k_1 + k_2 + p) + p^2) memory, since
-    at most k_2 pairs of any row are compared. For p > n the problem is solved in the span of the rows, O(n^2 p).
+    Cost: n^2 pairs of distances, O(n (k_1 + k_2) p + n p^2 + p^3) after them, O(n (k_1 + k_2 + p) +
+    p^2) memory, since at most k_2 pairs of any row are compared. For p > n the problem is solved in
+    the span of the rows, O(n^2 p).
 
     References
     ----------
-    S. Yan, D. Xu, B. Zhang, H.-J. Zhang, Q. Yang, S. Lin: Graph Embedding and Extensions: A General Framework for
-    Dimensionality Reduction. IEEE Transactions on Pattern Analysis and Machine Intelligence 29 (2007) 40-51.
+    S. Yan, D. Xu, B. Zhang, H.-J. Zhang, Q. Yang, S. Lin: Graph Embedding and Extensions: A General
+    Framework for Dimensionality Reduction. IEEE Transactions on Pattern Analysis and Machine
+    Intelligence 29 (2007) 40-51.
 
     Examples
     --------
@@ -74,7 +81,9 @@ class MFA(ShrinkageEmbedding):
 
     compared_as: ClassVar[dict] = {
         "MFA": {
-            "settings": lambda p: [{"n_pairs": k} | amount for k in (20, 200) for amount in COMPARED_AMOUNTS],
+            "settings": lambda p: [
+                {"n_pairs": k} | amount for k in (20, 200) for amount in COMPARED_AMOUNTS
+            ],
         }
     }
 

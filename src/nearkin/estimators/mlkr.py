@@ -12,12 +12,22 @@ from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, validate_target_rows
 from ..descent import DescentResult, OnIteration, lbfgs
 from ..objectives.kernel_regression import prediction_loss, squared_error
-from .descent_embedding import COMPARED, EARLY, DescentEmbedding, UnitRows, cap_penalty, n_directions, penalized
-from .initialization import directions, perplexity_bandwidth
+from .descent_embedding import (
+    COMPARED,
+    EARLY,
+    DescentEmbedding,
+    UnitRows,
+    cap_penalty,
+    directions,
+    n_directions,
+    penalized,
+    perplexity_bandwidth,
+)
 
 
 class MLKR(DescentEmbedding):
-    """Metric Learning for Kernel Regression: the map under which near rows predict each other's numbers.
+    """Metric Learning for Kernel Regression: the map under which near rows predict each other's
+    numbers.
 
     Each row is predicted by the others, with Gaussian weights that fall with the learned distance,
 
@@ -27,8 +37,9 @@ class MLKR(DescentEmbedding):
 
         sum_i ||y_i - y^_i||^2 / sum_i ||y_i - y_mean||^2  +  alpha / sqrt(n) ||A||^2 u^2.
 
-    The first term is the paper's loss, relative to that of the mean: 1 - R^2. The second keeps A from overfitting; u is
-    the typical distance of neighbours, so that alpha means the same for any scale of the features.
+    The first term is the paper's loss, relative to that of the mean: 1 - R^2. The second keeps A
+    from overfitting; u is the typical distance of neighbours, so that alpha means the same for any
+    scale of the features.
 
     Parameters
     ----------
@@ -39,16 +50,19 @@ class MLKR(DescentEmbedding):
     max_iter : int, default=200
         Iterations allowed.
     tol : float, default=1e-5
-        The descent has converged when an iteration lowers the loss by less, relative to max(loss, 1).
+        The descent has converged when an iteration lowers the loss by less, relative to max(loss,
+        1).
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
-        A. It has a scale: `SoftNeighborsRegressor` after it is the kernel regression that was learned.
+        A. It has a scale: `SoftNeighborsRegressor` after it is the kernel regression that was
+        learned.
     n_components_ : int
         m.
     objective_ : float
-        The mean squared leave-one-out error at A, in squared units of y; of several targets, their sum.
+        The mean squared leave-one-out error at A, in squared units of y; of several targets, their
+        sum.
     n_iter_ : int
         Iterations.
     loss_curve_ : ndarray of shape (`n_iter_` + 1,)
@@ -63,16 +77,18 @@ class MLKR(DescentEmbedding):
 
     Notes
     -----
-    The descent begins with the identity, or with PCA for fewer components, scaled as for `NCA`; the scale of the
-    features, warnings, precision, sparse X and interrupts are as for `NCA`, too. The unit of y does not matter; of
-    several targets that with the largest variance counts most: standardize them unless they share a unit.
+    The descent begins with the identity, or with PCA for fewer components, scaled as for `NCA`; the
+    scale of the features, warnings, precision, sparse X and interrupts are as for `NCA`, too. The
+    unit of y does not matter; of several targets that with the largest variance counts most:
+    standardize them unless they share a unit.
 
-    Cost: an iteration takes O(n^2 (m + q) + n p m) time for q targets and O(n (p + m)) memory, never n x n.
+    Cost: an iteration takes O(n^2 (m + q) + n p m) time for q targets and O(n (p + m)) memory,
+    never n x n.
 
     References
     ----------
-    K. Q. Weinberger, G. Tesauro: Metric Learning for Kernel Regression. Proceedings of the Eleventh International
-    Conference on Artificial Intelligence and Statistics (2007) 612-619.
+    K. Q. Weinberger, G. Tesauro: Metric Learning for Kernel Regression. Proceedings of the Eleventh
+    International Conference on Artificial Intelligence and Statistics (2007) 612-619.
 
     Examples
     --------
@@ -89,7 +105,12 @@ class MLKR(DescentEmbedding):
     _needs_labels = True
 
     def __init__(
-        self, n_components: int | None = None, *, alpha: float = 0.5, max_iter: int = 200, tol: float = 1e-5
+        self,
+        n_components: int | None = None,
+        *,
+        alpha: float = 0.5,
+        max_iter: int = 200,
+        tol: float = 1e-5,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -120,12 +141,15 @@ class MLKR(DescentEmbedding):
         Y = targets.reshape(len(targets), -1)
         Y = Y - Y.mean(axis=0)
         unit = float(np.mean(np.sum(Y * Y, axis=1))) ** 0.5
-        return self.fit_problem(RegressionProblem(self, rows, Y / unit, unit, min(m, rows.shape[1])), X.dtype, task)
+        return self.fit_problem(
+            RegressionProblem(self, rows, Y / unit, unit, min(m, rows.shape[1])), X.dtype, task
+        )
 
 
 @dataclass(frozen=True)
 class RegressionProblem:
-    """The error plus the penalty, a function of maps B of rows in units of the typical distance of neighbours.
+    """The error plus the penalty, a function of maps B of rows in units of the typical distance of
+    neighbours.
 
     Attributes
     ----------
@@ -160,7 +184,13 @@ class RegressionProblem:
 
     def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
         """Minimize the loss by L-BFGS."""
-        return lbfgs(self.loss, init, max_iter=self.mlkr.max_iter, tol=self.mlkr.tol, on_iteration=on_iteration)
+        return lbfgs(
+            self.loss,
+            init,
+            max_iter=self.mlkr.max_iter,
+            tol=self.mlkr.tol,
+            on_iteration=on_iteration,
+        )
 
     def attributes(self, best: DescentResult) -> dict[str, Any]:
         """Return what MLKR sets beside the map."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._blocks import row_blocks
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._labels import check_shared_labels
+from .._messages import warn_user
 from .._validation import (
     check_choice,
     check_integer,
@@ -20,16 +23,245 @@ from .._validation import (
     check_pair_weights,
     check_pairs,
     check_positive,
+    check_shared_labels,
     validate_labelled_rows,
     validate_rows,
     validate_target_rows,
 )
-from .._warn import warn_user
-from ..objectives.network import OBJECTIVES, SparsePairWeights
-from ..objectives.pair_weights import SameClass, TargetKernel, target_bandwidth
-from ._network import NetworkProblem, begun, default_network, hold_out, import_torch, outputs, with_arrays
+from ..objectives.network import OBJECTIVES, SparsePairWeights, neighbor_terms, objective_value
+from ..objectives.stochastic import SameClass, TargetKernel, target_bandwidth
 from .base import Embedding
-from .initialization import unit_distance
+from .descent_embedding import (
+    nearest_squares,
+    perplexity_bandwidth,
+    principal_directions,
+    unit_distance,
+)
+
+# A network as a problem of descent: the loss of a minibatch, the objective of held-out rows, its
+# state as arrays.
+
+MOST_COMPONENTS = 50  # of the default network, by default
+HELD_OUT = 2000  # rows or pairs, at most
+HIDDEN = 100  # units of the default network: the paper's number
+STEPS = 500  # of a fit by default, at least
+PATIENCE = (
+    0.2  # of the epochs: after so many without a better value of the held-out rows the descent ends
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkResult:
+    """Where a descent has led.
+
+    Attributes
+    ----------
+    state : dict of str to ndarray
+        The best, for the held-out rows.
+    best_iter : int
+        The epoch after which it was reached.
+    losses : ndarray of shape (n_epochs,)
+    values : ndarray of shape (n_epochs + 1,)
+        The objective of the held-out rows.
+    interrupted : bool
+        Whether a KeyboardInterrupt ended the descent.
+    """
+
+    state: dict[str, np.ndarray]
+    best_iter: int
+    losses: np.ndarray
+    values: np.ndarray
+    interrupted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkProblem:
+    """The objective of a network that is being fitted.
+
+    Attributes
+    ----------
+    network : torch.nn.Module
+    X : float32 array of shape (n, p)
+        What the network takes.
+    pair_weights : SameClass, TargetKernel or SparsePairWeights
+    objective : str
+    """
+
+    network: Any
+    X: np.ndarray
+    pair_weights: Any
+    objective: str
+
+    def loss(self, numbers: np.ndarray) -> Any:
+        """Return minus the objective of some rows among themselves, for a step."""
+        Z = self.network.train()(import_torch().from_numpy(self.X[numbers]))
+        return -objective_value(self.objective, self._terms(Z, np.arange(len(numbers)), numbers))
+
+    def value(self, rows: np.ndarray) -> float:
+        """Return the objective of some rows whose neighbours are all; NaN for no rows."""
+        if not len(rows):
+            return np.nan
+        torch, n = import_torch(), len(self.X)
+        Z = torch.from_numpy(outputs(self.network, self.X))
+        terms = [self._terms(Z, rows[block], np.arange(n)) for block in row_blocks(len(rows), n)]
+        return float(objective_value(self.objective, torch.cat(terms, dim=1)))
+
+    def descend(
+        self,
+        units: np.ndarray,
+        held: np.ndarray,
+        *,
+        batch_size: int,
+        max_iter: int | str,
+        learning_rate: float,
+        rng: np.random.Generator,
+        on_epoch: Callable[[dict[str, np.ndarray]], bool],
+    ) -> NetworkResult:
+        """Descend by Adam with steps that shrink to nothing, and keep the state that is best for
+        the held-out rows.
+
+        Parameters
+        ----------
+        units : ndarray of shape (n_units, 1) or (n_units, 2)
+            What makes a minibatch: rows, or pairs of rows.
+        held : ndarray
+            Rows that are held out; without any, the last state is kept.
+        batch_size, max_iter, learning_rate
+            See `NeuralNCA`.
+        rng : Generator
+        on_epoch : callable
+            Called after every epoch with the best state so far; True ends the descent.
+        """
+        n_batches = max(1, units.size // batch_size)
+        n_epochs = -(-STEPS // n_batches) if max_iter == "auto" else int(max_iter)
+        adam = import_torch().optim.Adam(self.network.parameters(), learning_rate)
+        best, best_iter, state = self.value(held), 0, arrays_of(self.network)
+        losses, values, interrupted = list[float](), [best], False
+        try:
+            while len(losses) < n_epochs and len(losses) - best_iter <= PATIENCE * n_epochs:
+                loss = 0.0
+                for t, batch in enumerate(np.array_split(rng.permutation(units), n_batches)):
+                    adam.param_groups[0]["lr"] = learning_rate * (
+                        1 - (len(losses) + t / n_batches) / n_epochs
+                    )
+                    adam.zero_grad()
+                    batch_loss = self.loss(np.unique(batch))
+                    batch_loss.backward()
+                    adam.step()
+                    loss += batch_loss.item() / n_batches
+                losses.append(loss)
+                values.append(self.value(held))
+                if not values[-1] <= best:  # NaN without held-out rows
+                    best, best_iter, state = values[-1], len(losses), arrays_of(self.network)
+                if on_epoch(state):
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+        n = len(values) - 1
+        return NetworkResult(state, best_iter, np.array(losses[:n]), np.array(values), interrupted)
+
+    def _terms(self, Z: Any, rows: np.ndarray, numbers: np.ndarray) -> Any:
+        """Return the terms of some rows of Z, which has these numbers in X."""
+        torch = import_torch()
+        log_w = self.pair_weights.log_weights(numbers[rows][:, None], numbers[None], np.float32)
+        log_w = torch.zeros(len(rows), len(Z)) if log_w is None else torch.from_numpy(log_w)
+        return neighbor_terms(self.objective, Z, torch.from_numpy(rows), log_w)
+
+
+def hold_out(
+    units: np.ndarray, share: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a share of the units, which are held out, and the units without any of
+    them.
+    """
+    units = rng.permutation(units)
+    held = np.unique(units[: min(round(share * len(units)), HELD_OUT)])
+    units = units[~np.isin(units, held).any(axis=1)]
+    if units.size < 2:
+        raise ValueError(
+            f"validation_fraction={share} holds out rows of all pairs, which leaves none to "
+            "learn from: take 0."
+        )
+    return held, units
+
+
+def outputs(network: Any, X: np.ndarray) -> np.ndarray:
+    """Return what a network makes of rows, in blocks."""
+    torch = import_torch()
+    with torch.no_grad():
+        Z = torch.cat(
+            [network.eval()(torch.from_numpy(X[block])) for block in row_blocks(*X.shape)]
+        ).numpy()
+    if Z.ndim != 2 or len(Z) != len(X):
+        raise ValueError(
+            f"module must map rows of shape (b, p) to (b, m); of {X.shape} it makes {Z.shape}."
+        )
+    if not np.isfinite(Z).all():
+        raise ValueError(
+            "The network returns NaN or infinity: standardize the features, or lower learning_rate."
+        )
+    return Z
+
+
+def default_network(A: Any, scale: float = 1.0) -> Any:
+    """Return `x -> s (A x + B relu(C x + d))`, B = 0: a network that begins as a linear map, A an
+    array (m, p).
+    """
+    torch = import_torch()
+    base: Any = torch.nn.Module
+
+    class Network(base):
+        def __init__(self) -> None:
+            super().__init__()
+            m, p = A.shape
+            self.linear = torch.nn.Linear(p, m, bias=False)
+            self.hidden = torch.nn.Linear(p, HIDDEN)
+            self.out = torch.nn.Linear(HIDDEN, m, bias=False)
+            self.register_buffer("scale", torch.tensor(scale))
+            with torch.no_grad():
+                self.linear.weight.copy_(torch.from_numpy(A))
+                self.out.weight.zero_()
+
+        def forward(self, x: Any) -> Any:
+            return self.scale * (self.linear(x) + self.out(self.hidden(x).relu()))
+
+    return Network()
+
+
+def begun(X: np.ndarray, n_components: int | None) -> Any:
+    """Return the default network as it begins for these rows: PCA at a mean perplexity of 10."""
+    n, p = X.shape
+    m = (
+        min(p, MOST_COMPONENTS)
+        if n_components is None
+        else check_integer(n_components, "n_components", 1, p)
+    )
+    A = np.zeros((m, p), np.float32)
+    A[: min(m, n)] = principal_directions(X, min(m, n), random_state=0)
+    return default_network(A, 1 / perplexity_bandwidth(nearest_squares(X @ A.T)))
+
+
+def arrays_of(network: Any) -> dict[str, np.ndarray]:
+    """Return the state of a network as arrays, which are copies."""
+    return {name: tensor.numpy(force=True).copy() for name, tensor in network.state_dict().items()}
+
+
+def with_arrays(network: Any, state: dict[str, np.ndarray]) -> Any:
+    """Return the network in the state that `arrays_of` has returned."""
+    network.load_state_dict(
+        {name: import_torch().as_tensor(array) for name, array in state.items()}
+    )
+    return network
+
+
+def import_torch() -> Any:
+    """Return torch, which only networks need."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError('NeuralNCA needs torch: pip install "nearkin[deep]".') from error
+    return torch
+
 
 EVALUATION_ROWS = 5000  # of the final objective, at most
 
@@ -37,12 +269,14 @@ EVALUATION_ROWS = 5000  # of the final objective, at most
 class NeuralNCA(CallbackSupportMixin, Embedding):
     """Nonlinear NCA: a network learns coordinates in which nearest neighbours tend to be right.
 
-    A network phi takes the place of NCA's matrix: row i draws row j as its neighbour with probability
+    A network phi takes the place of NCA's matrix: row i draws row j as its neighbour with
+    probability
 
         p_ij = exp(-||phi(x_i) - phi(x_j)||^2) / sum_k exp(-||phi(x_i) - phi(x_k)||^2),  p_ii = 0      (eq. 1)
 
-    With weights w_ij >= 0 of what counts as right - 1 for rows of one class, `exp(-(y_i - y_j)^2 / (2 h^2))` for real
-    targets, those of given pairs - phi maximizes, by torch's automatic gradients and Adam on minibatches, one of
+    With weights w_ij >= 0 of what counts as right - 1 for rows of one class, `exp(-(y_i - y_j)^2 /
+    (2 h^2))` for real targets, those of given pairs - phi maximizes, by torch's automatic gradients
+    and Adam on minibatches, one of
 
         f = 1/n sum_i q_i  (eq. 3)      g = 1/n sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij  (eq. 2, section 5)
         1 / sum w sum_ij w_ij log( exp(-||z_i - z_j||^2) / sum_{c != d} exp(-||z_c - z_d||^2) )        (eq. 8)
@@ -50,26 +284,31 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     Parameters
     ----------
     n_components : int or None, default=None
-        m of the default network, at most p; None is p, or 50 for more features. With a `module` it must be None.
+        m of the default network, at most p; None is p, or 50 for more features. With a `module` it
+        must be None.
     module : torch.nn.Module, function or None, default=None
-        The network: a module, which is copied, or a function of the number of features that returns one. It maps rows
-        as they are, (b, p) in float32, to (b, m); with eq. 8 outputs should begin no farther apart than about 1. None
-        is `x -> s (A x + B relu(C x + d))` with 100 hidden units, for rows about their mean in units of the typical
-        distance of neighbours. It begins as PCA at a mean perplexity of 10: B = 0; s does not change.
+        The network: a module, which is copied, or a function of the number of features that returns
+        one. It maps rows as they are, (b, p) in float32, to (b, m); with eq. 8 outputs should begin
+        no farther apart than about 1. None is `x -> s (A x + B relu(C x + d))` with 100 hidden
+        units, for rows about their mean in units of the typical distance of neighbours. It begins
+        as PCA at a mean perplexity of 10: B = 0; s does not change.
     objective : {"auto", "expected_accuracy", "log_likelihood", "pair_likelihood"}, default="auto"
-        f, g, or minus eq. 8 (the cost of `PairNCA`) for weights of sum 1. "auto" is f for y, eq. 8 for pairs.
+        f, g, or minus eq. 8 (the cost of `PairNCA`) for weights of sum 1. "auto" is f for y, eq. 8
+        for pairs.
     target : {"classes", "continuous"}, default="classes"
         What y holds: labels, or real numbers, whose h is that of `NCA`.
     batch_size : int, default=256
-        Rows of a step (at least; fewer than twice as many), with several of every class: neighbours are among them.
+        Rows of a step (at least; fewer than twice as many), with several of every class: neighbours
+        are among them.
     learning_rate : float, default=0.01
         Of Adam at the beginning; it falls evenly to 0.
     max_iter : "auto" or int, default="auto"
-        Epochs, in each of which every row, or pair, takes part once: "auto" is as many as hold 500 steps.
+        Epochs, in each of which every row, or pair, takes part once: "auto" is as many as hold 500
+        steps.
     validation_fraction : float, default=0.1
-        Share of rows, or of pairs, that are held out, at most 2,000: they take no part in training, and the state at
-        which their objective is highest is kept; a fifth of max_iter without a higher one ends the descent. 0 holds
-        none out and keeps the last state.
+        Share of rows, or of pairs, that are held out, at most 2,000: they take no part in training,
+        and the state at which their objective is highest is kept; a fifth of max_iter without a
+        higher one ends the descent. 0 holds none out and keeps the last state.
     random_state : int, RandomState or None, default=None
         Seed of the held-out rows, the minibatches and of torch, whose own state is left as it was.
 
@@ -78,10 +317,12 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     state_ : dict of str to ndarray
         The network's `state_dict()`. With `module`, all that is needed to make the network again.
     origin_, unit_
-        Shift of shape (p,) and scale of the features. The network sees `(x - origin_) / unit_`; 0 and 1 for a `module`.
+        Shift of shape (p,) and scale of the features. The network sees `(x - origin_) / unit_`; 0
+        and 1 for a `module`.
     n_components_ : int
     objective_ : float
-        f, g or minus eq. 8, of all rows; of 5,000 at random, each with all others, where there are more.
+        f, g or minus eq. 8, of all rows; of 5,000 at random, each with all others, where there are
+        more.
     n_iter_ : int
         Epochs.
     best_iter_ : int
@@ -89,7 +330,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     loss_curve_ : ndarray of shape (`n_iter_`,)
         Minus the objective, the mean over the steps of every epoch.
     validation_curve_ : ndarray of shape (`n_iter_` + 1,)
-        The objective of the held-out rows, neighbours drawn among all rows, before and after every epoch, or NaN.
+        The objective of the held-out rows, neighbours drawn among all rows, before and after every
+        epoch, or NaN.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -104,14 +346,15 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
 
     Notes
     -----
-    Needs torch: `pip install "nearkin[deep]"`. Rows are dense, and computed with in float32, as is the result. Scale
-    their features if these differ in unit. A row alone with its class in a minibatch counts 0 in f and g.
+    Needs torch: `pip install "nearkin[deep]"`. Rows are dense, and computed with in float32, as is
+    the result. Scale their features if these differ in unit. A row alone with its class in a
+    minibatch counts 0 in f and g.
 
-    The estimator can be pickled and cloned if `module` can; a lambda cannot. KeyboardInterrupt ends the descent, and is
-    raised again once the best state so far has been kept.
+    The estimator can be pickled and cloned if `module` can; a lambda cannot. KeyboardInterrupt ends
+    the descent, and is raised again once the best state so far has been kept.
 
-    Cost: a step takes O(b^2 m) and a forward and a backward pass of b rows; the held-out rows add a forward pass of
-    all rows and O(n_held n m) an epoch; memory is O(n p + b^2), in float32.
+    Cost: a step takes O(b^2 m) and a forward and a backward pass of b rows; the held-out rows add a
+    forward pass of all rows and O(n_held n m) an epoch; memory is O(n p + b^2), in float32.
 
     References
     ----------
@@ -206,7 +449,9 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
             raise KeyboardInterrupt
         if self.best_iter_ == 0:
             found_none = "No epoch has raised the objective of held-out rows, the init is kept"
-            warn_user(f"{found_none}: take another learning_rate, more rows, or NCA.", ConvergenceWarning)
+            warn_user(
+                f"{found_none}: take another learning_rate, more rows, or NCA.", ConvergenceWarning
+            )
         task.end()
         return self
 
@@ -235,13 +480,20 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         check_integer(self.batch_size, "batch_size", 2)
         check_positive(self.learning_rate, "learning_rate")
         if check_number(self.validation_fraction, "validation_fraction", 0) > 0.5:
-            raise ValueError(f"validation_fraction must be at most 0.5, got {self.validation_fraction}.")
+            raise ValueError(
+                f"validation_fraction must be at most 0.5, got {self.validation_fraction}."
+            )
         if self.max_iter != "auto":
             check_integer(self.max_iter, "max_iter", 1)
         if self.module is not None and self.n_components is not None:
-            raise ValueError(f"n_components must be None with a module, which sets it, got {self.n_components!r}.")
+            raise ValueError(
+                "n_components must be None with a module, which sets it, got "
+                f"{self.n_components!r}."
+            )
 
-    def _validate(self, X: Any, y: Any, pairs: Any, weights: Any) -> tuple[np.ndarray, Any, np.ndarray]:
+    def _validate(
+        self, X: Any, y: Any, pairs: Any, weights: Any
+    ) -> tuple[np.ndarray, Any, np.ndarray]:
         """Return X, the pair weights, and the units of a minibatch: rows, shape (n, 1), or pairs."""
         X = _dense(X)
         if pairs is not None:
@@ -267,14 +519,17 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
         """Return the network that is saved as arrays, in float32 and in any state."""
         torch = import_torch()
         if self.module is None:
-            network = default_network(np.zeros((self.n_components_, self.n_features_in_), np.float32))
+            network = default_network(
+                np.zeros((self.n_components_, self.n_features_in_), np.float32)
+            )
         elif isinstance(self.module, torch.nn.Module):
             network = copy.deepcopy(self.module)
         else:
             network = self.module(self.n_features_in_) if callable(self.module) else self.module
         if not isinstance(network, torch.nn.Module):
             raise TypeError(
-                f"module must be a torch.nn.Module, or a function of n_features that returns one; got {network!r}."
+                "module must be a torch.nn.Module, or a function of n_features that "
+                f"returns one; got {network!r}."
             )
         return network.float()
 
@@ -296,5 +551,8 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
 def _dense(X: Any) -> Any:
     """Return X, which must not be sparse."""
     if issparse(X):
-        raise TypeError("X is sparse, and networks take dense rows: pass X.toarray(), or reduce it by TruncatedSVD.")
+        raise TypeError(
+            "X is sparse, and networks take dense rows: pass X.toarray(), or reduce it by "
+            "TruncatedSVD."
+        )
     return X

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._messages import counted
+from .._messages import counted, warn_user
 from .._validation import check_choice, check_integer, check_number
-from .._warn import warn_user
 from ..spectral import (
     ZERO,
     SpectralResult,
@@ -20,49 +19,54 @@ from ..spectral import (
     trace_difference,
     trace_ratio,
 )
-from ._rows import Rows
-from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .rows import Rows
 
 
 class NMMP(ShrinkageEmbedding):
-    """Neighborhood MinMax Projections: attract mutual same-class neighbours, repel mutual other-class neighbours.
+    """Neighborhood MinMax Projections: attract mutual same-class neighbours, repel mutual
+    other-class neighbours.
 
-    S_w is the scatter of the pairs of one class that are mutually among each other's k_w nearest of that class
-    (eq. 3), S_b that of the pairs of two classes that are mutually among each other's k_b nearest of all other
-    classes (eq. 5). NMMP maximizes
+    S_w is the scatter of the pairs of one class that are mutually among each other's k_w nearest of
+    that class (eq. 3), S_b that of the pairs of two classes that are mutually among each other's
+    k_b nearest of all other classes (eq. 5). NMMP maximizes
 
         tr(W'S_b W) / tr(W'S_w W)   subject to W'W = I     (eq. 8)
 
-    to its global optimum, in the range of the total scatter (the paper's step 0, which is part of the problem). By
-    default S_w is shrunk first, see `LDE`. Without that, where m directions without within-class scatter exist, the
-    ratio is infinite and S_b alone is maximized among them (the paper's case 2); then directions in which S_b vanishes
-    as well, in which the paper's choice is arbitrary, are left out first, if the ratio stays infinite without them.
+    to its global optimum, in the range of the total scatter (the paper's step 0, which is part of
+    the problem). By default S_w is shrunk first, see `LDE`. Without that, where m directions
+    without within-class scatter exist, the ratio is infinite and S_b alone is maximized among them
+    (the paper's case 2); then directions in which S_b vanishes as well, in which the paper's choice
+    is arbitrary, are left out first, if the ratio stays infinite without them.
 
     Parameters
     ----------
     n_components : int, "bound" or None, default=None
-        m, at most p. "bound" takes the number of directions that separate the classes better than all directions
-        together do: that of the positive eigenvalues of S_b - lambda_1 S_w for lambda_1 = tr S_b / tr S_w, the lower
-        bound of the ratio (section 3), or for `weight`; it maximizes eq. 6 over m. None takes 3
-        times the number of classes, for the trace ratio at most half of the rank of X: of the rules tried on many sets
-        these lost least. In the paper's form, `shrinkage=None`, few components of the trace ratio are weak, and None
-        takes half of the rank: on digits 9 components classify worse than 9 of the ratio trace, 30 equally well. The
-        paper takes 60 for images and text. m = rank changes no
-        distance. Choose it by cross-validation where you can.
+        m, at most p. "bound" takes the number of directions that separate the classes better than
+        all directions together do: that of the positive eigenvalues of S_b - lambda_1 S_w for
+        lambda_1 = tr S_b / tr S_w, the lower bound of the ratio (section 3), or for `weight`; it
+        maximizes eq. 6 over m. None takes 3 times the number of classes, for the trace ratio at
+        most half of the rank of X: of the rules tried on many sets these lost least. In the paper's
+        form, `shrinkage=None`, few components of the trace ratio are weak, and None takes half of
+        the rank: on digits 9 components classify worse than 9 of the ratio trace, 30 equally well.
+        The paper takes 60 for images and text. m = rank changes no distance. Choose it by
+        cross-validation where you can.
     n_neighbors_within : int, sequence, dict or None, default=None
-        k_w, for all classes, or k_w(i) for each: in the order of the sorted labels or, in memory, by label. None is
-        the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That graph has O(sum n_c^2) edges**: a
-        class of 10,000 rows takes 2 GB. Choose a number, e.g. 10, for large classes.
+        k_w, for all classes, or k_w(i) for each: in the order of the sorted labels or, in memory,
+        by label. None is the paper's n_c // 2 + 2 for a class of n_c rows (at most n_c - 1). **That
+        graph has O(sum n_c^2) edges**: a class of 10,000 rows takes 2 GB. Choose a number, e.g. 10,
+        for large classes.
     n_neighbors_between : int, sequence or dict, default=10
         k_b, or k_b(i).
     criterion : {"trace_ratio", "ratio_trace"}, default="trace_ratio"
-        "ratio_trace" maximizes tr((W'(S_w + S_b)W)^-1 W'S_b W) instead, by one generalized eigenproblem: directions
-        are no longer orthonormal but scaled so that W'(S_w + S_b)W = I, and if nothing is shrunk the criterion no
-        longer depends on the units of the features. Strong where rows outnumber features by far; with as many features
-        as rows it overfits.
+        "ratio_trace" maximizes tr((W'(S_w + S_b)W)^-1 W'S_b W) instead, by one generalized
+        eigenproblem: directions are no longer orthonormal but scaled so that W'(S_w + S_b)W = I,
+        and if nothing is shrunk the criterion no longer depends on the units of the features.
+        Strong where rows outnumber features by far; with as many features as rows it overfits.
     weight : float or None, default=None
-        lambda of eq. 6: tr(W'(S_b - lambda S_w)W) is maximized for it instead of the ratio, whose optimum is the lambda
-        for which that maximum is 0. Its unit is that of S_b over S_w: numbers near `objective_` of a fit without it.
+        lambda of eq. 6: tr(W'(S_b - lambda S_w)W) is maximized for it instead of the ratio, whose
+        optimum is the lambda for which that maximum is 0. Its unit is that of S_b over S_w: numbers
+        near `objective_` of a fit without it.
     shrinkage, search
         See `LDE`.
 
@@ -71,10 +75,12 @@ class NMMP(ShrinkageEmbedding):
     components_ : ndarray of shape (m, p)
         Rows w_i, best first; orthonormal for the trace ratio.
     eigenvalues_ : ndarray of shape (m,)
-        Descending. Trace ratio: eigenvalues of S_b - rho S_w, which sum to 0 over m at the optimum; with `weight`, of
-        S_b - lambda S_w. Ratio trace: the share w'S_b w / w'(S_w + S_b)w of each direction, in [0, 1].
+        Descending. Trace ratio: eigenvalues of S_b - rho S_w, which sum to 0 over m at the optimum;
+        with `weight`, of S_b - lambda S_w. Ratio trace: the share w'S_b w / w'(S_w + S_b)w of each
+        direction, in [0, 1].
     objective_ : float
-        The trace ratio rho (infinite where S_w vanishes, the paper's case 2), or the sum of the shares, or eq. 6.
+        The trace ratio rho (infinite where S_w vanishes, the paper's case 2), or the sum of the
+        shares, or eq. 6.
     rank_ : int
         Dimension in which the problem was solved.
     n_iter_ : int
@@ -85,8 +91,9 @@ class NMMP(ShrinkageEmbedding):
     Warns
     -----
     UserWarning
-        If there are fewer directions than requested, if no rows of different classes are mutual neighbours, or if
-        `n_components="bound"` finds no positive eigenvalue for `weight` and keeps the direction of the largest one.
+        If there are fewer directions than requested, if no rows of different classes are mutual
+        neighbours, or if `n_components="bound"` finds no positive eigenvalue for `weight` and keeps
+        the direction of the largest one.
     ConvergenceWarning
         If the trace ratio was not reached to 1e-10 (relative).
 
@@ -97,16 +104,18 @@ class NMMP(ShrinkageEmbedding):
 
     Notes
     -----
-    The scale of the features matters to the neighbours (and to the trace ratio): standardize first unless the units
-    are comparable.
+    The scale of the features matters to the neighbours (and to the trace ratio): standardize first
+    unless the units are comparable.
 
-    Cost: n^2 pairs of distances, O(e p + n p^2 + p^3) after them for e edges, O(e + n p + p^2) memory. For p > n the
-    problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairs of distances, O(e p + n p^2 + p^3) after them for e edges, O(e + n p + p^2)
+    memory. For p > n the problem is solved in the span of the rows, O(n^2 p), without a p x p
+    matrix.
 
     References
     ----------
-    F. Nie, S. Xiang, C. Zhang: Neighborhood MinMax Projections. IJCAI 2007, 993-998. The optimum is found by Newton's
-    method instead of the bisection of Table 1, see `nearkin.spectral.trace_ratio`.
+    F. Nie, S. Xiang, C. Zhang: Neighborhood MinMax Projections. IJCAI 2007, 993-998. The optimum is
+    found by Newton's method instead of the bisection of Table 1, see
+    `nearkin.spectral.trace_ratio`.
 
     Examples
     --------
@@ -154,17 +163,25 @@ class NMMP(ShrinkageEmbedding):
 
     def _solve(self, rows: Rows) -> SpectralResult:
         n_c = rows.class_sizes
-        k_w = n_c // 2 + 2 if self.n_neighbors_within is None else self._of_classes("n_neighbors_within", len(n_c))
+        k_w = (
+            n_c // 2 + 2
+            if self.n_neighbors_within is None
+            else self._of_classes("n_neighbors_within", len(n_c))
+        )
         W = rows.mutual_knn("same", np.minimum(k_w, n_c - 1))
         S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
-        S_b = rows.scatter(rows.mutual_knn("other", self._of_classes("n_neighbors_between", len(n_c))))
+        S_b = rows.scatter(
+            rows.mutual_knn("other", self._of_classes("n_neighbors_between", len(n_c)))
+        )
         T = rows.span_basis()  # step 0
         within_T = _restricted(S_b, T), _restricted(S_w, T)
         m = self._dimension(*within_T, len(n_c))
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
             objective = float(result.values[:m].sum())
-            result = replace(result, vectors=result.vectors[:, :m], values=result.values[:m], objective=objective)
+            result = replace(
+                result, vectors=result.vectors[:, :m], values=result.values[:m], objective=objective
+            )
         elif self.weight is not None:
             result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))  # eq. 6
             result = replace(result, values=-result.values[:m], objective=-result.objective)
@@ -196,13 +213,21 @@ class NMMP(ShrinkageEmbedding):
         """Return m, for scatters in the range of the total scatter."""
         if self.n_components == "bound":
             total = np.trace(S_w)
-            least = self.weight if self.weight is not None else np.trace(S_b) / total if total > 0 else 0.0
+            least = (
+                self.weight
+                if self.weight is not None
+                else np.trace(S_b) / total
+                if total > 0
+                else 0.0
+            )
             values = np.linalg.eigvalsh(S_b - least * S_w)
             n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
             if n_positive == 0 and self.weight is not None:
                 warn_user(
-                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of S_b - weight S_w is positive, "
-                    "and the direction of the largest one is kept. Take a smaller weight, or a number for n_components."
+                    f"weight={self.weight:g} outweighs every direction: no eigenvalue of "
+                    "S_b - weight S_w is positive, "
+                    "and the direction of the largest one is kept. Take a smaller weight, "
+                    "or a number for n_components."
                 )
             return max(1, n_positive)
         if self.n_components is not None:
@@ -219,12 +244,16 @@ class NMMP(ShrinkageEmbedding):
             classes = getattr(self, "_classes", np.arange(n_classes))
             unknown = [label for label in classes if label not in k]
             if unknown:
-                raise ValueError(f"{name} has no number for class {unknown[0]!s}: give one for every class.")
+                raise ValueError(
+                    f"{name} has no number for class {unknown[0]!s}: give one for every class."
+                )
             k = [k[label] for label in classes]
         if np.ndim(k) == 0:
             return check_integer(k, name, 1)
         if len(k) != n_classes:
-            raise ValueError(f"{name} has {len(k)} numbers and y {n_classes} classes: give one for each.")
+            raise ValueError(
+                f"{name} has {len(k)} numbers and y {n_classes} classes: give one for each."
+            )
         return np.array([check_integer(number, name, 1) for number in k])
 
     def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -236,13 +265,17 @@ class NMMP(ShrinkageEmbedding):
         if self.weight is not None:
             check_number(self.weight, "weight", 0)
             if self.criterion == "ratio_trace":
-                raise ValueError("weight has no meaning for criterion='ratio_trace': leave one of them out.")
+                raise ValueError(
+                    "weight has no meaning for criterion='ratio_trace': leave one of them out."
+                )
         if self.n_components != "bound":
             super()._check_parameters(n_features)
 
 
 def _restricted(S: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """Return T'ST for orthonormal columns T, which are those of the identity where they are as many as features."""
+    """Return T'ST for orthonormal columns T, which are those of the identity where they are as many
+    as features.
+    """
     return S if T.shape[0] == T.shape[1] else T.T @ S @ T
 
 

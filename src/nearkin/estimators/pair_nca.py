@@ -1,7 +1,10 @@
-"""NCA from pairs of rows that are similar, without labels (Goldberger et al., NIPS 2004, section 5)."""
+"""NCA from pairs of rows that are similar, without labels (Goldberger et al., NIPS 2004, section
+5).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,46 +23,169 @@ from .._validation import (
     validate_labelled_pairs,
     validate_rows,
 )
+from ..descent import DescentResult
 from ..neighbors import searcher
-from ..objectives.pair_weights import GivenPairs
-from ._rows_in_place import INIT_ROWS, UNIT_ROWS, rows_in_place
-from .descent_embedding import DescentEmbedding, n_directions
-from .initialization import unit_distance
-from .nca_problem import NCARows, check_descent
-from .pair_problem import PairMinibatches, PairProblem
+from ..objectives.linear_map import chain_rule, embed
+from ..objectives.nca import pair_cost
+from ..objectives.stochastic import Candidates, GivenPairs, Value, mass_among_candidates
+from ..spectral import ratio_trace
+from .descent_embedding import (
+    DescentEmbedding,
+    cap_penalty,
+    directions,
+    n_directions,
+    penalized,
+    perplexity_bandwidth,
+    unit_distance,
+)
+from .nca import (
+    INIT_ROWS,
+    UNIT_ROWS,
+    Minibatches,
+    NCAProblem,
+    NCARows,
+    check_descent,
+    fitted_attributes,
+    rows_in_place,
+)
+
+# PairNCA as a problem of descent: eq. 8 in the place of f and g, by L-BFGS and by minibatches.
+
+
+@dataclass(frozen=True)
+class PairProblem(NCAProblem):
+    """The cost of weighted pairs plus the penalty, a function of maps B of rows in units of the
+    typical distance.
+    """
+
+    def loss(self, B: np.ndarray, neighbors: Candidates | None = None) -> Value:
+        """Return the loss among some candidates, or among all rows, and its gradient."""
+        given = self.rows.pair_weights
+        cost, gradient = pair_cost(B, self.rows.X, given.pairs, given.weights, neighbors)
+        return penalized(cost, gradient, B, self.nca.alpha, len(self.rows))
+
+    def init(self, name: str) -> np.ndarray:
+        """Return the init of a name, found on at most 10,000 rows and pairs; for "auto" the one
+        with the lower loss.
+        """
+        rows, n, m = self.rows, len(self.rows), min(self.m, self.rows.shape[1])
+        X = rows.take(
+            slice(None) if n <= INIT_ROWS else np.sort(self.rng.choice(n, INIT_ROWS, replace=False))
+        )
+        some = slice(None, None, -(-len(rows.pair_weights.pairs) // INIT_ROWS))
+        (a, b), weights = rows.pair_weights.pairs[some].T, rows.pair_weights.weights[some, None]
+        difference = rows.take(a) - rows.take(b)
+        if name != "auto" or m == X.shape[1]:
+            found = [directions("identity" if name == "auto" else name, X, m, self.rng)]
+        else:
+            found = [directions("pca", X, m)]
+            if not issparse(X):  # the directions in which pairs differ least, relative to all rows
+                found.append(
+                    ratio_trace((weights * difference).T @ difference, X.T @ X, m).vectors.T
+                )
+        inits = [self._scaled(B, difference, weights) for B in found if len(B) == m]
+        some_rows = PairMinibatches(self.nca, rows, None, n, np.random.default_rng(0))
+        return inits[0] if len(inits) == 1 else min(inits, key=lambda B: some_rows.evaluate(B)[0])
+
+    def _scaled(self, B: np.ndarray, difference: Any, weights: np.ndarray) -> np.ndarray:
+        """Return directions at a perplexity of 10, or smaller, where the mean squared distance of
+        the pairs is m / 2.
+
+        There eq. 8 is at its minimum over the scale, if rows lie evenly.
+        """
+        mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
+        scale = max(
+            perplexity_bandwidth(self.rows.nearest_squares(B)), (2 * mean_square / len(B)) ** 0.5
+        )
+        return cap_penalty(B / scale, self.nca.alpha, len(self.rows))
+
+    def attributes(self, best: DescentResult) -> dict[str, Any]:
+        """Return what PairNCA sets beside the map."""
+        return pair_attributes(self.nca, self.rows, best)
+
+
+@dataclass(frozen=True, eq=False)
+class PairMinibatches(Minibatches):
+    """The cost of pairs by one part of the rows c of all pairs (c, d) after another, each with the
+    given pairs (c, b).
+
+    The logarithm of the sum over the pairs of some rows is a little less than that over all pairs,
+    in the mean.
+    """
+
+    def loss(self, B: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> Value:
+        """Return the loss and its gradient, estimated from some anchors, given the near rows of all
+        rows.
+        """
+        n, given = len(self.rows), self.rows.pair_weights
+        rows, candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
+        X = self.rows.take(rows)
+        mass, G = mass_among_candidates(embed(B, X), candidates)
+        chosen = np.isin(given.pairs[:, 0], anchors)
+        (a, b), weights = given.pairs[chosen].T, self.n_batches * given.weights[chosen, None]
+        difference = self.rows.take(a) - self.rows.take(b)
+        Z = difference @ B.T
+        cost = np.log(mass * n / len(anchors)) + float(np.sum(weights * Z**2))
+        gradient = chain_rule(G / mass, B, X) + chain_rule(2 * weights * Z, B, difference)
+        return penalized(cost, gradient, B, self.nca.alpha, n)
+
+    def _sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+        rows, candidates = Candidates.of_anchors(anchors, near, far, len(self.rows))
+        return mass_among_candidates(Z[rows], candidates)[0]
+
+    def _cost(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
+        (a, b), weights = self.rows.pair_weights.pairs.T, self.rows.pair_weights.weights
+        squares = np.sum((Z[a] - Z[b]).astype(np.float64) ** 2, axis=1)
+        return float(weights @ squares + np.log(mean * len(Z))), error / mean
+
+    def attributes(self, best: DescentResult) -> dict[str, Any]:
+        """Return what PairNCA sets beside the map."""
+        return pair_attributes(self.nca, self.rows, best)
+
+
+def pair_attributes(nca: Any, rows: Any, best: DescentResult) -> dict[str, Any]:
+    """Return what PairNCA sets beside the map, by either solver: NCA's attributes, with a cost for
+    objective.
+    """
+    found = fitted_attributes(nca, rows, best, len(rows))
+    return found | {"objective_": -found["objective_"]}
 
 
 class PairNCA(DescentEmbedding):
-    """NCA from weighted pairs: the map under which similar rows are close, compared with all pairs of rows.
+    """NCA from weighted pairs: the map under which similar rows are close, compared with all pairs
+    of rows.
 
     With weights w_ab of the pairs (a, b), the map A minimizes
 
         -sum_(a,b) w_ab log( exp(-||A x_a - A x_b||^2) / sum_{c != d} exp(-||A x_c - A x_d||^2) ) / sum w     (eq. 8)
 
-    plus `alpha / sqrt(n) ||A||^2 u^2`: the given pairs are to be likely among all ordered pairs of rows. u is the
-    typical distance of neighbours, so that alpha means the same for any scale of the features.
+    plus `alpha / sqrt(n) ||A||^2 u^2`: the given pairs are to be likely among all ordered pairs of
+    rows. u is the typical distance of neighbours, so that alpha means the same for any scale of the
+    features.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p. None keeps all dimensions: p, or the rank of the centred rows for p > n.
     n_candidates : "auto", int or None, default="auto"
-        None sums over all ordered pairs of rows, O(n^2) an iteration. An integer k sums, for every row, over its k
-        nearest in the current embedding, searched again every 15 iterations, and 500 rows, evenly drawn, that stand
-        for all others. "auto" is exact up to 8,000 rows, then k = 50; with solver="sgd" it is always k = 15.
+        None sums over all ordered pairs of rows, O(n^2) an iteration. An integer k sums, for every
+        row, over its k nearest in the current embedding, searched again every 15 iterations, and
+        500 rows, evenly drawn, that stand for all others. "auto" is exact up to 8,000 rows, then k
+        = 50; with solver="sgd" it is always k = 15.
     search
         See `NCA`.
     alpha : float, default=0.15
         Weight of the penalty; 0 for none.
     init : {"auto", "identity", "pca", "random"}, default="auto"
-        Where the descent begins: "auto" takes the identity if all dimensions are kept, else PCA or, for dense X, the
-        directions in which pairs differ least relative to all rows, whichever has the lower loss. Directions are
-        scaled as for `NCA`, or smaller, to a mean squared distance of the pairs of m / 2.
+        Where the descent begins: "auto" takes the identity if all dimensions are kept, else PCA or,
+        for dense X, the directions in which pairs differ least relative to all rows, whichever has
+        the lower loss. Directions are scaled as for `NCA`, or smaller, to a mean squared distance
+        of the pairs of m / 2.
     n_init : int, default=1
         Descents: from `init`, the others from random directions. The lowest loss is kept.
     solver, batch_size, max_iter, tol
-        See `NCA`. With solver="sgd", for many rows, a step takes some rows, their candidates, and the given pairs of
-        which they are the first.
+        See `NCA`. With solver="sgd", for many rows, a step takes some rows, their candidates, and
+        the given pairs of which they are the first.
     random_state : int, RandomState or None, default=None
         Seed of the random directions; with solver="sgd", of all that is drawn.
 
@@ -70,7 +196,8 @@ class PairNCA(DescentEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are as close as any.
+        Cost at A, without the penalty, for a pair of weight 1: `log(n (n - 1))` where the pairs are
+        as close as any.
     objective_error_, perplexity_, n_iter_, search_, search_recall_
         See `NCA`.
     loss_curve_ : ndarray of shape (at least `n_iter_` + 1,)
@@ -85,12 +212,12 @@ class PairNCA(DescentEmbedding):
 
     Notes
     -----
-    The scale of the features, warnings, precision and interrupts are as for `NCA`. The logarithm of a sum over some of
-    the rows is in the mean a little less than that over all: a step of solver="sgd" is biased, the more the fewer its
-    rows.
+    The scale of the features, warnings, precision and interrupts are as for `NCA`. The logarithm of
+    a sum over some of the rows is in the mean a little less than that over all: a step of
+    solver="sgd" is biased, the more the fewer its rows.
 
-    Cost: as for `NCA`, an iteration takes O(n^2 m + n p m), with k candidates O(n k m + n p m) and a search every 15
-    iterations; memory is O(n (p + m + k)), never n x n.
+    Cost: as for `NCA`, an iteration takes O(n^2 m + n p m), with k candidates O(n k m + n p m) and
+    a search every 15 iterations; memory is O(n (p + m + k)), never n x n.
 
     References
     ----------
@@ -145,8 +272,9 @@ class PairNCA(DescentEmbedding):
 
             w_ab = exp(-1/2 sum_q (difference_q / scale_q)^2)
 
-        It is the density of normal noise between the rows of a pair, over its largest value. The paper's pairs of faces
-        differ in the angle by noise of 1.22 degrees, in the size by noise of 1.5 pixels.
+        It is the density of normal noise between the rows of a pair, over its largest value. The
+        paper's pairs of faces differ in the angle by noise of 1.22 degrees, in the size by noise of
+        1.5 pixels.
 
         Parameters
         ----------
@@ -160,10 +288,14 @@ class PairNCA(DescentEmbedding):
         ndarray of shape (n_pairs,)
             For `fit`.
         """
-        differences = check_array(differences, ensure_2d=False, dtype=np.float64, input_name="differences")
+        differences = check_array(
+            differences, ensure_2d=False, dtype=np.float64, input_name="differences"
+        )
         scale = np.array([check_positive(one, "scale") for one in np.ravel(scale)])
         if differences.ndim > 2 or len(scale) not in (1, *differences.shape[1:]):
-            raise ValueError(f"scale must hold one number, or one per column of differences {differences.shape}.")
+            raise ValueError(
+                f"scale must hold one number, or one per column of differences {differences.shape}."
+            )
         relative = differences.reshape(len(differences), -1) / scale
         return np.exp(-0.5 * np.sum(relative**2, axis=1))
 
@@ -198,10 +330,11 @@ class PairNCA(DescentEmbedding):
             n >= 2 rows that are not all equal.
         y : ignored
         pairs : array of shape (n_pairs, 2), default=None
-            Numbers of two rows each, counted from 0, that are similar. None pairs each row with the next one: rows in
-            the order of time.
+            Numbers of two rows each, counted from 0, that are similar. None pairs each row with the
+            next one: rows in the order of time.
         weights : array of shape (n_pairs,), default=None
-            How much each pair counts, at least 0; None for 1 each. `graded_weights` has the paper's.
+            How much each pair counts, at least 0; None for 1 each. `graded_weights` has the
+            paper's.
 
         Returns
         -------
@@ -213,7 +346,9 @@ class PairNCA(DescentEmbedding):
         X = validate_rows(self, X, reset=True)
         shape = np.asarray(y).shape
         if pairs is None and len(shape) == 2:
-            raise ValueError(f"y is ignored, and its shape {shape} looks like that of pairs: pass pairs=...")
+            raise ValueError(
+                f"y is ignored, and its shape {shape} looks like that of pairs: pass pairs=..."
+            )
         pairs = check_pairs(pairs, X.shape[0])
         weights = check_pair_weights(weights, len(pairs))
         given = GivenPairs(pairs[weights > 0], weights[weights > 0] / weights.sum())
@@ -226,5 +361,7 @@ class PairNCA(DescentEmbedding):
             rows = NCARows.of(X, within_span=within_span, pair_weights=given, search=search)
         problem: PairProblem | PairMinibatches = PairProblem(self, rows, m, rng)
         if self.solver == "sgd":
-            problem = PairMinibatches(self, rows, problem.init, len(rows), np.random.default_rng(rng.randint(2**31)))
+            problem = PairMinibatches(
+                self, rows, problem.init, len(rows), np.random.default_rng(rng.randint(2**31))
+            )
         return self.fit_problem(problem, X.dtype, task)

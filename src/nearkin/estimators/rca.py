@@ -9,54 +9,68 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._captions import EIGENVALUES
-from .._labels import encode_labels, encode_partial_labels
-from .._messages import counted
-from .._validation import check_choice, distinct_rows, validate_labelled_pairs
-from .._warn import warn_user
+from .._messages import counted, warn_user
+from .._validation import (
+    check_choice,
+    distinct_rows,
+    encode_labels,
+    encode_partial_labels,
+    validate_labelled_pairs,
+)
 from ..graphs import connected_components
 from ..neighbors import EXACT
-from ..span import RANK_TOLERANCE
-from ..spectral import LEAST_WITHIN, ZERO, SpectralResult, Status, largest_scatter_first, ratio_trace
-from ._rows import Rows, TableRows
-from ._shrinkage import COMPARED_AMOUNTS, ShrinkageEmbedding
+from ..scatter import RANK_TOLERANCE
+from ..spectral import (
+    LEAST_WITHIN,
+    ZERO,
+    SpectralResult,
+    Status,
+    largest_scatter_first,
+    ratio_trace,
+)
+from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .rows import Rows, TableRows
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
 
 class RCA(ShrinkageEmbedding):
-    """Relevant Component Analysis: whitening by the covariance within chunklets, sets of rows that belong together.
+    """Relevant Component Analysis: whitening by the covariance within chunklets, sets of rows that
+    belong together.
 
-    Rows are known to belong together because they share a class label, or by any other knowledge. With m_c the means
-    of the chunklets, n the number of rows in them and all rows in S_t,
+    Rows are known to belong together because they share a class label, or by any other knowledge.
+    With m_c the means of the chunklets, n the number of rows in them and all rows in S_t,
 
         S_w = sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)',    S_t = sum_i (x_i - m)(x_i - m)',
 
-    RCA learns the metric n S_w^-1, with S_w shrunk by default. With fewer components it is taken after the constrained
-    Fisher discriminant, and both at once are
+    RCA learns the metric n S_w^-1, with S_w shrunk by default. With fewer components it is taken
+    after the constrained Fisher discriminant, and both at once are
 
         max tr((V'S_w V)^-1 V'S_t V)   subject to   V'S_w V = n I:
 
-    the largest eigenvalues of S_t v = lambda S_w v. For c classes the first c - 1 are LDA's directions. All others
-    have lambda = 1; of equal eigenvalues, the direction in which rows vary most comes first, so that a single chunklet
-    of all rows gives whitened PCA.
+    the largest eigenvalues of S_t v = lambda S_w v. For c classes the first c - 1 are LDA's
+    directions. All others have lambda = 1; of equal eigenvalues, the direction in which rows vary
+    most comes first, so that a single chunklet of all rows gives whitened PCA.
 
     Parameters
     ----------
     n_components : int or None, default=None
         m, at most p; None takes the rank of S_t: the whole metric.
     target : {"classes", "chunklets"}, default="classes"
-        What y holds. "classes": every row has a label. "chunklets": rows of one label belong together, and those of -1
-        (None or NaN, too) are in no chunklet. Rows of two chunklets may belong together as well.
+        What y holds. "classes": every row has a label. "chunklets": rows of one label belong
+        together, and those of -1 (None or NaN, too) are in no chunklet. Rows of two chunklets may
+        belong together as well.
     shrinkage : float in [0, 1], "auto" or None, default=0.5
-        See `LDE`; S_w has n - c degrees of freedom for c chunklets of two rows or more. 1 leaves the metric Euclidean.
+        See `LDE`; S_w has n - c degrees of freedom for c chunklets of two rows or more. 1 leaves
+        the metric Euclidean.
 
     Attributes
     ----------
     components_ : ndarray of shape (m, p)
         Rows v_i: in these coordinates the (shrunk) covariance within chunklets is the identity.
     eigenvalues_ : ndarray of shape (m,)
-        Descending: the scatter of all rows in units of the (shrunk) scatter within chunklets, 1 and more without
-        shrinkage; at most 10^4 times the smallest.
+        Descending: the scatter of all rows in units of the (shrunk) scatter within chunklets, 1 and
+        more without shrinkage; at most 10^4 times the smallest.
     n_components_ : int
         m.
     objective_ : float
@@ -71,8 +85,8 @@ class RCA(ShrinkageEmbedding):
     Warns
     -----
     UserWarning
-        If rows vary in fewer directions than requested, or rows of one chunklet not at all in some in which others
-        differ (without shrinkage).
+        If rows vary in fewer directions than requested, or rows of one chunklet not at all in some
+        in which others differ (without shrinkage).
 
     See Also
     --------
@@ -81,22 +95,23 @@ class RCA(ShrinkageEmbedding):
 
     Notes
     -----
-    No metric is finite in a direction in which rows of one chunklet do not vary at all, though it may separate the
-    chunklets perfectly. Without shrinkage such directions come first, as in `LDE`, and with a warning: a share
-    v'S_w v / v'S_t v of less than 1e-4 of the largest counts as that. Shrinkage makes S_w regular
-    on the span of all rows.
+    No metric is finite in a direction in which rows of one chunklet do not vary at all, though it
+    may separate the chunklets perfectly. Without shrinkage such directions come first, as in `LDE`,
+    and with a warning: a share v'S_w v / v'S_t v of less than 1e-4 of the largest counts as that.
+    Shrinkage makes S_w regular on the span of all rows.
 
-    A chunklet of one row contributes nothing and does not count for n. Without shrinkage the metric does not depend
-    on the units of the features, nor on any other invertible linear change of them (but the order of equal eigenvalues
-    does); with it, standardize first unless the units are comparable.
+    A chunklet of one row contributes nothing and does not count for n. Without shrinkage the metric
+    does not depend on the units of the features, nor on any other invertible linear change of them
+    (but the order of equal eigenvalues does); with it, standardize first unless the units are
+    comparable.
 
-    Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the rows, O(n^2 p),
-    without a p x p matrix.
+    Cost: O(n p^2 + p^3), O(n p + p^2) memory. For p > n the problem is solved in the span of the
+    rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
-    A. Bar-Hillel, T. Hertz, N. Shental, D. Weinshall: Learning a Mahalanobis Metric from Equivalence Constraints.
-    Journal of Machine Learning Research 6 (2005) 937-965.
+    A. Bar-Hillel, T. Hertz, N. Shental, D. Weinshall: Learning a Mahalanobis Metric from
+    Equivalence Constraints. Journal of Machine Learning Research 6 (2005) 937-965.
 
     Examples
     --------
@@ -111,7 +126,9 @@ class RCA(ShrinkageEmbedding):
 
     _objective_phrase = EIGENVALUES
 
-    def __init__(self, n_components: int | None = None, *, target: str = "classes", shrinkage: Any = 0.5) -> None:
+    def __init__(
+        self, n_components: int | None = None, *, target: str = "classes", shrinkage: Any = 0.5
+    ) -> None:
         self.n_components = n_components
         self.target = target
         self.shrinkage = shrinkage
@@ -124,8 +141,8 @@ class RCA(ShrinkageEmbedding):
         pairs : array of shape (n_pairs, 2, p)
             The two rows of each pair. Rows that are equal count as one.
         y : array of shape (n_pairs,)
-            1 for pairs that belong together: chunklets are the connected components of their graph. -1 for others,
-            of which only the rows count, in S_t.
+            1 for pairs that belong together: chunklets are the connected components of their graph.
+            -1 for others, of which only the rows count, in S_t.
 
         Returns
         -------
@@ -139,10 +156,12 @@ class RCA(ShrinkageEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         S_t, S_w = rows.total_scatter(), rows.within_scatter()
         n_c = rows.class_sizes[rows.class_sizes > 1]
-        # Deviations within chunklets of 1e-10 of those of all rows are the rounding of what differs between chunklets.
+        # Deviations within chunklets of 1e-10 of those of all rows are the rounding of what differs
+        # between chunklets.
         if not (np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)).any():
             raise ValueError(
-                "No two rows of one label differ, so there is no scatter to whiten: give rows that belong together the "
+                "No two rows of one label differ, so there is no scatter to whiten: give "
+                "rows that belong together the "
                 "same label in y."
             )
         S_w = self._shrink(rows, S_w, n_c.sum() - len(n_c))
@@ -151,8 +170,10 @@ class RCA(ShrinkageEmbedding):
         n_limited = int(np.sum(result.values <= ZERO))
         if n_limited:
             warn_user(
-                f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} in which others differ: "
-                f"there they count as if they varied by {LEAST_WITHIN:g} of the most; set shrinkage='auto', or reduce "
+                f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} "
+                "in which others differ: "
+                f"there they count as if they varied by {LEAST_WITHIN:g} of the most; set "
+                "shrinkage='auto', or reduce "
                 "the features."
             )
         m = min(self.n_components or result.rank, result.rank)

@@ -7,24 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._labels import encode_partial_labels, require_two_classes
-from .._validation import check_number
-from ..span import RANK_TOLERANCE
+from .._validation import check_number, encode_partial_labels, require_two_classes
+from ..scatter import RANK_TOLERANCE
 from ..spectral import ZERO, SpectralResult, Status, largest_scatter_first, ratio_trace
-from ._rows import Rows
 from .base import SpectralEmbedding
+from .rows import Rows
 
 
 class SDA(SpectralEmbedding):
     """Semi-supervised Discriminant Analysis: LDA on few labels, smooth along a graph of all rows.
 
-    With S_b and S_t the between-class and the total scatter of the labelled rows, and L = D - W the Laplacian of the
-    union k-NN graph of all rows with weights 1, SDA maximizes
+    With S_b and S_t the between-class and the total scatter of the labelled rows, and L = D - W the
+    Laplacian of the union k-NN graph of all rows with weights 1, SDA maximizes
 
         v'S_b v / v'(S_t + alpha X'LX + beta I)v,
 
-    the largest eigenvalues of S_b v = lambda (S_t + alpha X'LX + beta I) v. At most c - 1 are not 0 for c classes. For
-    alpha = beta = 0 this is LDA on the labelled rows, for alpha = 0 regularized LDA.
+    the largest eigenvalues of S_b v = lambda (S_t + alpha X'LX + beta I) v. At most c - 1 are not 0
+    for c classes. For alpha = beta = 0 this is LDA on the labelled rows, for alpha = 0 regularized
+    LDA.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class SDA(SpectralEmbedding):
     alpha : float, default=0.1
         Weight of the graph, 0 or more.
     beta : float, default=0.0
-        Weight of Tikhonov's regularization, 0 or more, in units of squared features times rows: standardize first.
+        Weight of Tikhonov's regularization, 0 or more, in units of squared features times rows:
+        standardize first.
     n_neighbors : int, default=5
         k of the graph.
     search
@@ -59,18 +60,21 @@ class SDA(SpectralEmbedding):
 
     See Also
     --------
-    nearkin.DiscriminativeProjections : The same kind of map, in more than c - 1 dimensions, and for numbers.
+    nearkin.DiscriminativeProjections : The same kind of map, in more than c - 1 dimensions, and for
+    numbers.
 
     Notes
     -----
-    Where S_t + alpha X'LX + beta I vanishes, S_b does, too; that null space is left out. Where only the rest of it
-    beside S_b vanishes, as with alpha = beta = 0 for more features than labelled rows, the eigenvalue is 1 and LDA has
-    no unique solution: of these directions, those of most scatter come first.
+    Where S_t + alpha X'LX + beta I vanishes, S_b does, too; that null space is left out. Where only
+    the rest of it beside S_b vanishes, as with alpha = beta = 0 for more features than labelled
+    rows, the eigenvalue is 1 and LDA has no unique solution: of these directions, those of most
+    scatter come first.
 
-    S_t is a sum over the labelled rows, X'LX one over the edges of all: with more unlabelled rows alpha weighs more.
+    S_t is a sum over the labelled rows, X'LX one over the edges of all: with more unlabelled rows
+    alpha weighs more.
 
-    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n the problem is
-    solved in the span of the rows, O(n^2 p), without a p x p matrix.
+    Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
+    the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix.
 
     References
     ----------
@@ -116,7 +120,9 @@ class SDA(SpectralEmbedding):
         S_b = rows.between_scatter()
         S_t = S_b + rows.within_scatter()
         if np.trace(S_b) <= RANK_TOLERANCE**2 * np.trace(S_t):
-            raise ValueError("The classes of y have equal means, which no direction separates: take TDL or NCA.")
+            raise ValueError(
+                "The classes of y have equal means, which no direction separates: take TDL or NCA."
+            )
         smooth = rows.scatter(rows.union_knn("all", self.n_neighbors))
         result = ratio_trace(-S_b, S_t + self.alpha * smooth + self.beta * np.eye(len(S_b)))
         values = -result.values

@@ -1,4 +1,6 @@
-"""The stochastic rule of NCA (eq. 1) for new rows: every training row votes, the nearest with the largest weights."""
+"""The stochastic rule of NCA (eq. 1) for new rows: every training row votes, the nearest with the
+largest weights.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
 from .._captions import Estimator
-from .._labels import encode_labels
 from .._validation import (
     as_rows,
     check_integer,
     check_positive,
+    encode_labels,
     refuse_foreign,
     refuse_no_rows,
     refuse_unfit_targets,
@@ -26,7 +28,7 @@ from .._validation import (
 )
 from ..neighbors import Index, searcher
 from .base import SparseRowsMixin
-from .initialization import PERPLEXITY, perplexities, unit_distance
+from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 
 VOTES = 100  # counted by default where the search is not exact
 
@@ -39,13 +41,17 @@ class _SoftNeighbors(SparseRowsMixin, Estimator):
 
     _objective_phrase = "the nearest {_n_votes} training rows vote"
 
-    def __init__(self, *, bandwidth: float | str = 1.0, n_neighbors: int | None = None, search: Any = "exact") -> None:
+    def __init__(
+        self, *, bandwidth: float | str = 1.0, n_neighbors: int | None = None, search: Any = "exact"
+    ) -> None:
         self.bandwidth = bandwidth
         self.n_neighbors = n_neighbors
         self.search = search
 
     def _keep(self, X: Any, values: np.ndarray, mean_perplexity: float = PERPLEXITY) -> None:
-        """Set what a prediction needs: the rows, what each votes for, and the bandwidth, if "auto" by perplexity."""
+        """Set what a prediction needs: the rows, what each votes for, and the bandwidth, if "auto"
+        by perplexity.
+        """
         if isinstance(self.bandwidth, str) and self.bandwidth != "auto":
             raise ValueError(f"bandwidth must be a number or 'auto', got {self.bandwidth!r}.")
         if self.bandwidth == "auto":
@@ -59,11 +65,17 @@ class _SoftNeighbors(SparseRowsMixin, Estimator):
         n = X.shape[0]
         self.search_ = searcher(self.search, n).name
         by_default = n if self.search_ == "exact" else VOTES
-        k = by_default if self.n_neighbors is None else check_integer(self.n_neighbors, "n_neighbors", 1)
+        k = (
+            by_default
+            if self.n_neighbors is None
+            else check_integer(self.n_neighbors, "n_neighbors", 1)
+        )
         self._n_votes = min(k, n)
 
     def _in_bandwidths(self, X: Any) -> Any:
-        """Return rows relative to the mean of those that vote (far from it distances lose their digits), over h."""
+        """Return rows relative to the mean of those that vote (far from it distances lose their
+        digits), over h.
+        """
         with np.errstate(over="ignore"):
             if self._origin is not None:
                 X = (X.toarray() if issparse(X) else X) - self._origin
@@ -76,32 +88,44 @@ class _SoftNeighbors(SparseRowsMixin, Estimator):
         votes = np.empty((X.shape[0], self._values.shape[1]))
         for rows in row_blocks(X.shape[0], self._n_votes):
             squares, voters = self._squares(self._in_bandwidths(X[rows]), self._n_votes)
-            squares -= squares.min(axis=1, keepdims=True)  # for a row far from all, the nearest decides
+            squares -= squares.min(
+                axis=1, keepdims=True
+            )  # for a row far from all, the nearest decides
             P = np.exp(-squares)
             P /= P.sum(axis=1, keepdims=True)
-            votes[rows] = P @ self._values if voters is None else np.einsum("bk,bkc->bc", P, self._values[voters])
+            votes[rows] = (
+                P @ self._values
+                if voters is None
+                else np.einsum("bk,bkc->bc", P, self._values[voters])
+            )
         return votes
 
     def _squares(self, Q: Any, n_votes: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return squared distances to the nearest of the rows that vote, and their numbers; None where all do."""
+        """Return squared distances to the nearest of the rows that vote, and their numbers; None
+        where all do.
+        """
         n, voters = self._rows.shape[0], None
         with np.errstate(over="ignore", invalid="ignore"):
             if n_votes == n:
                 squares = euclidean_distances(Q, self._rows, squared=True)
             else:
                 if self._index is None:
-                    self._index = searcher(self.search, n).index(self._rows, min(self._n_votes + 1, n))
+                    self._index = searcher(self.search, n).index(
+                        self._rows, min(self._n_votes + 1, n)
+                    )
                 distances, voters = self._index(Q, n_votes)
                 squares = distances**2
         if not np.isfinite(squares).all():
             raise ValueError(
-                f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that vote that their distance "
+                f"X lies so many bandwidths (of {self.bandwidth_:.3g}) from the rows that "
+                "vote that their distance "
                 "is lost: scale its features as those of the training rows."
             )
         return squares.astype(np.float64), voters
 
     def local_k(self, X: Any = None) -> np.ndarray:
-        """Return the local K of rows: how many neighbours vote for each, by the entropy of their weights (section 6).
+        """Return the local K of rows: how many neighbours vote for each, by the entropy of their
+        weights (section 6).
 
             K_i = exp(H_i),    H_i = -sum_j p_ij log p_ij
 
@@ -125,32 +149,39 @@ class _SoftNeighbors(SparseRowsMixin, Estimator):
             squares, voters = self._squares(Q[rows], n_votes)
             if own:
                 mine = np.arange(n)[rows, None] == (np.arange(n) if voters is None else voters)
-                mine[~mine.any(axis=1), -1] = True  # of many duplicates the row itself may not be found
+                mine[~mine.any(axis=1), -1] = (
+                    True  # of many duplicates the row itself may not be found
+                )
                 squares = squares[~mine].reshape(len(squares), -1)
             found[rows] = perplexities(squares)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | ({"_index": None} if hasattr(self, "_index") else {})  # made again on demand
+        return super().__getstate__() | (
+            {"_index": None} if hasattr(self, "_index") else {}
+        )  # made again on demand
 
 
 class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
-    """Classify by all training rows, each with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` of equation 1 of NCA.
+    """Classify by all training rows, each with the weight `p_j ~ exp(-||x - x_j||^2 / h^2)` of
+    equation 1 of NCA.
 
-    A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows. Use it after a
-    map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
+    A class has the probability `sum_(j in class) p_j`: what NCA maximizes for its training rows.
+    Use it after a map: `make_pipeline(StandardScaler(), NCA(), SoftNeighborsClassifier())`.
 
     Parameters
     ----------
     bandwidth : float or "auto", default=1.0
-        h, in units of the distances. 1 after NCA, whose map has the scale that it was learned with. After any other map
-        take "auto": the distance at which the votes for a training row have a mean perplexity of 10, or for classes of
-        fewer than 20 rows on average of half that number, so that most votes can be those of one class.
+        h, in units of the distances. 1 after NCA, whose map has the scale that it was learned with.
+        After any other map take "auto": the distance at which the votes for a training row have a
+        mean perplexity of 10, or for classes of fewer than 20 rows on average of half that number,
+        so that most votes can be those of one class.
     n_neighbors : int or None, default=None
-        How many votes are counted, those of the nearest. None counts all; where the search is not exact, 100.
+        How many votes are counted, those of the nearest. None counts all; where the search is not
+        exact, 100.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
-        How the nearest are found. "auto" is approximate from 100,000 rows on; a transformer is one like scikit-learn's
-        KNeighborsTransformer, which is cloned.
+        How the nearest are found. "auto" is approximate from 100,000 rows on; a transformer is one
+        like scikit-learn's KNeighborsTransformer, which is cloned.
 
     Attributes
     ----------
@@ -158,8 +189,8 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
     bandwidth_ : float
         The h in use.
     temperature_ : float
-        T = h^2, of the votes as a softmax of -||x - x_j||^2 / T: of a low one the nearest rows decide, of a high one
-        all. NCA learns it with the map, where it is 1.
+        T = h^2, of the votes as a softmax of -||x - x_j||^2 / T: of a low one the nearest rows
+        decide, of a high one all. NCA learns it with the map, where it is 1.
     search_ : str
         How neighbours are found: "exact", "approximate" or the name of the transformer.
     n_features_in_, feature_names_in_
@@ -172,8 +203,8 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 
     Notes
     -----
-    Cost: O(n p) for each new row, in blocks: all distances are never held. An approximate search looks at a part of the
-    rows only; its index is made by the first prediction.
+    Cost: O(n p) for each new row, in blocks: all distances are never held. An approximate search
+    looks at a part of the rows only; its index is made by the first prediction.
 
     References
     ----------
@@ -219,9 +250,11 @@ class SoftNeighborsClassifier(ClassifierMixin, _SoftNeighbors):
 
 
 class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
-    """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)`, as in NCA.
+    """Predict the mean target of all training rows, weighted by `p_j ~ exp(-||x - x_j||^2 / h^2)`,
+    as in NCA.
 
-    Use it after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"), SoftNeighborsRegressor())`.
+    Use it after a map: `make_pipeline(StandardScaler(), NCA(target="continuous"),
+    SoftNeighborsRegressor())`.
 
     Parameters
     ----------
@@ -275,7 +308,13 @@ class SoftNeighborsRegressor(RegressorMixin, _SoftNeighbors):
         refuse_no_rows(X)
         refuse_unfit_targets(y, self)
         X, y = validated(
-            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True, y_numeric=True
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            multi_output=True,
+            y_numeric=True,
         )
         self._one_target = y.ndim == 1
         self._keep(as_rows(X), y.reshape(len(y), -1).astype(np.float64))

@@ -2,33 +2,315 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array, issparse
+from scipy.sparse.linalg import eigsh
+from sklearn.base import ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from .._captions import EIGENVALUES
-from .._validation import check_choice, check_integer, check_positive, validate_affinity, validate_partly_labelled_rows
-from .._warn import warn_user
-from ..neighbors import Searcher, searcher
-from ._kernel_penalty import KernelPenalty, kernel_function
-from ._label_cost import UNIT_PAIRS, choose_reg, label_costs, relative_unit, solve
-from .transductive import GraphPenalty, TransductiveEmbedding
+from .._blocks import row_blocks
+from .._captions import EIGENVALUES, Estimator
+from .._messages import warn_user
+from .._validation import (
+    check_choice,
+    check_integer,
+    check_positive,
+    require_two_classes,
+    validate_affinity,
+    validate_partly_labelled_rows,
+    validate_rows,
+)
+from ..graphs import laplacian, mean_weights
+from ..neighbors import EXACT, Searcher, nearest_other_class, nearest_same_class, searcher
+from ..scatter import RANK_TOLERANCE
+from ..spectral import SpectralResult
+from .base import SparseRowsMixin
+from .descent_embedding import PERPLEXITY, nearest_squares, perplexity_bandwidth
+from .soft_neighbors import SoftNeighborsClassifier
+from .transductive import GraphPenalty, KernelPenalty, TransductiveEmbedding, kernel_function
+
+# TDL's cost of labels (eq. 6), the solution with it, the weight chosen by hidden labels, and the
+# vote.
+
+Penalty = GraphPenalty | KernelPenalty
+
+UNIT_PAIRS = 20  # smallest eigenvalues of P whose mean is its unit, for embeddings of any dimension
+REGS = (
+    1.0,
+    np.inf,
+    0.3,
+    0.1,
+    0.03,
+    0.01,
+)  # from labels alone to Laplacian Eigenmaps, by preference
+HIDDEN_PER_CLASS = 5  # mean number from which on some are hidden
+FOLDS = 3
+PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # of the vote, beside that by default
+# of the size of P is added to every roughness: coordinates that only separate components have none
+FLAT = 0.01
+
+
+def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
+    """Return the coefficients A of eq. 6, shape (n, n): sum_j a_ij d_ij is the cost of row i.
+
+    The cost of a labelled row i is the mean of d_ij over its k nearest labelled rows of the same
+    class, minus that over its k nearest labelled rows of other classes, of those that exist; 0 if
+    it lacks either. Code -1 is no label.
+    """
+    n, labelled = len(codes), np.flatnonzero(codes >= 0)
+    if len(np.unique(codes[labelled])) < 2:
+        return csr_array((n, n))
+    X, codes = X[labelled], codes[labelled]
+    N_in, N_out = nearest_same_class(X, codes, k, search), nearest_other_class(X, codes, k, search)
+    has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
+    A = (
+        diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))
+    ).tocoo()
+    return csr_array((A.data, (labelled[A.row], labelled[A.col])), shape=(n, n))
+
+
+def total_cost(A: csr_array) -> csr_array:
+    """Return C' with tr V'C'V the sum of the rows' costs: C is A made symmetric, C' that of
+    Proposition 3.
+    """
+    return csr_array(laplacian(csr_array(A + A.T)))
+
+
+def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
+    """Return the cost of every row, sum_j a_ij ||v_i - v_j||^2."""
+    A = A.tocoo()
+    return np.bincount(A.row, A.data * np.sum((V[A.row] - V[A.col]) ** 2, axis=1), minlength=len(V))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The V that minimizes tr V'(C' + weight P)V.
+
+    Attributes
+    ----------
+    result : SpectralResult
+    cost : csr_array of shape (n, n)
+        C', without the costs that are clipped.
+    weight : float
+    clipped : array of shape (n,) of bool
+        Rows whose cost is.
+    objectives : list of float
+        Where costs may be: at the beginning, and after every eigenproblem.
+    """
+
+    result: SpectralResult
+    cost: csr_array
+    weight: float
+    clipped: np.ndarray
+    objectives: list[float]
+
+    @property
+    def roughness(self) -> np.ndarray:
+        """V'Pv of every eigenvector v, shape (m,)."""
+        V = self.result.vectors
+        return (
+            np.maximum(self.result.values - np.sum(V * (self.cost @ V), axis=0), 0.0) / self.weight
+        )
+
+
+def solve(
+    penalty: Penalty, A: csr_array, weight: float, smoothest: SpectralResult, loss: str
+) -> Solution:
+    """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if they are clipped, plus weight
+    tr V'PV.
+
+    min(c, 0) is concave: it lies below the line through 0 and c where c < 0, elsewhere below 0, and
+    touches it at c. So the eigenvectors without the costs that are positive at the last V have no
+    larger objective (majorization), from `smoothest`, the V without any cost, until the same costs
+    are positive again. Infinite weight: `smoothest`.
+    """
+    result, m, clipped = smoothest, smoothest.requested, np.zeros(A.shape[0], dtype=bool)
+    if not np.isfinite(weight) or A.nnz == 0:
+        return Solution(smoothest, csr_array(A.shape), 1.0, clipped, [])
+    if loss == "squared":
+        cost = total_cost(A)
+        return Solution(penalty.solve(cost, weight, m), cost, weight, clipped, [])
+    costs = row_costs(A, smoothest.vectors)
+    objectives = [float(np.minimum(costs, 0.0).sum() + weight * smoothest.objective)]
+    while True:
+        clipped = costs > 0
+        cost = total_cost(csr_array(diags_array((~clipped).astype(np.float64)) @ A))
+        result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
+        costs = row_costs(A, result.vectors)
+        without = result.objective - costs[~clipped].sum()  # the penalty alone
+        objectives.append(float(np.minimum(costs, 0.0).sum() + without))
+        if objectives[-1] >= objectives[-2] - 1e-12 * abs(objectives[-2]) or np.array_equal(
+            costs > 0, clipped
+        ):
+            return Solution(result, cost, weight, clipped, objectives)
+
+
+def relative_unit(A: csr_array, smallest: np.ndarray, size: float) -> float:
+    """Return s_C / s_P, the weight of P at which penalty and cost are equally large, whatever their
+    units.
+
+    s_C is the largest modulus of an eigenvalue of C', s_P the mean of the `smallest` eigenvalues of
+    P, zeros (relative to `size`) apart; where all of them are zero, as for a graph of many
+    components, `size` itself. Without a cost any weight will do: 1.
+    """
+    if A.nnz == 0:
+        return 1.0
+    start = np.random.default_rng(0).standard_normal(A.shape[0])
+    s_C = abs(float(eigsh(total_cost(A), 1, v0=start, return_eigenvectors=False)[0]))
+    smallest = smallest[smallest > RANK_TOLERANCE * size]
+    s_P = float(smallest.mean()) if len(smallest) > 0 else size
+    return s_C / s_P
+
+
+def choose_reg(
+    penalty: Penalty,
+    smoothest: SpectralResult,
+    smallest: np.ndarray,
+    X: Any,
+    codes: np.ndarray,
+    k: int,
+    unit: float | None,
+    loss: str,
+) -> tuple[float, dict[float, float]]:
+    """Return a weight, and for every one the share of hidden labels that the votes of the others
+    predict.
+
+    Each fold hides a third of the labels from the cost: labels that shaped an embedding say nothing
+    about it. The best weight is taken if it is right on more labels than 1 by two standard errors
+    of the difference; else 1, as where labels are too few to hide any. `smoothest` is the solution
+    without labels, `smallest` are the eigenvalues that `relative_unit` takes, and `unit` is as in
+    `TDL`.
+    """
+    labelled = np.flatnonzero(codes >= 0)
+    counts = np.bincount(codes[labelled])
+    if len(labelled) < HIDDEN_PER_CLASS * len(counts) or np.sum(counts > 1) < 2:
+        return 1.0, {}
+    lengths = np.linalg.norm(smoothest.vectors[labelled], axis=1)
+    labelled = labelled[
+        np.lexsort((lengths, codes[labelled]))
+    ]  # a third of every class, in whatever order rows come
+    correct = {reg: np.zeros(len(labelled), dtype=bool) for reg in REGS}
+    for fold in range(FOLDS):
+        hidden, few = labelled[fold::FOLDS], codes.copy()
+        few[hidden] = -1
+        A = label_costs(X, few, k)
+        own_unit = relative_unit(A, smallest, penalty.size) if unit is None else unit
+        for reg in REGS:
+            solution = solve(penalty, A, reg * own_unit, smoothest, loss)
+            V = penalty.as_unlabelled(solution.result, solution.cost, solution.weight)
+            Z = profile_coordinates(V, solution.roughness, penalty.size)
+            correct[reg][fold::FOLDS] = (
+                voters(Z, few >= 0, codes).predict(Z[hidden]) == codes[hidden]
+            )
+    best = max(REGS, key=lambda reg: correct[reg].sum())
+    gains = correct[best].astype(int) - correct[1.0]
+    reg = best if gains.sum() > 2 * np.linalg.norm(gains) else 1.0
+    return reg, {reg: float(np.mean(right)) for reg, right in correct.items()}
+
+
+def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
+    """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
+
+    epsilon is a hundredth of the size of P. For all eigenvectors of P, without labels, inner
+    products of rows before the scaling are those of the rows of the regularized Laplacian kernel (P
+    + epsilon I)^-1: two rows are alike if the kernel relates them alike to all others.
+    """
+    Z = V / (rough + FLAT * size)
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    return Z / np.where(lengths > 0, lengths, 1.0)
+
+
+def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
+    """Return the classifier in which the rows vote with their labels; where they coincide, by class
+    frequency.
+    """
+    spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
+    coincide = spread <= 1e-10 * spread_of_all
+    vote = (
+        DummyClassifier(strategy="prior")
+        if coincide
+        else SoftNeighborsClassifier(bandwidth=bandwidth)
+    )
+    return vote.fit(Z[rows], codes[rows])
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """How well labels are predicted by the votes of all others.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Of the votes.
+    loss : float
+        Mean log loss.
+    right : array of bool
+        Whether the most votes are for the label; for every label that is not the only one of its
+        class.
+    """
+
+    bandwidth: float
+    loss: float
+    right: np.ndarray
+
+
+def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
+    """Return the bandwidth of the votes at which others predict a label with the least mean log
+    loss.
+
+    The bandwidths are those of several perplexities; of equals the default of
+    `SoftNeighborsClassifier` is taken. The shares of the votes of l rows count for l observations,
+    to which the class frequencies add one: a label for which nobody votes costs a finite amount.
+    The only label of a class has nobody to vote for it, and is left out.
+    """
+    n, counts = Z.shape[0], np.bincount(codes)
+    frequencies = counts / n
+    half_a_class = n / np.sum(counts > 0) / 2
+    squares_of_some = nearest_squares(Z)
+    perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
+    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
+    Y = np.eye(len(counts))[codes]
+    Z = (
+        Z if issparse(Z) else Z - Z.mean(axis=0, dtype=np.float64)
+    )  # far from 0 distances lose their digits
+    predicted = np.flatnonzero(counts[codes] > 1)
+    losses = np.zeros(len(bandwidths))
+    right = np.zeros((len(bandwidths), len(predicted)), dtype=bool)
+    for block in row_blocks(len(predicted), n):
+        rows = predicted[block]
+        squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
+        squares[np.arange(len(rows)), rows] = np.inf
+        squares -= squares.min(axis=1, keepdims=True)
+        for j, bandwidth in enumerate(bandwidths):
+            shares = np.exp(-squares / bandwidth**2) @ Y
+            shares /= shares.sum(axis=1, keepdims=True)
+            share = shares[np.arange(len(rows)), codes[rows]]
+            losses[j] -= np.log((n * share + frequencies[codes[rows]]) / (n + 1)).sum()
+            right[j, block] = shares.argmax(axis=1) == codes[rows]
+    best = int(losses.argmin())
+    return LeftOut(bandwidths[best], float(losses[best] / max(len(predicted), 1)), right[best])
 
 
 class TDL(TransductiveEmbedding):
-    """Transductive Distance Learning: coordinates of all rows, smooth along a graph, separated by few labels.
+    """Transductive Distance Learning: coordinates of all rows, smooth along a graph, separated by
+    few labels.
 
     With d_ij = ||v_i - v_j||^2, the embedding V (n, m) minimizes
 
         tr(CD) + lambda tr V'PV = tr V'(C' + lambda P)V   subject to   V'V = I, V'e = 0:
 
-    the eigenvectors of the smallest eigenvalues of C' + lambda P, which may be negative. The cost C adds up, for every
-    labelled row, the mean d_ij to its k nearest labelled rows of the same class (weights 1/k), minus the mean d_ij to
-    its k nearest labelled rows of other classes (weights -1/k), of those that exist; a row that lacks either has no
-    cost. C is made symmetric, and C' = 2 (diag(Ce) - C). The penalty P is the Laplacian of a graph of all rows. Without
-    labels this is `LaplacianEigenmaps` (with the normalized Laplacian: its eigenvectors before the division by the
+    the eigenvectors of the smallest eigenvalues of C' + lambda P, which may be negative. The cost C
+    adds up, for every labelled row, the mean d_ij to its k nearest labelled rows of the same class
+    (weights 1/k), minus the mean d_ij to its k nearest labelled rows of other classes (weights
+    -1/k), of those that exist; a row that lacks either has no cost. C is made symmetric, and C' = 2
+    (diag(Ce) - C). The penalty P is the Laplacian of a graph of all rows. Without labels this is
+    `LaplacianEigenmaps` (with the normalized Laplacian: its eigenvectors before the division by the
     roots of the degrees).
 
     Parameters
@@ -36,20 +318,23 @@ class TDL(TransductiveEmbedding):
     n_components : int, default=2
         m, at most n - 1.
     reg : float or "auto", default="auto"
-        Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, s_C the largest modulus of an eigenvalue of
-        C', s_P the mean of the 20 smallest of P, zeros apart, whatever m. So it has no unit: neither weights of the
-        graph times 10 nor another m change what it means. As reg goes to 0 the labels alone decide; np.inf is Laplacian
-        Eigenmaps. "auto" hides a third of the labels at a time and lets the vote of `TDLClassifier` predict them with
-        0.01, 0.03, 0.1, 0.3, 1 and np.inf; the best is taken if it is right on more of them than 1 by two standard
-        errors of the difference. Otherwise reg is 1, as with fewer than 5 labels per class on average, only one class
-        of 2 labels or more, or a `cost` of yours.
+        Weight of the penalty, relative to the cost: lambda = reg s_C / s_P, s_C the largest modulus
+        of an eigenvalue of C', s_P the mean of the 20 smallest of P, zeros apart, whatever m. So it
+        has no unit: neither weights of the graph times 10 nor another m change what it means. As
+        reg goes to 0 the labels alone decide; np.inf is Laplacian Eigenmaps. "auto" hides a third
+        of the labels at a time and lets the vote of `TDLClassifier` predict them with 0.01, 0.03,
+        0.1, 0.3, 1 and np.inf; the best is taken if it is right on more of them than 1 by two
+        standard errors of the difference. Otherwise reg is 1, as with fewer than 5 labels per class
+        on average, only one class of 2 labels or more, or a `cost` of yours.
     reg_unit : float or None, default=None
-        lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, as the paper's 16, 128 and 1024.
+        lambda at reg = 1; None takes s_C / s_P. With 1.0, reg is the lambda of eq. 3, as the
+        paper's 16, 128 and 1024.
     loss : {"squared", "clipped"}, default="squared"
-        The paper's cost, or a robust one: that of a labelled row counts only where it is negative, min(c_i, 0). A row
-        that lies nearer to the labelled rows of other classes than to those of its own, as one with a wrong label may,
-        then moves nothing. From Laplacian Eigenmaps, every step is an eigenproblem that lowers the objective
-        (majorization), until the same rows are clipped: a local minimum.
+        The paper's cost, or a robust one: that of a labelled row counts only where it is negative,
+        min(c_i, 0). A row that lies nearer to the labelled rows of other classes than to those of
+        its own, as one with a wrong label may, then moves nothing. From Laplacian Eigenmaps, every
+        step is an eigenproblem that lowers the objective (majorization), until the same rows are
+        clipped: a local minimum.
     n_cost_neighbors : int, default=20
         k of the cost.
     n_neighbors : int, default=20
@@ -59,11 +344,13 @@ class TDL(TransductiveEmbedding):
     laplacian : {"unnormalized", "normalized"} or None, default="unnormalized"
         L = D - W, or I - D^-1/2 W D^-1/2 with D = diag(We). None, no graph, needs a kernel.
     kernel : None, "rbf" or callable, default=None
-        With a kernel, the coordinates are m functions in its space, whose squared norms are penalized too (eq. 7):
-        P = K^+ + HLH, H = I - ee'/n, K the centred kernel. "rbf" is exp(-d^2 / t), t the mean d^2 over all pairs of
-        rows; a callable takes two tables and returns the kernel between their rows.
+        With a kernel, the coordinates are m functions in its space, whose squared norms are
+        penalized too (eq. 7): P = K^+ + HLH, H = I - ee'/n, K the centred kernel. "rbf" is exp(-d^2
+        / t), t the mean d^2 over all pairs of rows; a callable takes two tables and returns the
+        kernel between their rows.
     n_landmarks : int or None, default=None
-        With a kernel: the number of rows, drawn at random, that span the functions. None takes all, O(n^3).
+        With a kernel: the number of rows, drawn at random, that span the functions. None takes all,
+        O(n^3).
     random_state : int, RandomState instance or None, default=None
         Draws the landmarks.
     search
@@ -80,7 +367,8 @@ class TDL(TransductiveEmbedding):
     n_components_ : int
         m.
     objective_ : float
-        Sum of the eigenvalues: tr(CD) + lambda tr V'PV, with `lambda = reg_ reg_unit_`; tr V'PV if `reg_` is infinite.
+        Sum of the eigenvalues: tr(CD) + lambda tr V'PV, with `lambda = reg_ reg_unit_`; tr V'PV if
+        `reg_` is infinite.
     reg_, reg_unit_ : float
         The weight in use, and lambda at weight 1.
     reg_scores_ : dict of float to float
@@ -88,14 +376,16 @@ class TDL(TransductiveEmbedding):
     clipped_ : ndarray of int
         Numbers of the labelled rows whose cost is clipped.
     label_shift_ : float
-        How far the labels have moved the embedding from Laplacian Eigenmaps: 1 minus the mean squared canonical
-        correlation of their coordinates, from 0 (the same subspace) to 1 (orthogonal ones).
+        How far the labels have moved the embedding from Laplacian Eigenmaps: 1 minus the mean
+        squared canonical correlation of their coordinates, from 0 (the same subspace) to 1
+        (orthogonal ones).
     roughness_ : ndarray of shape (m,)
         v'Pv of every coordinate v.
     penalty_size_ : float
         The mean eigenvalue of P; with a kernel the smallest of K^+.
     voting_embedding_ : ndarray of shape (n, m)
-        `embedding_`, with labelled rows where unlabelled rows of the same edges would be, see Notes.
+        `embedding_`, with labelled rows where unlabelled rows of the same edges would be, see
+        Notes.
     residual_ : float
         Largest `||M v - lambda v||` with M the matrix of the eigenproblem, relative to its norm.
     extension_ : callable
@@ -108,8 +398,8 @@ class TDL(TransductiveEmbedding):
     ConvergenceWarning
         If a residual is above 1e-6.
     UserWarning
-        If all labels are of one class, fewer than n_components directions exist, or the graph has more connected
-        components than n_components.
+        If all labels are of one class, fewer than n_components directions exist, or the graph has
+        more connected components than n_components.
 
     See Also
     --------
@@ -120,32 +410,34 @@ class TDL(TransductiveEmbedding):
     -----
     `embedding_` is transductive. How it extends to new rows depends on the parameters:
 
-    * No kernel: a new row gets edges to the training rows by the same rule as theirs, and the coordinates that the
-      eigen-equation assigns to an unlabelled row with such edges (Nystroem's extension); any n.
-    * A kernel: the coordinates are functions of the row, and `transform(X)` equals `embedding_` on the training rows
-      (representer theorem); moderate n, as K is n x n.
+    * No kernel: a new row gets edges to the training rows by the same rule as theirs, and the
+      coordinates that the eigen-equation assigns to an unlabelled row with such edges (Nystroem's
+      extension); any n.
+    * A kernel: the coordinates are functions of the row, and `transform(X)` equals `embedding_` on
+      the training rows (representer theorem); moderate n, as K is n x n.
     * A kernel and `n_landmarks`: functions spanned by the landmarks, linear in n.
 
-    `fit_transform` returns `transform(X)`, so that training and new rows are treated alike. The cost moves labelled
-    rows away from unlabelled ones, the more so the smaller reg: leave-one-out on the labels that shaped the embedding
-    says nothing about it. It even moves them to the wrong side of all coordinates but the first: these are orthogonal
-    to the first, where labelled rows are large. So a vote should take the labelled rows' coordinates from
-    `voting_embedding_`, as `TDLClassifier` does: those that the eigen-equation without cost assigns to them, given
-    their neighbours' (with a kernel, `embedding_`).
+    `fit_transform` returns `transform(X)`, so that training and new rows are treated alike. The
+    cost moves labelled rows away from unlabelled ones, the more so the smaller reg: leave-one-out
+    on the labels that shaped the embedding says nothing about it. It even moves them to the wrong
+    side of all coordinates but the first: these are orthogonal to the first, where labelled rows
+    are large. So a vote should take the labelled rows' coordinates from `voting_embedding_`, as
+    `TDLClassifier` does: those that the eigen-equation without cost assigns to them, given their
+    neighbours' (with a kernel, `embedding_`).
 
-    The scale of the features decides which rows are near: standardize first unless the units are comparable. Where the
-    graph is not connected, for example because of outliers, coordinates are spent on separating its components: use
-    more neighbours.
+    The scale of the features decides which rows are near: standardize first unless the units are
+    comparable. Where the graph is not connected, for example because of outliers, coordinates are
+    spent on separating its components: use more neighbours.
 
-    Cost: n^2 pairs of distances for the graph; then two eigenproblems (17 where labels are hidden), each a Lanczos
-    iteration without any factorization, O(n (k + m)) a step and O(n (k + m)) memory. Up to 2,000 rows they are solved
-    densely, O(n^3). With a kernel O(n q^2) for q landmarks (or rows), and O(n q) memory. The full graph needs O(n^2)
-    memory.
+    Cost: n^2 pairs of distances for the graph; then two eigenproblems (17 where labels are hidden),
+    each a Lanczos iteration without any factorization, O(n (k + m)) a step and O(n (k + m)) memory.
+    Up to 2,000 rows they are solved densely, O(n^3). With a kernel O(n q^2) for q landmarks (or
+    rows), and O(n q) memory. The full graph needs O(n^2) memory.
 
     References
     ----------
-    F. Li, J. Yang, J. Wang: A Transductive Framework of Distance Metric Learning by Spectral Dimensionality Reduction.
-    ICML 2007: eqs. 3 and 6, Algorithm 1, Proposition 3, Theorem 4, eq. 7.
+    F. Li, J. Yang, J. Wang: A Transductive Framework of Distance Metric Learning by Spectral
+    Dimensionality Reduction. ICML 2007: eqs. 3 and 6, Algorithm 1, Proposition 3, Theorem 4, eq. 7.
 
     Examples
     --------
@@ -210,10 +502,12 @@ class TDL(TransductiveEmbedding):
         X : array or sparse matrix of shape (n, p)
             n >= 2 rows that are not all equal.
         y : array of shape (n,), optional
-            Class labels; -1, None or NaN for unlabelled rows (the string "-1" is a class). None: no labels.
+            Class labels; -1, None or NaN for unlabelled rows (the string "-1" is a class). None: no
+            labels.
         affinity : array or sparse matrix of shape (n, n), optional
-            A graph W of yours, symmetric, instead of that of the distances between the rows. It cannot be cut into
-            folds: no cross-validation with it. With the unnormalized Laplacian weights may be negative.
+            A graph W of yours, symmetric, instead of that of the distances between the rows. It
+            cannot be cut into folds: no cross-validation with it. With the unnormalized Laplacian
+            weights may be negative.
         cost : array or sparse matrix of shape (n, n), optional
             C, symmetric, instead of that of the labels: the cost of every squared distance d_ij.
 
@@ -223,7 +517,10 @@ class TDL(TransductiveEmbedding):
         """
         X, classes, codes = validate_partly_labelled_rows(self, X, y)
         if len(classes) == 1:
-            warn_user(f"y holds one class ({classes[0]!s}), so that the labels have no cost: add labels of another.")
+            warn_user(
+                f"y holds one class ({classes[0]!s}), so that the labels have no cost: add "
+                "labels of another."
+            )
         m = check_integer(self.n_components, "n_components", 1)
         k = check_integer(self.n_cost_neighbors, "n_cost_neighbors", 1)
         check_choice(self.loss, "loss", ("squared", "clipped"))
@@ -231,7 +528,11 @@ class TDL(TransductiveEmbedding):
         n = X.shape[0]
         search = searcher(self.search, n)
         penalty = self._penalty(X, affinity, search)
-        A = label_costs(X, codes, k, search) if cost is None else validate_affinity(cost, n, name="cost", signed=True)
+        A = (
+            label_costs(X, codes, k, search)
+            if cost is None
+            else validate_affinity(cost, n, name="cost", signed=True)
+        )
         without_cost = penalty.solve(csr_array((n, n)), 1.0, max(m, UNIT_PAIRS))
         smallest = without_cost.values[:UNIT_PAIRS]
         smoothest = without_cost.leading(m)  # Laplacian Eigenmaps
@@ -248,9 +549,13 @@ class TDL(TransductiveEmbedding):
         result.warn()
         if isinstance(penalty, GraphPenalty):
             penalty.warn_if_disconnected(result.vectors.shape[1])
-        self._keep(result, result.vectors, penalty.extension(result, C_prime, weight), search, X.dtype)
+        self._keep(
+            result, result.vectors, penalty.extension(result, C_prime, weight), search, X.dtype
+        )
         self.classes_, self.reg_, self.reg_scores_, self.reg_unit_ = classes, reg, scores, unit
-        self.voting_embedding_ = penalty.as_unlabelled(result, C_prime, weight).astype(X.dtype, copy=False)
+        self.voting_embedding_ = penalty.as_unlabelled(result, C_prime, weight).astype(
+            X.dtype, copy=False
+        )
         self.roughness_, self.penalty_size_ = solution.roughness, penalty.size
         self.clipped_ = np.flatnonzero(solution.clipped)
         cosines_squared = np.sum((smoothest.vectors.T @ result.vectors) ** 2)
@@ -259,16 +564,220 @@ class TDL(TransductiveEmbedding):
 
     def _penalty(self, X: Any, affinity: Any, search: Searcher) -> GraphPenalty | KernelPenalty:
         if self.laplacian is None and affinity is not None:
-            raise ValueError("affinity is a graph, but laplacian=None leaves the graph out: name a laplacian.")
+            raise ValueError(
+                "affinity is a graph, but laplacian=None leaves the graph out: name a laplacian."
+            )
         graph = None
         if self.laplacian is not None:
-            graph = self._graph_penalty(X, affinity, search, signed=self.laplacian == "unnormalized")
+            graph = self._graph_penalty(
+                X, affinity, search, signed=self.laplacian == "unnormalized"
+            )
         if self.kernel is None:
             if graph is None:
-                raise ValueError("laplacian=None leaves no penalty at all: give a kernel, or take a laplacian.")
+                raise ValueError(
+                    "laplacian=None leaves no penalty at all: give a kernel, or take a laplacian."
+                )
             return graph
         n, anchors = X.shape[0], X.copy()  # the user's rows may change
         if self.n_landmarks is not None:
             q = check_integer(self.n_landmarks, "n_landmarks", 1)
             anchors = X[np.sort(check_random_state(self.random_state).permutation(n)[:q])]
         return KernelPenalty(X, anchors, kernel_function(self.kernel, X), graph)
+
+
+# The classifier made of TDL: few labels in, labels for all rows out, and for new ones.
+
+EIGENVECTORS = 100  # or twice as many as there are classes
+LABELS_PER_CLASS = 3  # mean number from which on the labels choose
+
+
+class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
+    """Classify by votes of the labelled rows along a graph of all rows, or among their features.
+
+    Few rows have labels. A graph of all rows, with or without labels, gives them coordinates: those
+    of `TDL`, v_j with j = 1, ..., m. Each is divided by its roughness v_j'Pv_j plus a hundredth of
+    the mean eigenvalue of the penalty P. Then every row is scaled to unit length: how far labels
+    have pushed a row out says nothing, in which direction says all. There the labelled rows vote,
+    near ones with the largest weights (`SoftNeighborsClassifier`), for every unlabelled training
+    row, and for new rows in the coordinates of `TDL.transform`.
+
+    **By default the labels do not shape the coordinates**: on the sets of
+    `benchmarks/tdl_labels.py` that gains nothing once enough coordinates are taken. What is left of
+    TDL is its embedding for an infinite weight of the penalty, Laplacian Eigenmaps, and its vote.
+    The inner product of two rows in it is that of their rows in the regularized Laplacian kernel (P
+    + .01 I)^-1, but for the eigenvectors that are left out: two rows are alike where random walks
+    from both, which end with a small probability at every step, visit the same rows. From three
+    labels a class on, on average, the labels choose: each labelled row is predicted by the others,
+    in these coordinates and among the features themselves, at the bandwidth of the least log loss.
+    The space is taken in which more of them are right, or, where the difference is within its
+    standard error, that of the lower log loss. Where the graph joins the classes, that is a soft
+    vote on the features.
+
+    Parameters
+    ----------
+    tdl : TDL or None, default=None
+        The coordinates, which labels may shape; it is cloned, and nothing else is tried. None takes
+        the normalized Laplacian of the 5-NN graph without weights and no cost of labels, `TDL(m,
+        reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")`, with m = 100, or
+        twice as many as there are classes if that is more, at most n - 1.
+
+    Attributes
+    ----------
+    tdl_ : TDL
+        Fitted.
+    space_ : {"tdl", "features"}
+        Where the labelled rows vote: in the coordinates, or among the features.
+    losses_, accuracies_ : dict of str to float
+        For each space that was tried, the mean log loss of the labels that the others predict, at
+        the best bandwidth, and the share that is right. Empty with fewer than three labels a class,
+        or a `tdl` of yours: then the bandwidth is "auto".
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n,)
+        The label of every training row: the given one, or that of the vote.
+    label_distributions_ : ndarray of shape (n, n_classes)
+        The shares of the votes for every training row; for a labelled one, 1 for its label.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    sklearn.semi_supervised.LabelSpreading : Propagates the labels along the graph.
+
+    Notes
+    -----
+    -1, None and NaN mark unlabelled rows (the string "-1" is a class). Tools that take -1 for a
+    class, such as stratified splits, should split the labelled rows only.
+
+    With a `tdl` of yours the labelled rows have their coordinates from `TDL.voting_embedding_`.
+    With a graph of yours (`fit(..., affinity=W)`) the features are not tried. The default was
+    chosen on some of the sets of `benchmarks/tdl_labels.py`, which compares it with scikit-learn's
+    LabelSpreading and 3-NN on others.
+
+    Cost: that of `TDL`, whose coordinates take most of it: up to 4,000 rows or so by LAPACK,
+    O(n^3), beyond by Lanczos, O(n (k + m)) a step. O(n l m) for the votes of l labelled rows in m
+    dimensions, and O(l^2 (m + p)) for the choice.
+
+    References
+    ----------
+    F. Li, J. Yang, J. Wang: A Transductive Framework of Distance Metric Learning by Spectral
+    Dimensionality Reduction. ICML 2007, section 5. A. Smola, R. Kondor: Kernels and Regularization
+    on Graphs. COLT 2003 (the regularized Laplacian). A. Ng, M. Jordan, Y. Weiss: On Spectral
+    Clustering. Advances in Neural Information Processing Systems 14 (2001): rows of unit length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from nearkin import TDLClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> few = np.where(np.arange(400) % 10, -1, y[:400])  # one label in ten
+    >>> model = TDLClassifier().fit(X[:400], few)
+    >>> bool(np.mean(model.transduction_ == y[:400]) > 0.9), bool(model.score(X[400:], y[400:]) > 0.8)
+    (True, True)
+    """
+
+    losses_: dict[str, float]
+    accuracies_: dict[str, float]
+
+    def __init__(self, tdl: TDL | None = None) -> None:
+        self.tdl = tdl
+
+    def fit(self, X: Any, y: Any, *, affinity: Any = None) -> TDLClassifier:
+        """Give coordinates to all rows, and labels to those that have none.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, p)
+            n >= 2 rows that are not all equal.
+        y : array of shape (n,)
+            Class labels, of at least two classes; -1, None or NaN for unlabelled rows.
+        affinity : array or sparse matrix of shape (n, n), optional
+            A graph of yours, see `TDL.fit`.
+
+        Returns
+        -------
+        self
+        """
+        X, self.classes_, codes = validate_partly_labelled_rows(self, X, y)
+        require_two_classes(self.classes_)
+        labelled = codes >= 0
+        if self.tdl is None:
+            Z, bandwidth = self._choose_space(X, codes, affinity)
+        else:
+            self.tdl_ = clone(self.tdl).fit(X, codes, affinity=affinity)
+            self.space_ = "tdl"
+            self.losses_ = {}
+            self.accuracies_ = {}
+            Z = self._profiles(self.tdl_.voting_embedding_)
+            bandwidth = "auto"
+        self._voters = voters(Z, labelled, codes, bandwidth)
+        self.label_distributions_ = np.eye(len(self.classes_))[codes]
+        if not labelled.all():
+            self.label_distributions_[~labelled] = self._voters.predict_proba(Z[~labelled])
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        return self
+
+    def _choose_space(self, X: Any, codes: np.ndarray, affinity: Any) -> tuple[Any, float | str]:
+        """Return all rows in the space where labelled rows predict each other best, and the
+        bandwidth of the vote.
+        """
+        n_classes = len(self.classes_)
+        m = min(max(EIGENVECTORS, 2 * n_classes), X.shape[0] - 1)
+        tdl = TDL(m, reg=np.inf, n_neighbors=5, bandwidth=np.inf, laplacian="normalized")
+        self.tdl_ = tdl.fit(X, affinity=affinity)
+        spaces = {"tdl": self._profiles(self.tdl_.embedding_)}
+        labelled = codes >= 0
+        self.space_ = "tdl"
+        self.losses_ = {}
+        self.accuracies_ = {}
+        if labelled.sum() < LABELS_PER_CLASS * n_classes:
+            return spaces["tdl"], "auto"
+        if affinity is None:  # beside a graph of the user, the features may say nothing
+            spaces["features"] = X
+        left_out = {
+            name: best_bandwidth(Z[labelled], codes[labelled]) for name, Z in spaces.items()
+        }
+        self.losses_ = {name: one.loss for name, one in left_out.items()}
+        self.accuracies_ = {
+            name: float(np.mean(one.right)) for name, one in left_out.items() if len(one.right) > 0
+        }
+        if "features" in spaces and _predicts_better(left_out["features"], left_out["tdl"]):
+            self.space_ = "features"
+        return spaces[self.space_], left_out[self.space_].bandwidth
+
+    def _profiles(self, V: np.ndarray) -> np.ndarray:
+        return profile_coordinates(V, self.tdl_.roughness_, self.tdl_.penalty_size_)
+
+    def _phrases(self) -> list[str]:
+        return self.tdl_._phrases()
+
+    def predict_proba(self, X: Any, *, affinity: Any = None) -> np.ndarray:
+        """Return the shares of the votes for every class, in the order of `classes_`, shape (n_new,
+        n_classes).
+
+        `affinity` is required after a fit with an affinity, see `TDL.transform`.
+        """
+        check_is_fitted(self, "tdl_")
+        X = validate_rows(self, X, reset=False)
+        in_space = (
+            X
+            if self.space_ == "features"
+            else self._profiles(self.tdl_.transform(X, affinity=affinity))
+        )
+        return self._voters.predict_proba(in_space)
+
+    def predict(self, X: Any, *, affinity: Any = None) -> np.ndarray:
+        """Return the class with the most votes for every row; of equals the first in `classes_`."""
+        shares = self.predict_proba(X, affinity=affinity)
+        return self.classes_[shares.argmax(axis=1)]
+
+
+def _predicts_better(one: LeftOut, other: LeftOut) -> bool:
+    """Say whether more labels are right, or, if the difference is within its standard error, the
+    log loss is lower.
+    """
+    gains = one.right.astype(int) - other.right
+    standard_error = np.linalg.norm(gains)
+    if abs(gains.sum()) > standard_error:
+        return bool(gains.sum() > 0)
+    return one.loss < other.loss

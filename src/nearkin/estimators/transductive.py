@@ -1,42 +1,58 @@
 """Embeddings of the training rows along a graph, and how new rows get coordinates.
 
-Laplacian Eigenmaps minimizes a graph penalty; TDL adds a cost of labels to it. Both give coordinates to the rows of the
-graph only. A new row gets edges to them by the same rule as theirs, and the coordinates that the eigen-equation assigns
-to a row with such edges.
+Laplacian Eigenmaps minimizes a graph penalty; TDL adds a cost of labels to it. Both give
+coordinates to the rows of the graph only. A new row gets edges to them by the same rule as theirs,
+and the coordinates that the eigen-equation assigns to a row with such edges.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import config_context
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
-from .._blocks import relative_to, row_blocks
+from .._blocks import relative_to, require_memory, row_blocks
 from .._captions import EIGENVALUES
-from .._memory import require_memory
-from .._validation import check_choice, check_integer, check_positive, validate_affinity, validate_edges, validate_rows
-from .._warn import warn_user
+from .._messages import warn_user
+from .._validation import (
+    check_choice,
+    check_integer,
+    check_positive,
+    validate_affinity,
+    validate_edges,
+    validate_rows,
+)
 from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
+from ..linalg import eigh, svd
 from ..neighbors import Searcher, nearest
-from ..spectral import SpectralResult, smallest_eigenpairs
+from ..scatter import RANK_TOLERANCE
+from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
 
 FAR = 20.0  # the weight of a new row's nearest training row is at least exp(-20)
 
 
 class TransductiveEmbedding(Embedding):
-    """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines `__init__`, `fit`."""
+    """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines
+    `__init__`, `fit`.
+    """
 
     _objective_phrase = EIGENVALUES
 
-    def _graph_penalty(self, X: Any, affinity: Any, search: Searcher, *, signed: bool) -> GraphPenalty:
-        """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be `signed`."""
+    def _graph_penalty(
+        self, X: Any, affinity: Any, search: Searcher, *, signed: bool
+    ) -> GraphPenalty:
+        """Return the penalty of the parameters' graph of X, or of the user's, whose weights may be
+        `signed`.
+        """
         check_choice(self.laplacian, "laplacian", ("normalized", "unnormalized"))
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
         if affinity is None:
@@ -47,7 +63,9 @@ class TransductiveEmbedding(Embedding):
                 raise ValueError("affinity has no edge: all weights off its diagonal are 0.")
         return GraphPenalty(W, self.laplacian == "normalized", graph)
 
-    def _keep(self, result: SpectralResult, Z: np.ndarray, extension: Any, search: Searcher, dtype: Any) -> None:
+    def _keep(
+        self, result: SpectralResult, Z: np.ndarray, extension: Any, search: Searcher, dtype: Any
+    ) -> None:
         self.embedding_ = Z.astype(dtype, copy=False)
         self.extension_ = extension
         self.eigenvalues_ = result.values
@@ -56,8 +74,12 @@ class TransductiveEmbedding(Embedding):
         self.residual_ = result.residual
         self.search_, self.search_recall_ = search.name, search.recall
 
-    def fit_transform(self, X: Any, y: Any = None, *, affinity: Any = None, **graphs: Any) -> np.ndarray:
-        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs see `embedding_`."""
+    def fit_transform(
+        self, X: Any, y: Any = None, *, affinity: Any = None, **graphs: Any
+    ) -> np.ndarray:
+        """Fit, and return `transform(X)`, which treats the training rows as new ones; for theirs
+        see `embedding_`.
+        """
         return self.fit(X, y, affinity=affinity, **graphs).transform(X, affinity=affinity)
 
     def transform(self, X: Any, *, affinity: Any = None) -> np.ndarray:
@@ -67,7 +89,8 @@ class TransductiveEmbedding(Embedding):
         ----------
         X : array or sparse matrix of shape (n_new, p)
         affinity : array or sparse matrix of shape (n_new, n), optional
-            Weights of the edges to the training rows. Required after a fit with an affinity, ignored with a kernel.
+            Weights of the edges to the training rows. Required after a fit with an affinity,
+            ignored with a kernel.
 
         Returns
         -------
@@ -107,9 +130,13 @@ class HeatGraph:
     def of(
         cls, X: Any, affinity: str, k: int, bandwidth: float | None, search: Searcher
     ) -> tuple[HeatGraph, csr_array]:
-        """Return the rule and the union graph of the rows X; t is by default the mean d^2 to the k nearest."""
+        """Return the rule and the union graph of the rows X; t is by default the mean d^2 to the k
+        nearest.
+        """
         n, full = X.shape[0], affinity == "full"
-        check_choice(affinity, "affinity", ("knn", "full"))  # the user's own graph is a parameter of fit
+        check_choice(
+            affinity, "affinity", ("knn", "full")
+        )  # the user's own graph is a parameter of fit
         if full:
             require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
         G = nearest(X, n - 1) if full else nearest(X, k, search)
@@ -128,7 +155,8 @@ class HeatGraph:
     def weights(self, X: Any) -> csr_array:
         """Return the weights of the edges between rows X and the training rows, shape (n_new, n).
 
-        Far from all training rows, where even the largest is less than exp(-20), they are scaled until it is that.
+        Far from all training rows, where even the largest is less than exp(-20), they are scaled
+        until it is that.
         """
         n, k = self.rows.shape[0], min(self.n_neighbors, self.rows.shape[0])
         with config_context(assume_finite=True):
@@ -138,7 +166,9 @@ class HeatGraph:
             exponents = np.minimum(np.square(distances, dtype=np.float64) / self.bandwidth, 1e300)
         exponents -= np.maximum(exponents[:, :1] - FAR, 0.0)
         indptr = np.arange(0, neighbors.size + 1, k)
-        return csr_array((np.exp(-exponents).ravel(), neighbors.ravel(), indptr), shape=(len(neighbors), n))
+        return csr_array(
+            (np.exp(-exponents).ravel(), neighbors.ravel(), indptr), shape=(len(neighbors), n)
+        )
 
 
 @dataclass(frozen=True)
@@ -169,7 +199,9 @@ class GraphPenalty:
 
     @cached_property
     def scale(self) -> np.ndarray:
-        """The null vector of P for connected W, shape (n,): the roots of the degrees if normalized, else ones."""
+        """The null vector of P for connected W, shape (n,): the roots of the degrees if normalized,
+        else ones.
+        """
         d = self.W.sum(axis=1)
         return np.sqrt(np.where(d > 0, d, 1.0)) if self.normalized else np.ones(len(d))
 
@@ -184,13 +216,19 @@ class GraphPenalty:
     ) -> SpectralResult:
         """Minimize tr V'(C' + reg P)V subject to V'V = I and V'q = 0, q `excluded`, by default e."""
         M = csr_array(cost + reg * self.P)
-        return smallest_eigenpairs(M, m, indicators(coupled_rows(M), self.scale), excluded=excluded, start=start)
+        return smallest_eigenpairs(
+            M, m, indicators(coupled_rows(M), self.scale), excluded=excluded, start=start
+        )
 
     def extension(self, result: SpectralResult, cost: csr_array, reg: float) -> GraphExtension:
-        """Return how the V of `solve` extends: for an unlabelled row, reg P v = lambda v + c with c constant."""
+        """Return how the V of `solve` extends: for an unlabelled row, reg P v = lambda v + c with c
+        constant.
+        """
         V = result.vectors
         c = (cost @ V + reg * (self.P @ V)).mean(axis=0)
-        return GraphExtension(self.graph, V / self.scale[:, None], result.values / reg, c / reg, self.normalized)
+        return GraphExtension(
+            self.graph, V / self.scale[:, None], result.values / reg, c / reg, self.normalized
+        )
 
     def as_unlabelled(self, result: SpectralResult, cost: csr_array, reg: float) -> np.ndarray:
         """Return V, with rows that have a cost where unlabelled rows of the same edges would be."""
@@ -203,19 +241,22 @@ class GraphPenalty:
         n_parts = int(coupled_rows(self.P).max()) + 1
         if n_parts > m:
             warn_user(
-                f"The graph has {n_parts} connected components, and all n_components={m} coordinates serve to separate "
-                "these: within a component rows coincide, or only labels separate them. Use more neighbours, a larger "
+                f"The graph has {n_parts} connected components, and all n_components={m} "
+                "coordinates serve to separate "
+                "these: within a component rows coincide, or only labels separate them. "
+                "Use more neighbours, a larger "
                 "bandwidth, or more components."
             )
 
 
 @dataclass(frozen=True)
 class GraphExtension:
-    """Nystroem's extension: the eigen-equation P v = lambda v + c, solved for a new row of weights w_j and degree d.
+    """Nystroem's extension: the eigen-equation P v = lambda v + c, solved for a new row of weights
+    w_j and degree d.
 
-    For P = L, v = (sum_j w_j v_j + c) / (d - lambda). For the normalized Laplacian, with u_j = v_j / sqrt(d_j),
-    v = (sum_j w_j u_j / sqrt(d) + c) / (1 - lambda). As this holds for smooth eigenvectors only, lambda counts for at
-    most half of what it is subtracted from.
+    For P = L, v = (sum_j w_j v_j + c) / (d - lambda). For the normalized Laplacian, with u_j = v_j
+    / sqrt(d_j), v = (sum_j w_j u_j / sqrt(d) + c) / (1 - lambda). As this holds for smooth
+    eigenvectors only, lambda counts for at most half of what it is subtracted from.
 
     Attributes
     ----------
@@ -237,21 +278,160 @@ class GraphExtension:
     generalized: bool = False
 
     def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
-        """Return the coordinates of rows X, with the edges of the graph or with weights `affinity` (n_new, n)."""
+        """Return the coordinates of rows X, with the edges of the graph or with weights `affinity`
+        (n_new, n).
+        """
         if affinity is not None:
             return self.at(validate_edges(affinity, X.shape[0], self.sources.shape[0]))
         if self.graph is None:
             raise ValueError(
-                "After a fit with an affinity the edges of new rows are unknown: pass transform(X, affinity=W) with "
+                "After a fit with an affinity the edges of new rows are unknown: pass "
+                "transform(X, affinity=W) with "
                 "their weights to the training rows, shape (n_new, n)."
             )
         blocks = row_blocks(X.shape[0], 2 * self.graph.n_neighbors)
         return np.vstack([self.at(self.graph.weights(X[rows])) for rows in blocks])
 
     def at(self, W: csr_array) -> np.ndarray:
-        """Return the coordinates of rows whose edges to the training rows have the weights W (n_new, n)."""
+        """Return the coordinates of rows whose edges to the training rows have the weights W
+        (n_new, n).
+        """
         d = W.sum(axis=1)[:, None]
         d = np.where(d > 0, d, 1.0)  # for an isolated row sum w_j v_j = 0
         scale, diagonal = (np.sqrt(d), np.ones(1)) if self.normalized else (np.ones(1), d)
-        V = (W @ self.sources / scale + self.constant) / np.maximum(diagonal - self.eigenvalues, diagonal / 2)
+        V = (W @ self.sources / scale + self.constant) / np.maximum(
+            diagonal - self.eigenvalues, diagonal / 2
+        )
         return V / scale if self.generalized else V
+
+
+# The norm in the space of a kernel as penalty: embeddings that are functions of the row, and extend
+# to new rows.
+
+Kernel = Callable[[Any, Any], Any]
+
+
+def kernel_function(kernel: Any, X: Any) -> Kernel:
+    """Return the kernel as a function of two tables; "rbf" is exp(-d^2 / t), t the mean d^2 over
+    all pairs of rows.
+    """
+    if callable(kernel):
+        return kernel
+    if kernel != "rbf":
+        raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
+    variances = (
+        X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2
+        if issparse(X)
+        else X.var(axis=0, dtype=np.float64)
+    )
+    origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+    return partial(_rbf, origin=origin, gamma=0.5 / float(variances.sum()))
+
+
+def _rbf(X: Any, Y: Any, origin: np.ndarray | None, gamma: float) -> np.ndarray:
+    return rbf_kernel(relative_to(origin, X), relative_to(origin, Y), gamma=gamma)
+
+
+class KernelPenalty:
+    """The penalty sum_i ||f_i||^2 in the space of a kernel, plus tr V'PV for a graph (TDL's eq. 7
+    and Theorem 4).
+
+    The functions are combinations of k(., a) for anchors a: all rows (exact), or landmarks
+    (Nystroem). Those of mean 0 on the rows have coordinates b with V = Qb, Q'Q = I, Q'e = 0 and
+    ||f||^2 = sum b_i^2 / s_i, so that no kernel is ever inverted. Directions of s_i below 1e-10 of
+    the largest are left out.
+
+    Attributes
+    ----------
+    Q : array of shape (n, r)
+    s : array of shape (r,)
+        Eigenvalues of the centred kernel, if all rows are anchors.
+    """
+
+    def __init__(self, X: Any, anchors: Any, kernel: Kernel, graph: GraphPenalty | None) -> None:
+        self.anchors, self.kernel, self.graph = anchors, kernel, graph
+        n, q = X.shape[0], anchors.shape[0]
+        require_memory(
+            4 * 8 * n * q, f"The kernel of {n} rows and {q} anchors", "take a smaller n_landmarks"
+        )
+        s, U = _positive_spectrum(evaluate(kernel, anchors, anchors))
+        whitening = U / np.sqrt(s)
+        K = evaluate(kernel, X, anchors)
+        self.mean = K.mean(axis=0)
+        K -= self.mean
+        K = K @ whitening
+        Q, roots, Rt = svd(K, full_matrices=False)
+        kept = roots**2 > max(RANK_TOLERANCE * roots[0] ** 2, RANK_TOLERANCE**2 * n * s[-1])
+        if not kept.any():
+            raise ValueError(
+                "kernel is the same for all rows: its functions are constant, and no embedding."
+            )
+        self.Q, self.s = Q[:, kept], roots[kept] ** 2
+        self.size = float(1 / self.s.max())  # the smallest eigenvalue of K^+
+        self.coefficients = whitening @ (Rt[kept].T / roots[kept])  # of k(x, anchors) - mean, for b
+
+    def solve(
+        self, cost: csr_array, reg: float, m: int, *, start: np.ndarray | None = None
+    ) -> SpectralResult:
+        """Minimize tr V'(C' + reg P)V + reg sum_i ||f_i||^2 subject to V'V = I, V'e = 0."""
+        M = cost if self.graph is None else cost + reg * self.graph.P
+        H = self.Q.T @ (M @ self.Q)
+        H[np.diag_indices_from(H)] += reg / self.s
+        return smallest_of_dense((H + H.T) / 2, m, self.Q)
+
+    def as_unlabelled(self, result: SpectralResult, cost: csr_array, reg: float) -> np.ndarray:
+        """Return V: functions of the row, which labels do not move away from their neighbours."""
+        return result.vectors
+
+    def extension(self, result: SpectralResult, cost: csr_array, reg: float) -> KernelExtension:
+        """Return the functions whose values on the training rows are the V of `solve`."""
+        return KernelExtension(
+            self.anchors, self.kernel, self.mean, self.coefficients @ (self.Q.T @ result.vectors)
+        )
+
+
+@dataclass(frozen=True)
+class KernelExtension:
+    """Functions f(x) = (k(x, anchors) - mean) coefficients."""
+
+    anchors: Any
+    kernel: Kernel
+    mean: np.ndarray
+    coefficients: np.ndarray
+
+    def __call__(self, X: Any, affinity: Any = None) -> np.ndarray:
+        """Return the coordinates of rows X."""
+        blocks = row_blocks(X.shape[0], self.anchors.shape[0])
+        kernels = (evaluate(self.kernel, X[rows], self.anchors) for rows in blocks)
+        return np.vstack([(K - self.mean) @ self.coefficients for K in kernels])
+
+
+def evaluate(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
+    """Return k(x, anchors) as a float64 array of its own, shape (n, number of anchors)."""
+    K = np.array(kernel(X, anchors), dtype=np.float64)
+    shape = (X.shape[0], anchors.shape[0])
+    if K.shape != shape:
+        raise ValueError(
+            f"kernel must return the shape {shape} for tables of so many rows, got {K.shape}."
+        )
+    if not np.isfinite(K).all():
+        raise ValueError("kernel must return finite numbers, got NaN or inf.")
+    return K
+
+
+def _positive_spectrum(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues that are not 0, ascending, and their eigenvectors; refuse what is no
+    kernel.
+    """
+    size = np.abs(K).max()
+    if size == 0 or np.abs(K - K.T).max() > 1e-6 * size:
+        raise ValueError("kernel must be symmetric, k(x, y) = k(y, x), and not 0 everywhere.")
+    s, U = eigh(K)
+    if -s[0] > 1e-6 * s[-1]:
+        raise ValueError(
+            "kernel must be positive semi-definite, its eigenvalues here go from "
+            f"{s[0]:.3g} to {s[-1]:.3g}: take one "
+            "of sklearn.metrics.pairwise that is, as rbf_kernel or laplacian_kernel."
+        )
+    kept = s > RANK_TOLERANCE * s[-1]
+    return s[kept], U[:, kept]

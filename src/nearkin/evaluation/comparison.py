@@ -13,20 +13,117 @@ from typing import Any, cast
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from .._messages import counted
-from .._validation import check_integer
-from ..preprocessing import TableEncoder, features_of
-from .fold import Choice, Part
-from .frames import from_frame
+from .._messages import counted, quoted, shown
+from .._validation import check_integer, is_missing, merged_labels, refuse_foreign
+from ..tables import TableEncoder, features_of
+from ..tables.encoder import filled_note
+from ..tables.numbers import learn_numbers
+from .folds import (
+    Choice,
+    FitJob,
+    Part,
+    Progress,
+    automatic,
+    choice_jobs,
+    jobs_of,
+    progress_bar,
+    run_jobs,
+)
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
-from .progress import Progress, progress_bar
-from .protocol import Protocol
+from .protocol import Protocol, few_decide, make_protocol
 from .results import Comparison, Doubt
-from .runs import FitJob, automatic, choice_jobs, jobs_of, run_jobs
-from .scores import BY_CLASS
-from .tables import few_decide, make_protocol
-from .task import CLASSIFICATION, named_task
-from .vote import VOTES, Vote
+from .scores import BY_CLASS, CLASSIFICATION, REGRESSION, VOTES, Task, Vote, named_task
+
+# A data frame with text, dates and gaps, whose target may be named, as numbers, labels and groups.
+
+
+def from_frame(
+    X: Any, y: Any, groups: Any, task: Task
+) -> tuple[Any, Any, Any, TableEncoder | None, tuple[str, ...]]:
+    """Return rows, targets and groups as arrays, the encoder of the rows where they need one, and
+    remarks.
+
+    They do if the target is a named column, and where columns of a data frame hold other things
+    than numbers.
+    """
+    refuse_foreign(X)
+    named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
+    if not (hasattr(X, "to_pandas") or (hasattr(X, "iloc") and hasattr(X, "columns"))):
+        for what, name in named.items():
+            raise TypeError(
+                f"{what} names a column, {shown(name)}, but X is no data frame: give {what} "
+                "as an array."
+            )
+        return X, y, groups, None, ()
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    labels = {what: _column(frame, what, name) for what, name in named.items()}
+    features, remarks = frame.drop(columns=list(named.values())), list[str]()
+    if "y" in named:
+        labels["y"], remarks = _target(labels["y"], y, task)
+    elif all(_is_numeric(dtype) for dtype in features.dtypes):
+        return features if named else X, y, labels.get("groups", groups), None, ()
+    encoder = TableEncoder(missing="keep")
+    Z = encoder.fit_transform(features)
+    filled = filled_note(Z, encoder.get_feature_names_out())
+    return (
+        Z,
+        labels.get("y", y),
+        labels.get("groups", groups),
+        encoder,
+        (*encoder.remarks_, *filled, *remarks),
+    )
+
+
+def _column(frame: Any, what: str, name: str) -> np.ndarray:
+    """Return a column of labels."""
+    names = frame.columns.tolist()
+    if names.count(name) != 1:
+        found = f"X has {names.count(name) or 'no'} columns {shown(name)}"
+        raise ValueError(f"{found}: {what} must be the name of one, such as {quoted(names)}.")
+    column = frame[name]
+    if getattr(column.dtype, "kind", "O") in "mM":
+        raise ValueError(
+            f"{what} names a column of dates or times, {shown(name)}: give one of classes "
+            "or numbers."
+        )
+    return column.to_numpy(dtype=None if _is_numeric(column.dtype) else object)
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "O") in "biuf"
+
+
+def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]]:
+    """Return labels with their spellings merged, or numbers, of text in any style that the encoder
+    reads.
+    """
+    y, several = merged_labels(y)
+    if task == REGRESSION:
+        return _as_numbers(y, name)
+    if (
+        y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all()
+    ):  # whole numbers, which pandas keeps so beside gaps
+        y = np.array(
+            [None if np.isnan(label) else int(label) for label in y.tolist()], dtype=object
+        )
+    return y, [
+        f"{name}: {' and '.join(map(repr, found))} are one class" for found in several.values()
+    ]
+
+
+def _as_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
+    """Return text as numbers where all of it is numbers, and a remark that says so."""
+    if y.dtype.kind not in "OU":
+        return y, []
+    known = ~is_missing(y)
+    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
+    found = learn_numbers(texts.tolist(), ".")
+    if found is None:
+        return y, []
+    numbers = np.full(len(y), np.nan)
+    numbers[known] = found[0][codes]
+    return numbers, [f"{name}: read as numbers ({shown(texts[0].item())})"]
+
 
 ON_ALL_ROWS = "chosen on all rows"  # what progress is called with
 
@@ -59,96 +156,116 @@ def compare(
     Parameters
     ----------
     X : array, sparse matrix or data frame of shape (n, p)
-        Numbers, NaN where a cell of a dense array is missing. A data frame (pandas, polars or pyarrow) may hold text
-        and dates: it is encoded by a `TableEncoder`, as it is whenever y is a name.
+        Numbers, NaN where a cell of a dense array is missing. A data frame (pandas, polars or
+        pyarrow) may hold text and dates: it is encoded by a `TableEncoder`, as it is whenever y is
+        a name.
     y : array of shape (n,), or str
-        The target, or the name of its column in X: class labels, each at least twice; or numbers, with
-        `task="regression"`. Rows may have none: None or NaN. -1 is a class like any other, see `unlabelled`. Labels of
-        a named column are stripped, "1.0" is "1".
+        The target, or the name of its column in X: class labels, each at least twice; or numbers,
+        with `task="regression"`. Rows may have none: None or NaN. -1 is a class like any other, see
+        `unlabelled`. Labels of a named column are stripped, "1.0" is "1".
     task : {"classification", "regression"}, default="classification"
-        What is predicted: classes by the vote of the nearest rows, on stratified folds; numbers by their mean.
+        What is predicted: classes by the vote of the nearest rows, on stratified folds; numbers by
+        their mean.
     groups : array of shape (n,) or str, default=None
-        Groups, or the name of their column in X. Rows of one group are never on both sides of a split.
+        Groups, or the name of their column in X. Rows of one group are never on both sides of a
+        split.
     methods : sequence of Method, default=None
-        None takes `default_methods(task)`, which answer first, semi-supervised ones among them where some rows have no
-        label; `extend` adds others, such as `all_methods(task)`. The raw features are always compared.
+        None takes `default_methods(task)`, which answer first, semi-supervised ones among them
+        where some rows have no label; `extend` adds others, such as `all_methods(task)`. The raw
+        features are always compared.
     references : sequence of Reference, default=None
         Predictors of another kind, ranked apart; None takes `default_references(task)`.
     score : str, default=None
-        What ranks and chooses: "accuracy", "balanced_accuracy", "f1", "auc" or "log_loss"; of numbers "r2", "mae" or
-        "rank_correlation". None takes accuracy, but auc where the largest class has more than 75 % of the rows; of
-        numbers r2, but mae where a few of them decide it: see `few_decide`.
+        What ranks and chooses: "accuracy", "balanced_accuracy", "f1", "auc" or "log_loss"; of
+        numbers "r2", "mae" or "rank_correlation". None takes accuracy, but auc where the largest
+        class has more than 75 % of the rows; of numbers r2, but mae where a few of them decide it:
+        see `few_decide`.
     n_neighbors : int, default=None
-        k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see `VOTES`.
+        k of a hard vote. None leaves it, and whether the vote is soft, to the inner folds: see
+        `VOTES`.
     n_splits, n_repeats : int, default=None
-        Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500 rows have been held out
-        (at most 3 times); of more than 20,000 rows a single split, which holds out 5,000. Folds are reduced to the size
-        of the smallest class (of numbers, to half the rows): see `Comparison.reduced`. Of fewer than 5 folds in all,
-        only a large difference is called "better" or "worse" (see `paired_test`): they hardly tell luck from merit.
+        Folds, and how often they are drawn anew. None takes 5 folds, repeated until about 1,500
+        rows have been held out (at most 3 times); of more than 20,000 rows a single split, which
+        holds out 5,000. Folds are reduced to the size of the smallest class (of numbers, to half
+        the rows): see `Comparison.reduced`. Of fewer than 5 folds in all, only a large difference
+        is called "better" or "worse" (see `paired_test`): they hardly tell luck from merit.
     scale : bool, default=True
-        Whether to standardize the features on the training rows (sparse X: divide by the deviation only).
+        Whether to standardize the features on the training rows (sparse X: divide by the deviation
+        only).
     keep_twins : bool, default=False
-        Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay on one side.
+        Whether identical rows and near-twins (`twin_groups`) are split like others; else they stay
+        on one side.
     choice_rows : int, default=None
-        Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000; of more than 131
-        features those with 2^18 entries, but 700.
+        Training rows on which dimension, parameters and vote are chosen, at most. None takes 2,000;
+        of more than 131 features those with 2^18 entries, but 700.
     refit : bool, default=True
-        Whether the automatic choice is made again on all rows and fitted to them: `Comparison.winner`. A predictor for
-        tables that every fold has chosen is not chosen again: it has no settings.
+        Whether the automatic choice is made again on all rows and fitted to them:
+        `Comparison.winner`. A predictor for tables that every fold has chosen is not chosen again:
+        it has no settings.
     time_budget : float, default=None
-        Seconds in all, after which what is finished is ranked: at least one fold, of a single split the raw features
-        and one method. None for any; then the answer depends on the rows and the seed alone.
+        Seconds in all, after which what is finished is ranked: at least one fold, of a single split
+        the raw features and one method. None for any; then the answer depends on the rows and the
+        seed alone.
     random_state : int, default=0
         Seed of all that is drawn.
     unlabelled : label, default=None
-        A value of y that means "no label", as None and NaN do: -1, for labels as the semi-supervised estimators take
-        them.
+        A value of y that means "no label", as None and NaN do: -1, for labels as the
+        semi-supervised estimators take them.
     encoder : TableEncoder, default=None
-        What X was encoded by, with `missing="keep"`, where it is an array: it tells which features are of one column,
-        and the winner begins with it. A data frame is encoded here.
+        What X was encoded by, with `missing="keep"`, where it is an array: it tells which features
+        are of one column, and the winner begins with it. A data frame is encoded here.
     n_jobs : int, default=None
-        Processes, each of which works on a fold with one thread; None takes one a core, as -1 does. Small tables take
-        one process.
+        Processes, each of which works on a fold with one thread; None takes one a core, as -1 does.
+        Small tables take one process.
     progress : bool or callable, default=False
-        True shows a bar (needs rich). A callable is called as `progress(what, done, total)`, in fits of a method on a
-        fold.
+        True shows a bar (needs rich). A callable is called as `progress(what, done, total)`, in
+        fits of a method on a fold.
 
     Returns
     -------
     Comparison
-        After a KeyboardInterrupt it holds what was finished; with nothing finished the interrupt is raised again.
+        After a KeyboardInterrupt it holds what was finished; with nothing finished the interrupt is
+        raised again.
 
     Notes
     -----
-    In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the training rows, of
-    many on a sample of 2,000. The automatic choice also chooses the method so; it is a contestant like the others: the
-    predictor for tables, unless the paired test on the rows that the inner folds hold out shows another method to be
-    better. A map is learned from all training rows, or, where these are many, from a sample (`Method.most_rows`); all
-    vote.
+    In every fold, dimension, parameters and vote of a method are chosen on three inner folds of the
+    training rows, of many on a sample of 2,000. The automatic choice also chooses the method so; it
+    is a contestant like the others: the predictor for tables, unless the paired test on the rows
+    that the inner folds hold out shows another method to be better. A map is learned from all
+    training rows, or, where these are many, from a sample (`Method.most_rows`); all vote.
 
-    Differences from the raw features are tested by `paired_test`, with Holm's correction for the number of methods. A
-    single split tests the fitted models: it shows which of them is better on new rows, not which method would be, if
-    all were fitted again to other rows (`PairedTest.of_fitted_models`).
+    Differences from the raw features are tested by `paired_test`, with Holm's correction for the
+    number of methods. A single split tests the fitted models: it shows which of them is better on
+    new rows, not which method would be, if all were fitted again to other rows
+    (`PairedTest.of_fitted_models`).
 
-    Where some rows have no label, the folds are cut over the others: only these are held out, and only these vote.
-    Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the training rows and all rows without a
-    label, their scaler too; with groups, not from those of a group that is held out. The others are ranked as if the
-    rows without a label were not there.
+    Where some rows have no label, the folds are cut over the others: only these are held out, and
+    only these vote. Methods that can (`Method.unlabelled`: PCA, LPP, DP, SDA, TDL) learn from the
+    training rows and all rows without a label, their scaler too; with groups, not from those of a
+    group that is held out. The others are ranked as if the rows without a label were not there.
 
-    Missing cells are filled with the median of the training rows after scaling, and indicators are appended, 1 where
-    the cell was missing and else 0: for columns that at least 5 of these rows lack and 5 have, of columns with the same
-    gaps for one, and at most one for every 10 rows (`nearkin.preprocessing.indicated_features`).
+    Missing cells are filled with the median of the training rows after scaling, and indicators are
+    appended, 1 where the cell was missing and else 0: for columns that at least 5 of these rows
+    lack and 5 have, of columns with the same gaps for one, and at most one for every 10 rows
+    (`nearkin.tables.indicated_features`).
 
-    "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a predictor with a vote
-    of its own, in the folds of three members. It takes the table unscaled and with its gaps, and chooses penalty,
-    temperature and distance in `fit`. Its members are learned on the inner folds, and their votes for the rows that
-    these hold out score it for the automatic choice.
+    "NCA tables" (`NCAClassifier`, `NCARegressor`) is no map for the vote of the k nearest, but a
+    predictor with a vote of its own, in the folds of three members. It takes the table unscaled and
+    with its gaps, and chooses penalty, temperature and distance in `fit`. Its members are learned
+    on the inner folds, and their votes for the rows that these hold out score it for the automatic
+    choice.
 
-    Costs, for every method and fold, 3 fits for each of its settings and one more; for a predictor one.
+    Costs, for every method and fold, 3 fits for each of its settings and one more; for a predictor
+    one.
     """
     start = time.perf_counter()
     deadline = np.inf if time_budget is None else time.time() + time_budget
-    counts = {"n_splits": (n_splits, 2), "n_repeats": (n_repeats, 1), "n_neighbors": (n_neighbors, 1)}
+    counts = {
+        "n_splits": (n_splits, 2),
+        "n_repeats": (n_repeats, 1),
+        "n_neighbors": (n_neighbors, 1),
+    }
     for name, (value, fewest) in (counts | {"choice_rows": (choice_rows, 10)}).items():
         if value is not None:
             check_integer(value, name, fewest)
@@ -164,7 +281,9 @@ def compare(
     rules["features"] = None if encoder is None else features_of(encoder)
     votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
     in_folds = n_splits is not None or n_repeats is not None
-    protocol, n_twins = make_protocol(X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules)
+    protocol, n_twins = make_protocol(
+        X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules
+    )
     methods, references = _contestants(protocol, methods, references)
 
     folds, reduced = protocol.folds(n_splits, n_repeats)
@@ -173,18 +292,27 @@ def compare(
         n_neighbors, protocol = fewest, replace(protocol, votes=(Vote(fewest),))
     contestants: list[Method | Reference] = [*methods, *references]
     facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
-    facts |= {"reduced": reduced, "n_neighbors": n_neighbors, "n_twins": n_twins, "kept_twins": keep_twins}
+    facts |= {
+        "reduced": reduced,
+        "n_neighbors": n_neighbors,
+        "n_twins": n_twins,
+        "kept_twins": keep_twins,
+    }
     facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
     with progress_bar(progress) as show:
         predictors = [method for method in methods if method.own_vote]
         likely = refit and time_budget is None and len(predictors) == 1
         beside = [FitJob(predictors[0], protocol.labelled, deadline)] if likely else []
-        findings = run_jobs(protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show, beside)
+        findings = run_jobs(
+            protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show, beside
+        )
         complete = findings.complete(methods)
         if not complete:
             raise KeyboardInterrupt
         kept = [folds[number] for number in complete]
-        comparison = Comparison.of([*complete.values()], contestants, kept, protocol, n_planned=len(folds), **facts)
+        comparison = Comparison.of(
+            [*complete.values()], contestants, kept, protocol, n_planned=len(folds), **facts
+        )
         comparison = _with_ending(comparison, findings.interrupted)
         if refit and not findings.interrupted:
             comparison = _with_winner(comparison, n_jobs, deadline, show, findings.fitted)
@@ -213,8 +341,9 @@ def extend(
     Returns
     -------
     Comparison
-        With the tests corrected for all methods, and the automatic choice among all. After a KeyboardInterrupt, with
-        the methods that were finished on every fold; with none `comparison` as it is, but for `interrupted`.
+        With the tests corrected for all methods, and the automatic choice among all. After a
+        KeyboardInterrupt, with the methods that were finished on every fold; with none `comparison`
+        as it is, but for `interrupted`.
     """
     start, protocol = time.perf_counter(), comparison.protocol
     if methods is None:
@@ -223,9 +352,13 @@ def extend(
     added = [method for method in methods if method.name not in known]
     deadline = np.inf if time_budget is None else time.time() + time_budget
     with progress_bar(progress) as show:
-        findings = run_jobs(protocol, partial(jobs_of, comparison.folds, added, deadline), n_jobs, show)
+        findings = run_jobs(
+            protocol, partial(jobs_of, comparison.folds, added, deadline), n_jobs, show
+        )
         later = [findings.folds.get(number, {}) for number in range(len(comparison.folds))]
-        finished = [method.name for method in added if all(method.name in of_fold for of_fold in later)]
+        finished = [
+            method.name for method in added if all(method.name in of_fold for of_fold in later)
+        ]
         found = [
             before | {name: of_fold[name] for name in finished}
             for before, of_fold in zip(comparison.found, later, strict=True)
@@ -239,8 +372,11 @@ def extend(
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
 
 
-def with_winner(comparison: Comparison, *, n_jobs: int | None = None, progress: Progress | bool = False) -> Comparison:
-    """Return a comparison with its automatic choice fitted to all labelled rows; as it is where that is done.
+def with_winner(
+    comparison: Comparison, *, n_jobs: int | None = None, progress: Progress | bool = False
+) -> Comparison:
+    """Return a comparison with its automatic choice fitted to all labelled rows; as it is where
+    that is done.
 
     Parameters
     ----------
@@ -256,20 +392,27 @@ def with_winner(comparison: Comparison, *, n_jobs: int | None = None, progress: 
 
 def _kinds(protocol: Protocol) -> dict[str, bool]:
     """Return which methods suit the table beside those that suit every table."""
-    return {"semi_supervised": len(protocol.unlabelled) > 0, "balanced": protocol.score.name in BY_CLASS}
+    return {
+        "semi_supervised": len(protocol.unlabelled) > 0,
+        "balanced": protocol.score.name in BY_CLASS,
+    }
 
 
 def _contestants(
     protocol: Protocol, methods: Sequence[Method] | None, references: Sequence[Reference] | None
 ) -> tuple[list[Method], list[Reference]]:
-    """Return the methods, the raw features first, and the references; by default those that suit the table."""
+    """Return the methods, the raw features first, and the references; by default those that suit
+    the table.
+    """
     task = protocol.task.name
     if methods is None:
         methods = default_methods(task, **_kinds(protocol))
     if references is None:
         sizes = protocol.X.shape[1], max(1, len(protocol.classes))
         references = default_references(task, *sizes, protocol.score.name)
-    return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(references)
+    return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(
+        references
+    )
 
 
 def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doubt]:
@@ -282,25 +425,42 @@ def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doub
         squares = (y - np.median(y)) ** 2
         farthest = np.argsort(-squares, kind="stable")[: max(1, len(y) // 100)]
         share = squares[farthest].sum() / squares.sum()
-        values = ", ".join(f"{value:.6g}" for value in y[farthest[:3]]) + ", ..." * (len(farthest) > 3)
-        text = f"{counted(len(farthest), 'row')} of {len(y):,} ({values}; the median is {np.median(y):.6g}) hold "
-        text += f"{share:.0%} of the squares about the median. If these are typing errors, correct or drop them: they "
+        values = ", ".join(f"{value:.6g}" for value in y[farthest[:3]]) + ", ..." * (
+            len(farthest) > 3
+        )
+        text = (
+            f"{counted(len(farthest), 'row')} of {len(y):,} ({values}; the median is "
+            f"{np.median(y):.6g}) hold "
+        )
+        text += (
+            f"{share:.0%} of the squares about the median. If these are typing errors, "
+            "correct or drop them: they "
+        )
         yield Doubt("huge", f"{text}are learned from, too, and spoil predictions.")
     if protocol.n_chained:
         about = "" if protocol.n_chained == len(protocol.labelled) else "about "
-        text = f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near copies that share "
-        text += "their target, as the rows around them do not. Give groups (--groups): without these no method is "
+        text = (
+            f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: "
+            "near copies that share "
+        )
+        text += (
+            "their target, as the rows around them do not. Give groups (--groups): without "
+            "these no method is "
+        )
         yield Doubt("chains", f"{text}called better.")
 
 
 def _with_ending(comparison: Comparison, interrupted: bool) -> Comparison:
-    """Return a comparison that says how it ended: by an interrupt, or else for which methods there was no time left."""
+    """Return a comparison that says how it ended: by an interrupt, or else for which methods there
+    was no time left.
+    """
     if interrupted:
         return replace(comparison, interrupted=True)
     known = {result.name for result in comparison.results} | comparison.skipped.keys()
     late = [name for name in comparison.methods if name not in known]
     return replace(
-        comparison, skipped=comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
+        comparison,
+        skipped=comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn"),
     )
 
 
@@ -311,7 +471,8 @@ def _with_winner(
     show: Progress,
     fitted: dict[str, tuple[Pipeline, np.ndarray]],
 ) -> Comparison:
-    """Return the comparison with the automatic choice fitted to all rows; after an interrupt without it.
+    """Return the comparison with the automatic choice fitted to all rows; after an interrupt
+    without it.
 
     `fitted` are methods that have been fitted to them already.
     """
@@ -323,8 +484,12 @@ def _with_winner(
         else:
             method = next(one for one in comparison.contestants if one.name == name)
             show(f"fitting {name}", 0, 1)
-            with warnings.catch_warnings(action="ignore"):  # `MethodResult.warnings` holds those of the folds
-                winner, rows = Part(protocol, protocol.labelled).pipeline(cast(Method, method), choice)
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # `MethodResult.warnings` holds those of the folds
+                winner, rows = Part(protocol, protocol.labelled).pipeline(
+                    cast(Method, method), choice
+                )
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:
@@ -332,26 +497,43 @@ def _with_winner(
     return replace(comparison, winner=winner, winner_method=name, winner_rows=rows)
 
 
-def _final_choice(comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress) -> tuple[str, Choice]:
+def _final_choice(
+    comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress
+) -> tuple[str, Choice]:
     """Return the method, with its settings, that is fitted to all rows.
 
-    It is chosen on all rows as in the folds: but a single split has chosen already, and so have folds that all took the
-    same predictor for tables, which has no settings. Where time ran out, it is what most folds chose.
+    It is chosen on all rows as in the folds: but a single split has chosen already, and so have
+    folds that all took the same predictor for tables, which has no settings. Where time ran out, it
+    is what most folds chose.
     """
     protocol = comparison.protocol
     names = [params["method"] for params in comparison.choice.params]
     usual = Counter(names).most_common(1)[0][0]
-    params = {key: value for key, value in comparison.choice.params[names.index(usual)].items() if key != "method"}
+    params = {
+        key: value
+        for key, value in comparison.choice.params[names.index(usual)].items()
+        if key != "method"
+    }
     taken = usual, Choice(params, comparison.choice.votes[names.index(usual)])
-    methods = [one for one in comparison.contestants if isinstance(one, Method) and one.name not in comparison.skipped]
+    methods = [
+        one
+        for one in comparison.contestants
+        if isinstance(one, Method) and one.name not in comparison.skipped
+    ]
     of_tables = any(method.own_vote and method.name == usual for method in methods)
-    if len(comparison.folds) == 1 or time.time() >= deadline or (set(names) == {usual} and of_tables):
+    if (
+        len(comparison.folds) == 1
+        or time.time() >= deadline
+        or (set(names) == {usual} and of_tables)
+    ):
         return taken
 
     def show_choices(what: str, done: int, total: int) -> None:
         show(ON_ALL_ROWS, done, total)
 
-    findings = run_jobs(protocol, partial(choice_jobs, protocol.labelled, methods, deadline), n_jobs, show_choices)
+    findings = run_jobs(
+        protocol, partial(choice_jobs, protocol.labelled, methods, deadline), n_jobs, show_choices
+    )
     if findings.interrupted:
         raise KeyboardInterrupt
     if not findings.choices or time.time() >= deadline:

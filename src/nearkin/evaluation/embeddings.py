@@ -1,8 +1,9 @@
 """Scores of an embedding: neighbours kept, neighbours of the same class, held-out votes.
 
-A semi-supervised embedding moves labelled rows towards their class. Leave-one-out accuracy on these rows measures how
-well the method fits the labels, random ones as well as true ones, and says nothing of new rows. So the rows whose
-labels were used and those whose labels were not are scored separately, and `labelled` is an argument without a default.
+A semi-supervised embedding moves labelled rows towards their class. Leave-one-out accuracy on these
+rows measures how well the method fits the labels, random ones as well as true ones, and says
+nothing of new rows. So the rows whose labels were used and those whose labels were not are scored
+separately, and `labelled` is an argument without a default.
 """
 
 from __future__ import annotations
@@ -15,22 +16,21 @@ import numpy as np
 from sklearn.metrics.pairwise import paired_euclidean_distances
 from sklearn.utils import check_consistent_length
 
-from .._labels import encode_labels
-from .._validation import as_rows, check_integer
+from .._validation import as_rows, check_integer, encode_labels
 from ..neighbors import nearest
-from .task import CLASSIFICATION
-from .vote import Vote
+from .scores import CLASSIFICATION, Vote
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of rows for K = 1, 2, ...; rows whose labels made the embedding are never mixed with the others.
+    """Shares of rows for K = 1, 2, ...; rows whose labels made the embedding are never mixed with
+    the others.
 
     Attributes
     ----------
     used, unused : ndarray of shape (n_neighbors,)
-        Shares, between 0 and 1, of the rows whose labels were used, and of those whose labels were not; NaN if there
-        are none.
+        Shares, between 0 and 1, of the rows whose labels were used, and of those whose labels were
+        not; NaN if there are none.
     n_used, n_unused : int
         How many rows there are of each.
     """
@@ -41,8 +41,11 @@ class Shares:
     n_unused: int
 
 
-def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None) -> np.ndarray:
-    """Return for K = 1, 2, ... the share of rows that keep their nearest neighbour among their K nearest.
+def neighborhood_preservation(
+    X: Any, Z: Any, n_neighbors: int = 10, *, rows: Any = None
+) -> np.ndarray:
+    """Return for K = 1, 2, ... the share of rows that keep their nearest neighbour among their K
+    nearest.
 
     Figure 6 of Discriminative Projections. It uses no labels.
 
@@ -60,8 +63,9 @@ def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: An
     Returns
     -------
     ndarray of shape (n_neighbors,)
-        Shares between 0 and 1, never falling with K. Where several rows of X are equally near (to ten digits), each of
-        them is the nearest neighbour. Which of equally near rows of Z count is unspecified.
+        Shares between 0 and 1, never falling with K. Where several rows of X are equally near (to
+        ten digits), each of them is the nearest neighbour. Which of equally near rows of Z count is
+        unspecified.
 
     Notes
     -----
@@ -80,7 +84,8 @@ def neighborhood_preservation(X: Any, Z: Any, n_neighbors: int = 10, *, rows: An
 
 
 def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) -> Shares:
-    """Return for K = 1, 2, ... the share of rows with at least one row of their class among their K nearest.
+    """Return for K = 1, 2, ... the share of rows with at least one row of their class among their K
+    nearest.
 
     Figures 3 and 7 of Discriminative Projections, where both kinds of rows are mixed.
 
@@ -98,7 +103,8 @@ def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) ->
     Returns
     -------
     Shares
-        The neighbours come from all rows, labelled or not. For a row alone in its class none is of its class.
+        The neighbours come from all rows, labelled or not. For a row alone in its class none is of
+        its class.
 
     Notes
     -----
@@ -111,8 +117,11 @@ def same_class_among(Z: Any, y: Any, n_neighbors: int = 10, *, labelled: Any) ->
     return Shares(used, unused, int(labelled.sum()), int((~labelled).sum()))
 
 
-def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] = (1, 3, 5, 10)) -> dict[int, float]:
-    """Return for several k how often the k nearest labelled rows vote right for a row whose label was not used.
+def held_out_accuracy(
+    Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] = (1, 3, 5, 10)
+) -> dict[int, float]:
+    """Return for several k how often the k nearest labelled rows vote right for a row whose label
+    was not used.
 
     Parameters
     ----------
@@ -138,19 +147,25 @@ def held_out_accuracy(Z: Any, y: Any, labelled: Any, n_neighbors: Sequence[int] 
     n_voters = int(labelled.sum())
     if not 0 < n_voters < len(codes):
         raise ValueError(
-            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be scored, hide some labels "
+            f"labelled holds {n_voters} of {len(codes)} rows: some must vote and others be "
+            "scored, hide some labels "
             "before the embedding is made."
         )
-    votes = {k: Vote(k).estimator(CLASSIFICATION).fit(Z[labelled], codes[labelled]) for k in n_neighbors}
+    votes = {
+        k: Vote(k).estimator(CLASSIFICATION).fit(Z[labelled], codes[labelled]) for k in n_neighbors
+    }
     return {k: float(vote.score(Z[~labelled], codes[~labelled])) for k, vote in votes.items()}
 
 
 def _truth(Z: Any, y: Any, labelled: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class of every row as a number, and whose labels were used; refuse labels that hide those."""
+    """Return the class of every row as a number, and whose labels were used; refuse labels that
+    hide those.
+    """
     labelled = np.asarray(labelled)
     if labelled.dtype != bool:
         raise TypeError(
-            f"labelled must be a boolean array, True where a label was used to make Z; got {labelled.dtype}: from "
+            "labelled must be a boolean array, True where a label was used to make Z; got "
+            f"{labelled.dtype}: from "
             "labels with -1 for none it is y != -1."
         )
     check_consistent_length(Z, y, labelled)
@@ -170,4 +185,8 @@ def _neighbors(Z: Any, n_neighbors: int) -> np.ndarray:
 
 def _share_by_k(hits: np.ndarray) -> np.ndarray:
     """Return the share of rows with a hit among their first 1, 2, ... entries; NaN without rows."""
-    return np.logical_or.accumulate(hits, axis=1).mean(axis=0) if len(hits) else np.full(hits.shape[1], np.nan)
+    return (
+        np.logical_or.accumulate(hits, axis=1).mean(axis=0)
+        if len(hits)
+        else np.full(hits.shape[1], np.nan)
+    )

@@ -1,4 +1,6 @@
-"""What is compared: maps with the settings among which inner folds choose, and references that are no maps."""
+"""What is compared: maps with the settings among which inner folds choose, and references that are
+no maps.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +21,33 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
-from .. import estimators
-from .task import CLASSIFICATION
+from .. import estimators, tables
+from .scores import CLASSIFICATION
 
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
-MOST_ROWS = 4000  # that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
+MOST_ROWS = (
+    4000  # that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
+)
 
 Params = dict[str, Any]
 
 
 class LDA(LinearDiscriminantAnalysis):
-    """scikit-learn's LDA, by eigenvectors where LAPACK's SVD does not converge (it may not, on finite rows)."""
+    """scikit-learn's LDA, by eigenvectors where LAPACK's SVD does not converge (it may not, on
+    finite rows).
+    """
 
     def fit(self, X: Any, y: Any) -> LDA:
         """Learn the map."""
         try:
             return super().fit(X, y)
-        except (np.linalg.LinAlgError, IndexError):  # IndexError: every class is copies of a single row
+        except (
+            np.linalg.LinAlgError,
+            IndexError,
+        ):  # IndexError: every class is copies of a single row
             self.set_params(solver="eigen", shrinkage=1e-6)
             return super().fit(X, y)
 
@@ -47,11 +56,12 @@ class LDA(LinearDiscriminantAnalysis):
 class Method:
     """A map, unfitted, and how `compare` treats it.
 
-    The classes of nearkin have these attributes but the first two in a dictionary `compared_as`, by name of the method:
-    `compared_as = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in (1, 3, 10)]}}`. It may also hold
-    `params`, for the constructor, None if it takes no classes; `regression`, those with which it takes a target of
-    numbers; `semi_supervised=True`, where it is only compared on tables some rows of which have no label; and
-    `balanced=True`, where only by a score in which all classes count alike.
+    The classes of nearkin have these attributes but the first two in a dictionary `compared_as`, by
+    name of the method: `compared_as = {"DNE": {"settings": lambda p: [{"n_neighbors": k} for k in
+    (1, 3, 10)]}}`. It may also hold `params`, for the constructor, None if it takes no classes;
+    `regression`, those with which it takes a target of numbers; `semi_supervised=True`, where it is
+    only compared on tables some rows of which have no label; and `balanced=True`, where only by a
+    score in which all classes count alike.
 
     Attributes
     ----------
@@ -60,21 +70,24 @@ class Method:
         Its labels are the numbers 0, 1, ... of the classes.
     settings : function of the number of features p that returns the parameter settings to choose among
     nested : bool
-        Whether the first m columns of a fit are the fit with m components; one fit then serves every dimension of
-        `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
+        Whether the first m columns of a fit are the fit with m components; one fit then serves
+        every dimension of `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     most_rows : int
-        From how many rows a map is learned. Of more training rows a sample is drawn, stratified by class; all vote.
+        From how many rows a map is learned. Of more training rows a sample is drawn, stratified by
+        class; all vote.
     max_components : function of p and the number of classes that returns the largest n_components
         The number of classes is 1 for a target of numbers.
     own_vote : bool
-        Whether it is no map but a predictor with a method `fit_encoded`, such as `NCAClassifier`: it takes the features
-        of the table unscaled and with their gaps, has no settings, and the rows that it learned from vote its own way.
-        The inner folds are those of its members: `held_out_votes_` score it for the automatic choice.
+        Whether it is no map but a predictor with a method `fit_encoded`, such as `NCAClassifier`:
+        it takes the features of the table unscaled and with their gaps, has no settings, and the
+        rows that it learned from vote its own way. The inner folds are those of its members:
+        `held_out_votes_` score it for the automatic choice.
     quick : dict
-        Parameters on the folds of a comparison, where many fits are made; the choice that is kept has the others.
+        Parameters on the folds of a comparison, where many fits are made; the choice that is kept
+        has the others.
     unlabelled : bool
-        Whether it also learns from rows without a label: y is then the number of the class or -1; of a target of
-        numbers NaN.
+        Whether it also learns from rows without a label: y is then the number of the class or -1;
+        of a target of numbers NaN.
     """
 
     name: str
@@ -95,7 +108,8 @@ class Method:
 
 @dataclass(frozen=True)
 class Reference:
-    """A predictor of another kind, to know what the table allows; it is ranked apart and not tested.
+    """A predictor of another kind, to know what the table allows; it is ranked apart and not
+    tested.
 
     Attributes
     ----------
@@ -113,10 +127,11 @@ class Reference:
 def default_methods(
     task: str = CLASSIFICATION.name, *, semi_supervised: bool = False, balanced: bool = False
 ) -> list[Method]:
-    """Return the methods that answer first: the raw features, the predictor for tables and, for classes, LDA.
+    """Return the methods that answer first: the raw features, the predictor for tables and, for
+    classes, LDA.
 
-    With `balanced` the predictor that weighs the classes alike is among them, and with `semi_supervised` those methods
-    that make sense only where some rows have no label.
+    With `balanced` the predictor that weighs the classes alike is among them, and with
+    `semi_supervised` those methods that make sense only where some rows have no label.
     """
     first = [RAW, "NCA tables", "NCA tables balanced", "LDA"]
     every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
@@ -133,16 +148,24 @@ def all_methods(
 ) -> list[Method]:
     """Return the raw features, PCA, LDA and the methods of nearkin for a task, quick ones first.
 
-    Those that make sense only where some rows have no label, or by a score in which all classes count alike, are among
-    them with `semi_supervised=True` and `balanced=True`.
+    Those that make sense only where some rows have no label, or by a score in which all classes
+    count alike, are among them with `semi_supervised=True` and `balanced=True`.
     """
     given = {"semi_supervised": semi_supervised, "balanced": balanced}
     methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
     if task == CLASSIFICATION.name:
-        methods.append(Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1)))
-    for cls in (getattr(estimators, name) for name in estimators.__all__):
+        methods.append(
+            Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1))
+        )
+    for cls in (
+        getattr(module, name) for module in (estimators, tables) for name in module.__all__
+    ):
         for name, options in vars(cls).get("compared_as", {}).items():
-            params = options.get("params", {}) if task == CLASSIFICATION.name else options.get("regression")
+            params = (
+                options.get("params", {})
+                if task == CLASSIFICATION.name
+                else options.get("regression")
+            )
             suits = all(given[what] for what in given if options.get(what, False))
             if params is not None and suits:
                 fields = {key: value for key, value in options.items() if key not in WHEN}
@@ -151,17 +174,25 @@ def all_methods(
 
 
 def default_references(
-    task: str = CLASSIFICATION.name, n_features: int = 1, n_classes: int = 1, score: str | None = None
+    task: str = CLASSIFICATION.name,
+    n_features: int = 1,
+    n_classes: int = 1,
+    score: str | None = None,
 ) -> list[Reference]:
-    """Return what most people would use instead: a constant, a linear model, a random forest and boosted trees.
+    """Return what most people would use instead: a constant, a linear model, a random forest and
+    boosted trees.
 
     The constant is the largest class; of numbers the mean, or by the score "mae" the median.
 
-    Of more than 100 features boosting looks at 100 in a node, in 63 bins; of more than 10 classes, each of which has a
-    tree in every iteration, it takes fewer than 100 iterations. Both make it quicker at about equal accuracy.
+    Of more than 100 features boosting looks at 100 in a node, in 63 bins; of more than 10 classes,
+    each of which has a tree in every iteration, it takes fewer than 100 iterations. Both make it
+    quicker at about equal accuracy.
     """
     wide = n_features > 100
-    boosted: dict[str, Any] = {"max_bins": 63 if wide else 255, "max_features": min(1.0, 100 / n_features)}
+    boosted: dict[str, Any] = {
+        "max_bins": 63 if wide else 255,
+        "max_features": min(1.0, 100 / n_features),
+    }
     middle = "median" if score == "mae" else "mean"
     boosted |= {"max_iter": int(np.clip(1000 // n_classes, 10, 100)), "random_state": 0}
     if task == CLASSIFICATION.name:
@@ -170,11 +201,18 @@ def default_references(
         boosting = HistGradientBoostingClassifier(**boosted)
     else:
         constant, linear = DummyRegressor(strategy=middle), RidgeCV(np.logspace(-3, 3, 7))
-        forest, boosting = RandomForestRegressor(random_state=0), HistGradientBoostingRegressor(**boosted)
+        forest, boosting = (
+            RandomForestRegressor(random_state=0),
+            HistGradientBoostingRegressor(**boosted),
+        )
     few, many = 20_000, 100_000
     return [
         Reference("majority" if task == CLASSIFICATION.name else middle, constant, 2**40),
-        Reference("logistic regression" if task == CLASSIFICATION.name else "ridge regression", linear, many),
+        Reference(
+            "logistic regression" if task == CLASSIFICATION.name else "ridge regression",
+            linear,
+            many,
+        ),
         Reference("random forest", forest, few),
         Reference("gradient boosting", boosting, many),
     ]

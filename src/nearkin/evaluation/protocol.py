@@ -1,4 +1,6 @@
-"""Which rows are held out, which are learned from, and on which choices are made: by rules of n and p alone."""
+"""Which rows are held out, which are learned from, and on which choices are made: by rules of n and
+p alone.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from .._messages import counted
-from ..preprocessing import Feature
-from .features import missing_cells, preprocessing
-from .scores import Score
-from .task import CLASSIFICATION, REGRESSION, Task
-from .twins import twin_groups
-from .vote import VOTES, Vote
+from .._validation import as_rows, check_spread, encode_labels, is_missing, known_labels
+from ..graphs import joined_groups
+from ..tables import Feature
+from ..tables.encoder import filled, missing_cells, preprocessing
+from .scores import CLASSIFICATION, REGRESSION, SCORES, VOTES, Score, Task, Vote
+from .twins import chained_rows, n_with_twin, twin_groups
 
 N_SPLITS = 5
 HELD_OUT_ROWS = 1500  # folds are drawn anew until about so many rows were held out
@@ -27,7 +30,10 @@ SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with m
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
-FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one that a map is learned from
+FEWEST, FEWEST_TO_LEARN = (
+    3,
+    10,
+)  # rows of a class in a sample, and in one that a map is learned from
 NO_ROWS = np.arange(0)
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -46,7 +52,8 @@ class Protocol:
     classes : ndarray
         The sorted labels; empty for a target of numbers.
     units : ndarray of shape (n,)
-        Numbers of the groups of rows that stay on one side of every split: twins, and the user's groups.
+        Numbers of the groups of rows that stay on one side of every split: twins, and the user's
+        groups.
     grouped : bool
         Whether the user gave groups, which may be large.
     keep_twins : bool
@@ -56,13 +63,15 @@ class Protocol:
     score : Score
         By which they do.
     choice_rows : int
-        Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18 entries, but 700.
+        Rows on which choices are made, at most: 2,000, of more than 131 features those with 2^18
+        entries, but 700.
     features : sequence of p Feature or None
         Which features are of one column of the table; None where each is a number.
     unlabelled : ndarray
         The rows without a label.
     n_chained : int
-        Rows in tight groups of more than ten, which folds split where the user gave no groups: see `chained_rows`.
+        Rows in tight groups of more than ten, which folds split where the user gave no groups: see
+        `chained_rows`.
     """
 
     X: Any
@@ -93,17 +102,23 @@ class Protocol:
 
     def preprocessing(self) -> list[tuple[str, Any]]:
         """Return the steps before a map, unfitted."""
-        return preprocessing(scale=self.scale, sparse=issparse(self.X), missing=bool(self.missing_cells.any()))
+        return preprocessing(
+            scale=self.scale, sparse=issparse(self.X), missing=bool(self.missing_cells.any())
+        )
 
     def beside(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows without a label, but those of a group that is held out when one learns from these rows."""
+        """Return the rows without a label, but those of a group that is held out when one learns
+        from these rows.
+        """
         if not self.grouped:
             return self.unlabelled
         held_out = np.setdiff1d(self.labelled, rows)
         return self.unlabelled[~np.isin(self.units[self.unlabelled], self.units[held_out])]
 
     def most_folds(self, rows: np.ndarray) -> tuple[int, str]:
-        """Return into how many folds rows can be cut, and what limits it; 1 where every class has a single row."""
+        """Return into how many folds rows can be cut, and what limits it; 1 where every class has a
+        single row.
+        """
         heads = rows[np.unique(self.units[rows], return_index=True)[1]]
         if self.grouped:
             largest = self.task.sizes(self.y[rows]).max()
@@ -114,16 +129,21 @@ class Protocol:
             return len(heads) // 2, f"R² needs two rows in every fold, and there are {len(heads):,}"
         sizes = self.task.sizes(self.y[heads])
         smallest = self.classes[np.unique(self.y[heads])[sizes.argmin()]]
-        reason = f"class {smallest!s} has {counted(sizes.min(), 'row')}" + " without a twin" * (len(heads) < len(rows))
+        reason = f"class {smallest!s} has {counted(sizes.min(), 'row')}" + " without a twin" * (
+            len(heads) < len(rows)
+        )
         return min(max(int(sizes.min()), 2), int(sizes.max())), reason
 
-    def folds(self, n_splits: int | None, n_repeats: int | None) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
+    def folds(
+        self, n_splits: int | None, n_repeats: int | None
+    ) -> tuple[list[Fold], dict[str, tuple[int, str]]]:
         """Return the outer folds, and what was requested where the rows allow fewer.
 
-        By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a difference of a few
-        points then shows. All five, however many rows they hold out: how far luck in fitting moves a method shows from
-        fold to fold alone, not in the rows of a fold (`paired_test`). Of more than 20,000 rows a single split, which
-        holds out 5,000; but folds where the rows are copies of so few that a split would hold out a handful.
+        By default five folds, drawn anew up to three times, until 1,500 rows have been held out: a
+        difference of a few points then shows. All five, however many rows they hold out: how far
+        luck in fitting moves a method shows from fold to fold alone, not in the rows of a fold
+        (`paired_test`). Of more than 20,000 rows a single split, which holds out 5,000; but folds
+        where the rows are copies of so few that a split would hold out a handful.
         """
         rows, rng = self.labelled, check_random_state(self.random_state)
         by_default = n_splits is None and n_repeats is None
@@ -146,13 +166,16 @@ class Protocol:
         for number, (_, test) in enumerate(folds, start=1):
             if not self._has_score(test):
                 raise ValueError(
-                    f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold {number}, where R² has no "
+                    f"y is {self.y[test[0]]:.6g} in all {len(test)} held-out rows of fold "
+                    f"{number}, where R² has no "
                     "meaning: give fewer folds, or larger groups."
                 )
         return folds, reduced
 
     def one_split(self, seed: int) -> Fold:
-        """Hold out one row of each of 5,000 units; rows that are near-twins of these are not learned from."""
+        """Hold out one row of each of 5,000 units; rows that are near-twins of these are not
+        learned from.
+        """
         heads = self.labelled[np.unique(self.units[self.labelled], return_index=True)[1]]
         test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
         own = np.isin(self.units, self.units[test])
@@ -162,25 +185,35 @@ class Protocol:
         return self.labelled[~own[self.labelled]], test
 
     def member_folds(self, rows: np.ndarray, n_splits: int = INNER_SPLITS) -> list[Fold]:
-        """Return folds of 2,000 training rows, or of all that there are; without those that have no score.
+        """Return folds of 2,000 training rows, or of all that there are; without those that have no
+        score.
 
         Of twins one row takes part where there are more.
         """
         if len(rows) > CHOICE_ROWS:
             rows = self._one_of_twins(rows)
             share = CHOICE_ROWS // max(1, len(self.classes))
-            rows = sample(rows, self.y, CHOICE_ROWS, self.random_state, fewest=min(max(share, FEWEST), FEWEST_TO_LEARN))
+            rows = sample(
+                rows,
+                self.y,
+                CHOICE_ROWS,
+                self.random_state,
+                fewest=min(max(share, FEWEST), FEWEST_TO_LEARN),
+            )
         n_splits = min(self.most_folds(rows)[0], n_splits)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
 
     def inner_folds(self, rows: np.ndarray) -> list[Fold]:
-        """Return the folds on which choices are made: those of `member_folds`, or as many of their rows as these take.
+        """Return the folds on which choices are made: those of `member_folds`, or as many of their
+        rows as these take.
 
         None where the rows are too few.
         """
         folds = self.member_folds(rows)
-        most = self.choice_rows or max(FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1]))
+        most = self.choice_rows or max(
+            FEWEST_CHOICE_ROWS, min(CHOICE_ROWS, CHOICE_ENTRIES // self.X.shape[1])
+        )
         everyone = np.sort(np.concatenate([test for _, test in folds])) if folds else NO_ROWS
         if len(everyone) <= most:
             return folds
@@ -191,36 +224,58 @@ class Protocol:
 
     def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
         """Return one row of each unit of twins; all rows of groups."""
-        return rows if self.grouped else rows[np.sort(np.unique(self.units[rows], return_index=True)[1])]
+        return (
+            rows
+            if self.grouped
+            else rows[np.sort(np.unique(self.units[rows], return_index=True)[1])]
+        )
 
     def fewest_rows(self, folds: Sequence[Fold]) -> int:
         """Return the number of rows of the smallest training part, inner folds included."""
-        return min(len(part) for train, _ in folds for part in (train, *(rows for rows, _ in self.inner_folds(train))))
+        return min(
+            len(part)
+            for train, _ in folds
+            for part in (train, *(rows for rows, _ in self.inner_folds(train)))
+        )
 
     def _has_score(self, test: np.ndarray) -> bool:
-        """Say whether held-out rows can be scored: R² compares errors with the spread of the numbers."""
+        """Say whether held-out rows can be scored: R² compares errors with the spread of the
+        numbers.
+        """
         return self.task == CLASSIFICATION or bool(np.ptp(self.y[test]) > 0)
 
     def _splits(self, rows: np.ndarray, n_splits: int, seed: int) -> list[Fold]:
-        """Return folds of the units; those of twins are small, so that it is their number that is shared out."""
+        """Return folds of the units; those of twins are small, so that it is their number that is
+        shared out.
+        """
         first = np.unique(self.units[rows], return_index=True)[1]
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The least populated class")  # `Comparison.reduced` holds it
+            warnings.filterwarnings(
+                "ignore", "The least populated class"
+            )  # `Comparison.reduced` holds it
             if self.grouped:
                 units, shuffle = self.units[rows], {"shuffle": True, "random_state": seed}
-                if self.task == CLASSIFICATION:  # scikit-learn 1.6 would shuffle the classes of the groups alone
+                if (
+                    self.task == CLASSIFICATION
+                ):  # scikit-learn 1.6 would shuffle the classes of the groups alone
                     order = check_random_state(seed).permutation(len(first))
                     units, shuffle = np.argsort(order)[np.unique(units, return_inverse=True)[1]], {}
                 splitter = self.task.group_splitter(n_splits, **shuffle)
                 return [(rows[a], rows[b]) for a, b in splitter.split(rows, self.y[rows], units)]
             heads = rows[np.sort(first)]
             splitter = self.task.splitter(n_splits, shuffle=True, random_state=seed)
-            tests = [np.isin(self.units[rows], self.units[heads[b]]) for _, b in splitter.split(heads, self.y[heads])]
+            tests = [
+                np.isin(self.units[rows], self.units[heads[b]])
+                for _, b in splitter.split(heads, self.y[heads])
+            ]
         return [(rows[~test], rows[test]) for test in tests]
 
 
-def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST) -> np.ndarray:
-    """Return about so many of the rows, ascending: of every class its share, at least `fewest` rows (or all it has).
+def sample(
+    rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = FEWEST
+) -> np.ndarray:
+    """Return about so many of the rows, ascending: of every class its share, at least `fewest` rows
+    (or all it has).
 
     Of numbers, evenly spaced ones in their order.
     """
@@ -231,7 +286,9 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = 
     chosen = rows[np.linspace(0, len(rows) - 1, size).round().astype(int)]
     if y.dtype.kind != "f":
         classes, starts = np.unique(y[rows], return_index=True)
-        starts = starts[np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < fewest]
+        starts = starts[
+            np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < fewest
+        ]
         few = (starts[:, None] + np.arange(fewest)).clip(max=len(rows) - 1)
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])
@@ -240,9 +297,124 @@ def sample(rows: np.ndarray, y: np.ndarray, size: int, seed: int, fewest: int = 
 
 def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
     """Return the folds that hold every row out once; a single split is one."""
-    held_out = np.zeros(1 + max(int(rows.max()) for fold in folds for rows in fold if len(rows)), dtype=bool)
+    held_out = np.zeros(
+        1 + max(int(rows.max()) for fold in folds for rows in fold if len(rows)), dtype=bool
+    )
     for number, (_, test) in enumerate(folds):
         if held_out[test].any():
             return tuple(folds[:number])
         held_out[test] = True
     return tuple(folds)
+
+
+# From a table to the protocol of its comparison: what is refused, and which score ranks by default.
+
+TWIN_QUERIES = (
+    20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
+)
+RARE = 0.75  # share of the largest class above which AUC ranks by default
+FEWEST_NUMBERS = 30  # of fewer a single one often has half of the sum of squares
+# of the sum of squares about the median: where 1 % of the numbers have more, they decide R²
+HALF = 0.5
+
+
+def make_protocol(
+    X: Any,
+    y: Any,
+    groups: Any,
+    task: Task,
+    unlabelled: Any,
+    score: str | None,
+    in_folds: bool,
+    **rules: Any,
+) -> tuple[Protocol, int]:
+    """Return the protocol of a table, and how many rows have a twin."""
+    X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
+    complete = filled(X)
+    check_spread(complete)
+    missing = y < 0 if task == CLASSIFICATION else np.isnan(y)
+    labelled = np.flatnonzero(~missing)
+    queries = None if len(y) <= TWIN_QUERIES else labelled
+    if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
+        queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
+    twins = twin_groups(complete, scale=rules["scale"], queries=queries)
+    units = np.arange(len(y)) if rules["keep_twins"] else twins
+    protocol = Protocol(
+        X=X,
+        y=y,
+        classes=classes,
+        units=units if groups is None else joined_groups(units, groups),
+        task=task,
+        score=SCORES[task.name][_score_name(score, task, y[~missing])],
+        grouped=groups is not None,
+        unlabelled=np.flatnonzero(missing),
+        n_chained=chained_rows(complete, y, scale=rules["scale"]) if groups is None else 0,
+        **rules,
+    )
+    return protocol, n_with_twin(twins)
+
+
+def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
+    """Return the name of the score.
+
+    By default it does not depend on where a probability is cut in two, where one class is most of
+    the rows, nor on a few huge numbers.
+    """
+    known = SCORES[task.name]
+    if score is None:
+        if task == CLASSIFICATION:
+            return "auc" if task.sizes(y).max() > RARE * len(y) else "accuracy"
+        return "mae" if few_decide(y) else "r2"
+    if score not in known:
+        raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
+    return score
+
+
+def few_decide(y: np.ndarray) -> bool:
+    """Say whether a few numbers decide R²: the farthest hundredth has more than half the squares
+    about the median.
+    """
+    if len(y) < FEWEST_NUMBERS:
+        return False
+    squares = np.sort((y - np.median(y)) ** 2)
+    n_few = max(1, len(y) // 100)
+    return bool(squares[-n_few:].sum() > HALF * squares.sum())
+
+
+def _check_table(
+    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return rows, positions of their classes (or numbers), the classes and groups."""
+    X = as_rows(X, missing=True)
+    check_consistent_length(X, y, groups)
+    y = column_or_1d(y)
+    if unlabelled is not None:
+        marked = np.array(
+            [same is True for same in (label == unlabelled for label in y.tolist())]
+        )  # not pandas' NA
+        if not marked.any():
+            raise ValueError(
+                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or "
+                "give the value that it holds."
+            )
+        y = np.where(marked, None, y.astype(object))
+    y, classes = task.check_target(y), np.array([])
+    known = np.flatnonzero(~is_missing(y))
+    if task == CLASSIFICATION:
+        labels, y = known_labels(y, known), np.full(len(y), -1)
+        classes, y[known] = encode_labels(labels)
+    if groups is not None:
+        groups = column_or_1d(groups)
+        if is_missing(groups).any():
+            raise ValueError(
+                "groups has missing values: give every row a group, if need be one of its own."
+            )
+        groups = np.unique(groups, return_inverse=True)[1]
+        n_groups = len(np.unique(groups[known]))
+        if n_groups < 3:
+            among = " of labelled rows" if len(known) < len(y) else ""
+            raise ValueError(
+                f"groups holds {counted(n_groups, 'group')}{among}: at least 3 are needed "
+                "to hold some out."
+            )
+    return X, y, classes, groups

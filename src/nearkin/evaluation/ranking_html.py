@@ -1,4 +1,6 @@
-"""Rankings in a notebook: a table with a picture of the differences, which needs no other package, light or dark."""
+"""Rankings in a notebook: a table with a picture of the differences, which needs no other package,
+light or dark.
+"""
 
 from __future__ import annotations
 
@@ -45,35 +47,56 @@ class Line:
 
 
 def comparison_html(found: Any) -> str:
-    """Return what `compare` found as a table: the methods, the automatic choice among them, and the references."""
+    """Return what `compare` found as a table: the methods, the automatic choice among them, and the
+    references.
+    """
     lines, size = list[Line](), abs(found.results[0].score.mean())
     decimals = int(np.clip(3 - np.ceil(np.log10(size)), 0, 6)) if size > 0 else 3
     for one in (*found.results, *found.references):
         spread = f" ± {one.score.std(ddof=1):.{decimals}f}" if len(one.score) > 1 else ""
         dimension = "" if one.kind == "reference" else f"{np.median(one.dimension):g}"
         cells = [one.name, f"{one.score.mean():.{decimals}f}{spread}", dimension]
-        lines.append(Line(cells, one.difference, one.interval, one.p_value, one.status, one.kind == "choice"))
+        lines.append(
+            Line(cells, one.difference, one.interval, one.p_value, one.status, one.kind == "choice")
+        )
     head, *_ = repr(found).split("\n")
-    winner = [] if found.winner is None else [f"The automatic choice on all rows is {found.winner_method}."]
+    winner = (
+        []
+        if found.winner is None
+        else [f"The automatic choice on all rows is {found.winner_method}."]
+    )
     score = found.score.name.replace("_", " ") + " (less is better)" * (found.score.sign < 0)
     score += " ± std" * (len(found.folds) > 1)
-    return ranking_html([head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines, decimals)
+    return ranking_html(
+        [head.rstrip(":"), *winner, *found.remarks], ["method", score, "dimension"], lines, decimals
+    )
 
 
 def adaptation_html(found: Any) -> str:
-    """Return what `compare_vectors` found as a table: the raw vectors, shorter ones and adapted ones."""
+    """Return what `compare_vectors` found as a table: the raw vectors, shorter ones and adapted
+    ones.
+    """
     chosen, lines = found.chosen, []
     for one in found.results:
         test, p_value = one.tests[found.part], one.p_value if one.way.is_adapted else np.nan
         cells = [one.way.name, f"{one.scores[found.part][found.score]:.3f}", f"{one.way.bytes:,}"]
-        lines.append(Line(cells, test.difference, test.interval(), p_value, one.status, one is chosen))
-    head = f"Vectors compared by {found.score} of {found.n_queries[found.part]:,} held-out queries ({found.part})"
+        lines.append(
+            Line(cells, test.difference, test.interval(), p_value, one.status, one is chosen)
+        )
+    head = (
+        f"Vectors compared by {found.score} of {found.n_queries[found.part]:,} held-out "
+        f"queries ({found.part})"
+    )
     return ranking_html([head], ["vectors", found.score, "bytes"], lines, 3)
 
 
-def ranking_html(caption: Sequence[str], names: Sequence[str], lines: Sequence[Line], decimals: int) -> str:
+def ranking_html(
+    caption: Sequence[str], names: Sequence[str], lines: Sequence[Line], decimals: int
+) -> str:
     """Return a ranking as HTML, the chosen line in bold letters; texts are escaped here."""
-    ends = np.array([(line.difference, *line.interval) for line in lines if line.status != "reference"])
+    ends = np.array(
+        [(line.difference, *line.interval) for line in lines if line.status != "reference"]
+    )
     ends = ends[np.isfinite(ends).all(axis=1)]  # that of the raw features is
     span = [ends.min(), ends.max()] if np.ptp(ends) else [0.0]
     head = [*names, "difference", "p", "95 % interval (dashed: raw)", "verdict"]
@@ -83,12 +106,23 @@ def ranking_html(caption: Sequence[str], names: Sequence[str], lines: Sequence[L
         cells = [*line.cells, "" if is_raw else f"{line.difference:+z.{decimals}f}"]
         cells.append("" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.2g}")
         weight = "bold" if line.is_chosen else "normal"
-        rows.append(_row([*map(escape, cells), _picture(line, span, decimals), escape(line.status)], "td", weight))
+        rows.append(
+            _row(
+                [*map(escape, cells), _picture(line, span, decimals), escape(line.status)],
+                "td",
+                weight,
+            )
+        )
     return f"<table><caption>{'<br>'.join(map(escape, caption))}</caption>{''.join(rows)}</table>"
 
 
 def _row(cells: Sequence[str], tag: str, weight: str) -> str:
-    aligned = ["left", *["right"] * (len(cells) - 3), "left", "left"]  # name, figures, picture, verdict
+    aligned = [
+        "left",
+        *["right"] * (len(cells) - 3),
+        "left",
+        "left",
+    ]  # name, figures, picture, verdict
     style = f"padding: 0 0.5em; font-weight: {weight}; white-space: nowrap"
     written = [
         f"<{tag} style='text-align: {side}; {style}'>{cell}</{tag.split()[0]}>"
@@ -98,20 +132,29 @@ def _row(cells: Sequence[str], tag: str, weight: str) -> str:
 
 
 def _picture(line: Line, span: Sequence[float], decimals: int) -> str:
-    """Return a line's difference with its interval, beside the raw features; an arrow leads to what lies outside."""
+    """Return a line's difference with its interval, beside the raw features; an arrow leads to what
+    lies outside.
+    """
     margin, middle, color = 8, HEIGHT / 2, COLORS[line.status]
     raw, dot, low, high = np.interp(
-        np.nan_to_num([0.0, line.difference, *line.interval]), span, np.linspace(margin, WIDTH - margin, len(span))
+        np.nan_to_num([0.0, line.difference, *line.interval]),
+        span,
+        np.linspace(margin, WIDTH - margin, len(span)),
     )
     mark = f'<circle cx="{dot:.1f}" cy="{middle}" r="{6 if line.is_chosen else 4}" fill="{color}"/>'
     if not span[0] <= line.difference <= span[-1]:
         arrow = "←" if line.difference < span[0] else "→"
-        mark = f'<text x="{dot:.1f}" y="{middle + 5}" text-anchor="middle" fill="{color}">{arrow}</text>'
+        mark = (
+            f'<text x="{dot:.1f}" y="{middle + 5}" text-anchor="middle" '
+            f'fill="{color}">{arrow}</text>'
+        )
     said = [f"{end:+z.{decimals}f}" for end in (line.difference, *line.interval)]
     text = f"difference {said[0]}, 95 % interval {said[1]} to {said[2]}"
     return (
-        f'<svg role="img" aria-label="{text}" width="{WIDTH}" height="{HEIGHT}" style="display: block"><title>{text}'
-        f'</title><path d="M{raw:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-dasharray="3" opacity="0.6"/>'
+        f'<svg role="img" aria-label="{text}" width="{WIDTH}" height="{HEIGHT}" '
+        f'style="display: block"><title>{text}'
+        f'</title><path d="M{raw:.1f} 0V{HEIGHT}" stroke="currentColor" '
+        'stroke-dasharray="3" opacity="0.6"/>'
         f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="{color}" stroke-width="2"/>'
         f"{mark}</svg>"
     )

@@ -1,4 +1,6 @@
-"""What a comparison found: figures for every fold, and a ranking in which no method need be better than none."""
+"""What a comparison found: figures for every fold, and a ranking in which no method need be better
+than none.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ..preprocessing import TableEncoder
-from .fold import Outcome
+from ..tables import TableEncoder
+from .folds import CHOICE, Found, Outcome, with_choice
 from .methods import RAW, Method, Params, Reference
 from .protocol import NO_ROWS, Fold, Protocol, first_repeat
 from .ranking_html import comparison_html
-from .runs import CHOICE, Found, with_choice
-from .scores import Score
+from .scores import Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
-from .task import Task
-from .vote import Vote
 
 ORDER = ("choice", "baseline", "method", "reference")  # of equals
 
@@ -35,14 +34,15 @@ class MethodResult:
     sign : int
         1 where a larger score is better, -1 where a smaller one is.
     kind : {"choice", "baseline", "method", "reference"}
-        The automatic choice of a method on inner folds, the raw features, a map, or a predictor of another kind.
+        The automatic choice of a method on inner folds, the raw features, a map, or a predictor of
+        another kind.
     method : Method or Reference or None
         None for the automatic choice.
     score : ndarray of shape (n_folds,)
         That by which methods are ranked, of the vote on the held-out rows: see `Comparison.score`.
     scores : dict of str to ndarray of shape (n_folds,)
-        All scores of the task: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss"; or "r2", "mae",
-        "rank_correlation".
+        All scores of the task: "accuracy", "balanced_accuracy", "f1", "auc", "log_loss"; or "r2",
+        "mae", "rank_correlation".
     dimension : ndarray of shape (n_folds,)
         Dimensions in use, as chosen inside the training rows.
     params : tuple of dict
@@ -64,9 +64,11 @@ class MethodResult:
     interval : tuple of float
         Of the difference, at 95 %, for this method alone.
     p_value : float
-        That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the references.
+        That the difference is 0, Holm-corrected over the methods; NaN for the raw features and the
+        references.
     doubted : bool
-        Whether the folds split groups of rows that hang together: then no difference is called better.
+        Whether the folds split groups of rows that hang together: then no difference is called
+        better.
     """
 
     name: str
@@ -90,7 +92,9 @@ class MethodResult:
 
     @property
     def status(self) -> str:
-        """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or "reference"."""
+        """Return "baseline", "better", "worse", or "unclear" where the difference may be chance; or
+        "reference".
+        """
         if self.kind in ("baseline", "reference"):
             return self.kind
         status = status_of(self.sign * self.difference, self.p_value)
@@ -110,8 +114,9 @@ class Doubt:
     Attributes
     ----------
     kind : {"groups", "leak", "twins", "chains", "huge"}
-        Rows that may belong together were split; a column may hold the target; twins were split; rows hang together in
-        tight groups of more than ten; a few huge numbers of the target may be typing errors.
+        Rows that may belong together were split; a column may hold the target; twins were split;
+        rows hang together in tight groups of more than ten; a few huge numbers of the target may be
+        typing errors.
     text : str
         What was found, and what to do.
     """
@@ -127,16 +132,18 @@ class Comparison:
     Attributes
     ----------
     results : tuple of MethodResult
-        Finished methods, the raw features and the automatic choice among them, best mean score first.
+        Finished methods, the raw features and the automatic choice among them, best mean score
+        first.
     references : tuple of MethodResult
         Predictors of another kind on the same folds, best first.
     winner : Pipeline or None
-        The automatic choice, fitted to all labelled rows; its accuracy is that of `choice`. None with `refit=False` and
-        after an interruption: `with_winner` fits it then.
+        The automatic choice, fitted to all labelled rows; its accuracy is that of `choice`. None
+        with `refit=False` and after an interruption: `with_winner` fits it then.
     winner_method : str
         Name of the method that it is.
     winner_rows : ndarray of int
-        The rows that vote in it: all with a label, but of very many those that a predictor for tables learned from.
+        The rows that vote in it: all with a label, but of very many those that a predictor for
+        tables learned from.
     contestants : tuple of Method and Reference
         In the order in which they ran.
     found : tuple of dict of name to Outcome or reason
@@ -146,7 +153,8 @@ class Comparison:
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
     n_planned : int
-        Folds there were to be; fewer are finished after an interruption, or by the end of the time budget.
+        Folds there were to be; fewer are finished after an interruption, or by the end of the time
+        budget.
     protocol : Protocol
         Rows and rules of the comparison.
     n_neighbors : int or None
@@ -161,9 +169,11 @@ class Comparison:
         Why the figures may not hold for new rows.
     seconds : float
     interrupted : bool
-        Whether the run was stopped early; figures are those of the folds and methods finished until then.
+        Whether the run was stopped early; figures are those of the folds and methods finished until
+        then.
     least_difference : float
-        About what difference of a method from the raw features this table shows in 80 % of the cases.
+        About what difference of a method from the raw features this table shows in 80 % of the
+        cases.
     """
 
     results: tuple[MethodResult, ...]
@@ -200,10 +210,14 @@ class Comparison:
         """Return the ranking of what was found on the folds, without a winner."""
         by_name = {one.name: one for one in contestants}
         chosen = [
-            with_choice(of_fold, contestants, protocol, train) for of_fold, (train, _) in zip(found, folds, strict=True)
+            with_choice(of_fold, contestants, protocol, train)
+            for of_fold, (train, _) in zip(found, folds, strict=True)
         ]
         finished, skipped = _finished(chosen)
-        collected = [collect(name, by_name.get(name), outcomes, protocol) for name, outcomes in finished.items()]
+        collected = [
+            collect(name, by_name.get(name), outcomes, protocol)
+            for name, outcomes in finished.items()
+        ]
         collected = [replace(result, doubted=protocol.n_chained > 0) for result in collected]
         results, least = ranked(collected, folds, protocol.units)
         return cls(
@@ -218,11 +232,26 @@ class Comparison:
             **facts,
         )
 
-    def with_found(self, found: Sequence[Found], contestants: Sequence[Method | Reference]) -> Comparison:
+    def with_found(
+        self, found: Sequence[Found], contestants: Sequence[Method | Reference]
+    ) -> Comparison:
         """Return the comparison of these contestants on the same folds, without a winner."""
-        kept = ("doubts", "n_planned", "reduced", "n_neighbors", "n_twins", "kept_twins", "encoder", "remarks")
+        kept = (
+            "doubts",
+            "n_planned",
+            "reduced",
+            "n_neighbors",
+            "n_twins",
+            "kept_twins",
+            "encoder",
+            "remarks",
+        )
         return Comparison.of(
-            found, contestants, self.folds, self.protocol, **{name: getattr(self, name) for name in kept}
+            found,
+            contestants,
+            self.folds,
+            self.protocol,
+            **{name: getattr(self, name) for name in kept},
         )
 
     @property
@@ -252,12 +281,16 @@ class Comparison:
 
     @property
     def of_fitted_models(self) -> bool:
-        """Return whether one split tells which fitted models are better, not which methods: see `PairedTest`."""
+        """Return whether one split tells which fitted models are better, not which methods: see
+        `PairedTest`.
+        """
         return len(self.folds) == 1
 
     @property
     def n_chained(self) -> int:
-        """Return how many rows hang together in tight groups of more than ten, which the folds split."""
+        """Return how many rows hang together in tight groups of more than ten, which the folds
+        split.
+        """
         return self.protocol.n_chained
 
     def __getitem__(self, name: str) -> MethodResult:
@@ -265,7 +298,9 @@ class Comparison:
         for result in (*self.results, *self.references):
             if result.name == name:
                 return result
-        raise KeyError(f"{name!r}; finished were {', '.join(result.name for result in self.results)}")
+        raise KeyError(
+            f"{name!r}; finished were {', '.join(result.name for result in self.results)}"
+        )
 
     @property
     def raw(self) -> MethodResult:
@@ -279,11 +314,16 @@ class Comparison:
 
     @property
     def best(self) -> MethodResult:
-        """Return the best method that is shown to be better than the raw features, else the raw features."""
-        return next((r for r in self.results if r.status == "better" and r.kind == "method"), self.raw)
+        """Return the best method that is shown to be better than the raw features, else the raw
+        features.
+        """
+        return next(
+            (r for r in self.results if r.status == "better" and r.kind == "method"), self.raw
+        )
 
     def mapping(self, result: MethodResult, n_components: int) -> Pipeline | None:
-        """Return the steps to the map of a method with the parameters of the first fold, unfitted, with n_components.
+        """Return the steps to the map of a method with the parameters of the first fold, unfitted,
+        with n_components.
 
         None where the result is no map. The automatic choice is several.
         """
@@ -297,23 +337,37 @@ class Comparison:
     def __repr__(self) -> str:
         """Return the ranking as text, a line a method."""
         folds = "one split" if len(self.folds) == 1 else f"{len(self.folds)} folds"
-        head = f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, {folds}):"
+        head = (
+            f"Comparison by {self.score.name} ({len(self.protocol.labelled)} labelled rows, "
+            f"{folds}):"
+        )
         doubts = [f"In doubt: {doubt.text}" for doubt in self.doubts]
-        return "\n".join([head, *map(str, (*self.results, *self.references)), *doubts, *self.remarks])
+        return "\n".join(
+            [head, *map(str, (*self.results, *self.references)), *doubts, *self.remarks]
+        )
 
     _repr_html_ = comparison_html  # a table with a picture
 
     def to_frame(self) -> Any:
-        """Return the ranking as a pandas DataFrame, one row a method, the references last (needs pandas)."""
+        """Return the ranking as a pandas DataFrame, one row a method, the references last (needs
+        pandas).
+        """
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install pandas (or nearkin[app])") from error
+            raise ImportError(
+                "to_frame() needs pandas: pip install pandas (or nearkin[app])"
+            ) from error
         return pd.DataFrame(
             {"method": r.name, "kind": r.kind}
             | {name: values.mean() for name, values in r.scores.items()}
             | {"dimension": float(np.median(r.dimension)), "fit_seconds": r.fit_seconds.mean()}
-            | {"learned_rows": r.n_learned, "difference": r.difference, "low": r.interval[0], "high": r.interval[1]}
+            | {
+                "learned_rows": r.n_learned,
+                "difference": r.difference,
+                "low": r.interval[0],
+                "high": r.interval[1],
+            }
             | {"p_value": r.p_value, "status": r.status}
             for r in (*self.results, *self.references)
         )
@@ -323,8 +377,13 @@ def collect(
     name: str, method: Method | Reference | None, outcomes: Sequence[Outcome], protocol: Protocol
 ) -> MethodResult:
     """Return the result of a method, of its outcomes on the folds."""
-    kinds: dict[Any, str] = {Reference: "reference", Method: "baseline" if name == RAW else "method"}
-    scores = {key: np.array([outcome.scores[key] for outcome in outcomes]) for key in outcomes[0].scores}
+    kinds: dict[Any, str] = {
+        Reference: "reference",
+        Method: "baseline" if name == RAW else "method",
+    }
+    scores = {
+        key: np.array([outcome.scores[key] for outcome in outcomes]) for key in outcomes[0].scores
+    }
     return MethodResult(
         name=name,
         sign=protocol.score.sign,
@@ -334,14 +393,17 @@ def collect(
         scores=scores,
         dimension=np.array([outcome.dimension for outcome in outcomes]),
         params=tuple(
-            {"method": outcome.source[0], **outcome.choice.params} if outcome.source else outcome.choice.params
+            {"method": outcome.source[0], **outcome.choice.params}
+            if outcome.source
+            else outcome.choice.params
             for outcome in outcomes
         ),
         votes=tuple(outcome.choice.vote for outcome in outcomes),
         fit_seconds=np.array([outcome.seconds for outcome in outcomes]),
         n_learned=min(outcome.n_learned for outcome in outcomes),
         predictions=tuple(
-            protocol.classes[outcome.predicted] if len(protocol.classes) else outcome.predicted for outcome in outcomes
+            protocol.classes[outcome.predicted] if len(protocol.classes) else outcome.predicted
+            for outcome in outcomes
         ),
         contributions=tuple(outcome.contributions for outcome in outcomes),
         warnings=dict(sum((outcome.warnings for outcome in outcomes), Counter())),
@@ -364,23 +426,39 @@ def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[st
 def ranked(
     finished: Sequence[MethodResult], folds: Sequence[Fold], units: np.ndarray | None = None
 ) -> tuple[list[MethodResult], float]:
-    """Return the results, best first, with tests against the raw features, and the least difference that shows."""
+    """Return the results, best first, with tests against the raw features, and the least difference
+    that shows.
+    """
     raw = next(result for result in finished if result.name == RAW)
-    tests = {result.name: difference_test(result, raw, folds, units) for result in finished if result is not raw}
+    tests = {
+        result.name: difference_test(result, raw, folds, units)
+        for result in finished
+        if result is not raw
+    }
     tested = [result.name for result in finished if result.kind in ("method", "choice")]
     p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
     results = [raw]
     for result in finished:
         if result is not raw:
             test, p_value = tests[result.name], p_values.get(result.name, np.nan)
-            results.append(replace(result, difference=test.difference, interval=test.interval(), p_value=p_value))
+            results.append(
+                replace(
+                    result, difference=test.difference, interval=test.interval(), p_value=p_value
+                )
+            )
     results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
-    least = [detectable_difference(tests[name].standard_error, tests[name].dof, len(tested)) for name in tested]
+    least = [
+        detectable_difference(tests[name].standard_error, tests[name].dof, len(tested))
+        for name in tested
+    ]
     return results, float(np.median(least)) if least else np.nan
 
 
 def difference_test(
-    result: MethodResult, other: MethodResult, folds: Sequence[Fold], units: np.ndarray | None = None
+    result: MethodResult,
+    other: MethodResult,
+    folds: Sequence[Fold],
+    units: np.ndarray | None = None,
 ) -> PairedTest:
     """Return the test of a difference in score between two results."""
     n_train = float(np.mean([len(train) for train, _ in folds]))

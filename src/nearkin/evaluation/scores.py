@@ -1,17 +1,206 @@
 """How good are the predictions of held-out rows? Scores as means of one contribution a row.
 
-A score that is no mean (a ratio, a share of pairs) is linearized: a row contributes the score of its fold plus its own
-influence on it, which is 0 in the mean. So the contributions have the score as their mean, and the variance of that
-mean is the first-order variance of the score: what a paired test needs, whatever the score.
+A score that is no mean (a ratio, a share of pairs) is linearized: a row contributes the score of
+its fold plus its own influence on it, which is 0 in the mean. So the contributions have the score
+as their mean, and the variance of that mean is the first-order variance of the score: what a paired
+test needs, whatever the score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+from sklearn.utils.validation import column_or_1d
+
+from .._messages import counted
+from .._validation import encode_labels, is_missing, known_labels
+
+# What is predicted: a class, by the vote of the k nearest rows, or a number, by their mean.
+
+
+@dataclass(frozen=True)
+class Task:
+    """What scikit-learn has for the prediction of classes, or of numbers.
+
+    Attributes
+    ----------
+    name : str
+    check_target : function that returns y as an array, with its gaps, and refuses what cannot be predicted
+    voter, splitter, group_splitter : class
+    """
+
+    name: str
+    check_target: Callable[[Any], np.ndarray]
+    voter: Any
+    splitter: Any
+    group_splitter: Any
+
+    def sizes(self, y: np.ndarray) -> np.ndarray:
+        """Return the sizes of the classes; numbers count as one class."""
+        return np.unique(y, return_counts=True)[1] if self == CLASSIFICATION else np.array([len(y)])
+
+
+def _check_classes(y: Any) -> np.ndarray:
+    """Return the labels, None or NaN where they are missing; refuse real numbers and classes of a
+    single row.
+    """
+    y = column_or_1d(y)
+    classes, codes = encode_labels(y[~is_missing(y)])
+    sizes = np.bincount(codes)
+    if sizes.min() < 2:
+        raise ValueError(
+            f"class {classes[sizes.argmin()]!s} has a single row with a label, which cannot "
+            "be both learned from and "
+            "held out: merge it with another class, drop it, or predict numbers by "
+            "task='regression'."
+        )
+    return y
+
+
+def _check_numbers(y: Any) -> np.ndarray:
+    """Return the numbers as float64, NaN where they are missing; refuse what is no number or does
+    not vary.
+    """
+    y = column_or_1d(y)
+    known = ~is_missing(y)
+    values = known_labels(y, known)
+    if len(values) < 4:
+        raise ValueError(
+            f"y has {counted(len(values), 'number')}: regression needs at least 4, two on "
+            "each side of a split."
+        )
+    if values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"y holds no numbers but {values.dtype}: convert them, or take task='classification'."
+        )
+    if np.isinf(values).any():
+        raise ValueError(f"y is infinite in {counted(np.isinf(values).sum(), 'row')}: drop them.")
+    numbers = np.full(len(y), np.nan)
+    numbers[known] = values
+    size, spread = np.nanmax(np.abs(numbers)), float(np.nanmax(numbers)) - float(np.nanmin(numbers))
+    if spread <= 1e-10 * size:
+        raise ValueError(
+            f"y does not vary: all its values are {values[0]:.6g}, so there is nothing to predict."
+        )
+    if size >= 1e100 or spread <= 1e-100:
+        raise ValueError(
+            f"y holds values of up to {size:.1e}, whose square is lost: scale it first."
+        )
+    return numbers
+
+
+CLASSIFICATION = Task(
+    "classification",
+    _check_classes,
+    KNeighborsClassifier,
+    StratifiedKFold,
+    StratifiedGroupKFold,
+)
+REGRESSION = Task(
+    "regression",
+    _check_numbers,
+    KNeighborsRegressor,
+    KFold,
+    GroupKFold,
+)
+TASKS = {task.name: task for task in (CLASSIFICATION, REGRESSION)}
+
+
+def named_task(name: str) -> Task:
+    """Return a task by its name."""
+    if name not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}, got {name!r}.")
+    return TASKS[name]
+
+
+# The vote of the nearest rows: how many vote, and with which weights.
+
+
+def gaussian_weights(distances: np.ndarray) -> np.ndarray:
+    """Return `exp(-4 d^2 / d_k^2)` for distances (n, k), ascending: from 1 for no distance to 0.018
+    for the k-th.
+
+    The width follows the density around each row, so the weights do not depend on the unit of the
+    distances.
+    """
+    farthest = distances[:, -1:]
+    shares = np.divide(distances, farthest, out=np.zeros_like(distances), where=farthest > 0)
+    return np.exp(-4 * shares**2)
+
+
+@dataclass(frozen=True)
+class Vote:
+    """How the nearest rows predict: a hard vote counts each once, a soft vote weighs them by
+    `gaussian_weights`.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        How many vote.
+    soft : bool
+    """
+
+    n_neighbors: int
+    soft: bool = False
+
+    def estimator(self, task: Task) -> Any:
+        """Return scikit-learn's k-NN that votes so, unfitted."""
+        weights = gaussian_weights if self.soft else "uniform"
+        return task.voter(self.n_neighbors, weights=weights, algorithm="brute")
+
+    def predict(self, distances: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:
+        """Return the shares of the classes (n, n_classes), or for n_classes = 0 the mean (n,) of
+        numbers.
+
+        `distances` and `answers` of the neighbours, (n, k), nearest first; answers are classes 0,
+        1, ... or numbers.
+        """
+        distances, answers = distances[:, : self.n_neighbors], answers[:, : self.n_neighbors]
+        weights = gaussian_weights(distances) if self.soft else np.ones(distances.shape)
+        if n_classes == 0:
+            return np.sum(weights * answers, axis=1) / weights.sum(axis=1)
+        votes, rows = np.zeros((len(answers), n_classes)), np.arange(len(answers))
+        for rank in range(answers.shape[1]):
+            votes[rows, answers[:, rank]] += weights[:, rank]
+        return votes / weights.sum(axis=1, keepdims=True)
+
+    def __str__(self) -> str:
+        """Return e.g. "15-NN" or "soft 25-NN"."""
+        return f"{'soft ' * self.soft}{self.n_neighbors}-NN"
+
+
+@dataclass(frozen=True)
+class OwnVote(Vote):
+    """That of a predictor: all `n_neighbors` rows that it learned from, with weights of its own."""
+
+    soft: bool = True
+
+    def __str__(self) -> str:
+        """Return "all rows"."""
+        return "all rows"
+
+
+# Among these inner folds choose; of equally good ones the first, so the most usual comes first.
+VOTES = (*(Vote(k) for k in (3, 5, 9, 15, 25, 1)), *(Vote(k, soft=True) for k in (10, 25, 50)))
+
+
+def possible_votes(votes: Sequence[Vote], n_rows: int) -> list[Vote]:
+    """Return the votes that so many rows can give; where there is none, that of all rows."""
+    return [vote for vote in votes if vote.n_neighbors <= n_rows] or [Vote(n_rows, votes[0].soft)]
+
+
+def nearest_voters(Z: Any, queries: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances to the k nearest rows of Z and their positions, (n_queries, k), nearest
+    first.
+    """
+    return NearestNeighbors(n_neighbors=k, algorithm="brute").fit(Z).kneighbors(queries)
+
 
 MIN_PROBABILITY = 1e-3
 
@@ -24,9 +213,9 @@ class Score:
     ----------
     name : str
     contributions : function of (y, prediction) that returns an array of shape (n_rows,)
-        Its mean is the score. A classification has y coded as 0, ..., c - 1, and as prediction the probabilities
-        (n_rows, c); the largest one, the first of equal ones, is the predicted class. Classes that y lacks are left out
-        of a mean over classes.
+        Its mean is the score. A classification has y coded as 0, ..., c - 1, and as prediction the
+        probabilities (n_rows, c); the largest one, the first of equal ones, is the predicted class.
+        Classes that y lacks are left out of a mean over classes.
     sign : int
         1 where larger is better, -1 where smaller is.
     """
@@ -49,7 +238,9 @@ def _balanced(y: np.ndarray, P: np.ndarray) -> np.ndarray:
 
 
 def _f1(y: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Mean over the classes of 2 (rows of the class so predicted) / (rows of the class + rows so predicted)."""
+    """Mean over the classes of 2 (rows of the class so predicted) / (rows of the class + rows so
+    predicted).
+    """
     classes = np.unique(y)
     actual, predicted = y[:, None] == classes, P.argmax(axis=1)[:, None] == classes
     right, all_of_them = 2.0 * (actual & predicted), 1.0 * actual + predicted
@@ -58,16 +249,23 @@ def _f1(y: np.ndarray, P: np.ndarray) -> np.ndarray:
 
 
 def _auc(y: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """Area under the curve of class 1, of more than two classes the mean of each against the rest; 0.5 if y has one."""
+    """Area under the curve of class 1, of more than two classes the mean of each against the rest;
+    0.5 if y has one.
+    """
     columns = range(P.shape[1] == 2, P.shape[1])
     areas = [_area(y == c, P[:, c]) for c in columns if 0 < np.count_nonzero(y == c) < len(y)]
     return np.mean(areas, axis=0) if areas else np.full(len(y), 0.5)
 
 
 def _area(positive: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Share of (positive, negative) pairs in the right order, ties count half (DeLong et al., Biometrics 44, 1988)."""
+    """Share of (positive, negative) pairs in the right order, ties count half (DeLong et al.,
+    Biometrics 44, 1988).
+    """
     n, n_positive = len(score), np.count_nonzero(positive)
-    placement, ranks = np.empty(n), rankdata(score)  # the share of the other side that a row has in the right order
+    placement, ranks = (
+        np.empty(n),
+        rankdata(score),
+    )  # the share of the other side that a row has in the right order
     placement[positive] = (ranks[positive] - rankdata(score[positive])) / (n - n_positive)
     placement[~positive] = 1 - (ranks[~positive] - rankdata(score[~positive])) / n_positive
     area = placement[positive].mean()
@@ -75,12 +273,16 @@ def _area(positive: np.ndarray, score: np.ndarray) -> np.ndarray:
 
 
 def _log_loss(y: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """-log p of the row's class, with p at least 0.001: k neighbours that agree and are wrong would cost infinitely."""
+    """-log p of the row's class, with p at least 0.001: k neighbours that agree and are wrong would
+    cost infinitely.
+    """
     return -np.log(np.maximum(P[np.arange(len(y)), y], MIN_PROBABILITY))
 
 
 def _r2(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """1 - sum of squared errors / sum of squares about the mean of the fold; of equal y 1 if all are met, else 0."""
+    """1 - sum of squared errors / sum of squares about the mean of the fold; of equal y 1 if all
+    are met, else 0.
+    """
     errors, squares = (y - prediction) ** 2, (y - y.mean()) ** 2
     if not squares.any():
         return np.full(len(y), float(not errors.any()))
@@ -94,7 +296,9 @@ def _absolute_errors(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 def _rank_correlation(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     """Spearman's: the correlation of the ranks; 0 where one side is constant."""
-    (cross, d_cross), *own = [_rank_covariance(*xy) for xy in ((y, prediction), (y, y), (prediction, prediction))]
+    (cross, d_cross), *own = [
+        _rank_covariance(*xy) for xy in ((y, prediction), (y, y), (prediction, prediction))
+    ]
     (var_y, d_var_y), (var_p, d_var_p) = own
     if min(var_y, var_p) <= 0:
         return np.zeros(len(y))
@@ -103,9 +307,11 @@ def _rank_correlation(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 
 
 def _rank_covariance(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the covariance of F = rank(x) / n and G = rank(y) / n, and every row's influence on it.
+    """Return the covariance of F = rank(x) / n and G = rank(y) / n, and every row's influence on
+    it.
 
-    A row adds its own F G, and moves the ranks of the rows above it: psi = F G + mean(G; x above) + mean(F; y above).
+    A row adds its own F G, and moves the ranks of the rows above it: psi = F G + mean(G; x above) +
+    mean(F; y above).
     """
     F, G = ((rankdata(v) - (len(v) + 1) / 2) / len(v) for v in (x, y))
     psi = F * G + _mean_above(x, G) + _mean_above(y, F)
@@ -113,7 +319,9 @@ def _rank_covariance(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def _mean_above(x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for every row the sum of the values where x is larger, and half of those where it is equal, over n."""
+    """Return for every row the sum of the values where x is larger, and half of those where it is
+    equal, over n.
+    """
     _, level = np.unique(x, return_inverse=True)
     sums = np.bincount(level, values)
     return (sums[::-1].cumsum()[::-1] - sums / 2)[level] / len(x)
@@ -134,6 +342,8 @@ SCORES = {  # the first one of a task is its default
         Score("log_loss", _log_loss, sign=-1),
     ),
     "regression": _by_name(
-        Score("r2", _r2), Score("mae", _absolute_errors, sign=-1), Score("rank_correlation", _rank_correlation)
+        Score("r2", _r2),
+        Score("mae", _absolute_errors, sign=-1),
+        Score("rank_correlation", _rank_correlation),
     ),
 }

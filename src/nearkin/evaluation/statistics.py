@@ -17,12 +17,14 @@ FEWEST_FOLDS = 5  # whose agreement shows that a method's score hardly varies fr
 def corrected_resampled_t_test(
     differences: np.ndarray, n_train: float, n_test: float, resolution: float | None = None
 ) -> float:
-    """Return the two-sided p-value for a mean difference of 0 over the folds of a repeated cross-validation.
+    """Return the two-sided p-value for a mean difference of 0 over the folds of a repeated
+    cross-validation.
 
-    `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom; n_test/n_train, rows of a fold,
-    corrects for the training rows that folds share (Nadeau and Bengio, Machine Learning 52, 2003). A fold's score is
-    only as fine as its rows: one of them changes it by `resolution`, which for an accuracy is 1/n_test, the default.
-    So var(d) is taken to be at least that of rounding to such a step: folds that agree by chance prove nothing.
+    `t = mean(d) / sqrt((1/J + n_test/n_train) var(d))` with J - 1 degrees of freedom;
+    n_test/n_train, rows of a fold, corrects for the training rows that folds share (Nadeau and
+    Bengio, Machine Learning 52, 2003). A fold's score is only as fine as its rows: one of them
+    changes it by `resolution`, which for an accuracy is 1/n_test, the default. So var(d) is taken
+    to be at least that of rounding to such a step: folds that agree by chance prove nothing.
     """
     J = len(differences)
     step = 1 / n_test if resolution is None else resolution
@@ -33,7 +35,8 @@ def corrected_resampled_t_test(
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A mean difference in score of a method from the baseline, and how far chance may have moved it.
+    """A mean difference in score of a method from the baseline, and how far chance may have moved
+    it.
 
     Attributes
     ----------
@@ -54,10 +57,11 @@ class PairedTest:
 
     @property
     def of_fitted_models(self) -> bool:
-        """Return whether the test is of two fitted models, of which a single fold tells, not of two methods.
+        """Return whether the test is of two fitted models, of which a single fold tells, not of two
+        methods.
 
-        Held-out rows then show which model is better on new rows. They do not show whether the methods, fitted again to
-        other rows, would come out in the same order.
+        Held-out rows then show which model is better on new rows. They do not show whether the
+        methods, fitted again to other rows, would come out in the same order.
         """
         return self.n_folds == 1
 
@@ -69,7 +73,9 @@ class PairedTest:
         return float(2 * student.sf(abs(self.difference) / self.standard_error, self.dof))
 
     def interval(self, level: float = 0.95, n_comparisons: int = 1) -> tuple[float, float]:
-        """Return the confidence interval of the difference; of several methods, one that all keep together."""
+        """Return the confidence interval of the difference; of several methods, one that all keep
+        together.
+        """
         half = float(student.isf((1 - level) / (2 * n_comparisons), self.dof)) * self.standard_error
         return self.difference - half, self.difference + half
 
@@ -81,12 +87,14 @@ def paired_test_by_rows(
     n_train: float,
     units: np.ndarray | None = None,
 ) -> PairedTest:
-    """Test a difference in score by the held-out rows alone, for methods whose fits are hardly a matter of luck.
+    """Test a difference in score by the held-out rows alone, for methods whose fits are hardly a
+    matter of luck.
 
-    The differences d of a unit are summed over its rows and over repeats: `v_rows = (1 + m/n_train) G/(G - 1)
-    sum_units (sum w (d - mean))^2`. Weights w = 1/(J n_test) make the mean that of the J fold scores, m rows in G units
-    are held out, and the factor is that of Nadeau and Bengio (Machine Learning 52, 2003) for models that differ with
-    their training rows: with K folds a repeat, 1 + K n_test/n_train.
+    The differences d of a unit are summed over its rows and over repeats: `v_rows = (1 + m/n_train)
+    G/(G - 1) sum_units (sum w (d - mean))^2`. Weights w = 1/(J n_test) make the mean that of the J
+    fold scores, m rows in G units are held out, and the factor is that of Nadeau and Bengio
+    (Machine Learning 52, 2003) for models that differ with their training rows: with K folds a
+    repeat, 1 + K n_test/n_train.
 
     Parameters
     ----------
@@ -111,7 +119,8 @@ def paired_test_by_rows(
     G = len(sums)
     if G == 1:
         return PairedTest(difference, np.inf, 1, J)
-    # at least that of one row: differences that are all alike by chance, or by rounding, prove nothing
+    # at least that of one row: differences that are all alike by chance, or by rounding, prove
+    # nothing
     variance = max(G / (G - 1) * sums @ sums, pairs.var() / m**2)
     return PairedTest(difference, float(np.sqrt((1 + m / n_train) * variance)), G - 1, J)
 
@@ -123,17 +132,20 @@ def paired_test(
     n_train: float,
     units: np.ndarray | None = None,
 ) -> PairedTest:
-    """Test a difference in score by the held-out rows and the folds of (repeated) cross-validation, or of one split.
+    """Test a difference in score by the held-out rows and the folds of (repeated) cross-validation,
+    or of one split.
 
-    Rows do not show that a method is another one in every fold, as where its choices are a matter of luck; folds do. By
-    rows alone, a method that draws its features by lot is "significant" on 40 % of tables of 2,000 rows, not 5 %
-    (benchmarks/verdicts.py). So the variance is the larger one of those of `paired_test_by_rows`, with G - 1 degrees of
-    freedom, and of `corrected_resampled_t_test`, with J - 1. What they show depends on the number of folds J:
+    Rows do not show that a method is another one in every fold, as where its choices are a matter
+    of luck; folds do. By rows alone, a method that draws its features by lot is "significant" on 40
+    % of tables of 2,000 rows, not 5 % (benchmarks/verdicts.py). So the variance is the larger one
+    of those of `paired_test_by_rows`, with G - 1 degrees of freedom, and of
+    `corrected_resampled_t_test`, with J - 1. What they show depends on the number of folds J:
 
     - Five or more: the larger variance counts, with its own degrees of freedom.
-    - Two to four: the larger variance counts, always with J - 1 degrees of freedom. So few folds may agree by chance
-      where fits are luck, and the rows do not know. The test never rejects where that of the folds does not; the price
-      is power: a difference must be 3.2, 4.3 or 12.7 standard errors in four, three or two folds, not 2.
+    - Two to four: the larger variance counts, always with J - 1 degrees of freedom. So few folds
+      may agree by chance where fits are luck, and the rows do not know. The test never rejects
+      where that of the folds does not; the price is power: a difference must be 3.2, 4.3 or 12.7
+      standard errors in four, three or two folds, not 2.
     - One: the rows alone. This tests the difference of two fitted models, not of two methods: see
       `PairedTest.of_fitted_models`.
 
@@ -155,11 +167,14 @@ def paired_test(
 
 
 def detectable_difference(standard_error: float, dof: float, n_comparisons: int = 1) -> float:
-    """Return the difference that is shown four times out of five, at .05 and the first step of Holm's test.
+    """Return the difference that is shown four times out of five, at .05 and the first step of
+    Holm's test.
 
     `(t_{1 - .05/(2 n_comparisons)} + t_.8) standard_error`.
     """
-    return float(student.isf(0.05 / (2 * n_comparisons), dof) + student.ppf(0.8, dof)) * standard_error
+    return (
+        float(student.isf(0.05 / (2 * n_comparisons), dof) + student.ppf(0.8, dof)) * standard_error
+    )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -174,9 +189,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def in_sequence(tests: dict[Name, PairedTest]) -> dict[Name, float]:
     """Return p-values that hold together for tests in an order that was fixed before.
 
-    What is tested is shown to be better only where all before it are: its p-value is the largest so far, 1 from the
-    first that is no better (Maurer, Hothorn and Lehmacher 1995). So many that differ little need no stricter level, as
-    by Holm. That one is worse is not corrected.
+    What is tested is shown to be better only where all before it are: its p-value is the largest so
+    far, 1 from the first that is no better (Maurer, Hothorn and Lehmacher 1995). So many that
+    differ little need no stricter level, as by Holm. That one is worse is not corrected.
     """
     p_values, largest = {}, 0.0
     for name, test in tests.items():

@@ -1,4 +1,6 @@
-"""Which rows are copies of one another, exactly or nearly: those must stay on one side of every split."""
+"""Which rows are copies of one another, exactly or nearly: those must stay on one side of every
+split.
+"""
 
 from __future__ import annotations
 
@@ -18,35 +20,42 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from .._blocks import densified, near_origin, row_blocks
 from .._validation import as_rows
 from ..neighbors import EXACT
-from .features import filled
+from ..tables.encoder import filled
 
-# A near-twin is nearer than a tenth of the distance to the 10th nearest row: so at most 10 distinct rows hang together.
-# (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth of d_10 where it starts: these add up
-# to less than its own d_10, within which there are only 9.)
+# A near-twin is nearer than a tenth of the distance to the 10th nearest row: so at most 10 distinct
+# rows hang together. (Among 11, one would reach the 10 others by 5 steps, each shorter than a ninth
+# of d_10 where it starts: these add up to less than its own d_10, within which there are only 9.)
 NEAREST, CLOSER = 10, 0.1
 FARTHEST = 30
 FALSE_TWINS = 0.1
 
-# Groups of more than ten: looked for up to this many rows, and this share of the rows, beyond which they are clusters.
+# Groups of more than ten: looked for up to this many rows, and this share of the rows, beyond which
+# they are clusters.
 MOST_CHAINED, LARGEST_SHARE = 500, 0.2
-CHAIN_QUERIES = 300  # rows whose groups are looked for: of more rows a sample tells whether there are any
-NARROW = 0.005  # of the distance of rows drawn at random: groups no wider than that are taken for copies
+CHAIN_QUERIES = (
+    300  # rows whose groups are looked for: of more rows a sample tells whether there are any
+)
+NARROW = (
+    0.005  # of the distance of rows drawn at random: groups no wider than that are taken for copies
+)
 LEAST_EXCESS = 0.01
 
 
 def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None) -> np.ndarray:
     r"""Return groups of rows that are identical, or so near that chance does not explain it.
 
-    Let :math:`d_j` be the distance from a row to its j-th nearest distinct row. Where rows are scattered at random
-    near it, in whatever dimension D, the :math:`j D \log(d_{j+1}/d_j)` are independent and exponential. So within a
-    distance :math:`d < d_{10}` the number of rows to expect is
+    Let :math:`d_j` be the distance from a row to its j-th nearest distinct row. Where rows are
+    scattered at random near it, in whatever dimension D, the :math:`j D \log(d_{j+1}/d_j)` are
+    independent and exponential. So within a distance :math:`d < d_{10}` the number of rows to
+    expect is
 
     .. math:: 9 \, (1 + \log(d_{10}/d) / S)^{-20}, \quad S = \sum_{j=10}^{29} j \log(d_{j+1}/d_j).
 
-    Near-twins are rows with :math:`d < d_{10}/10` for which this is so small that chance explains at most a tenth of
-    those found (Benjamini and Hochberg 1995, with the share of rows without a twin estimated as by Storey 2002).
-    As d_10 is the row's own, a dense cluster is not taken for twins, and up to 10 copies of every row are found. More
-    are not grouped, as rows alone do not tell copies from a cluster: see `chained_rows`.
+    Near-twins are rows with :math:`d < d_{10}/10` for which this is so small that chance explains
+    at most a tenth of those found (Benjamini and Hochberg 1995, with the share of rows without a
+    twin estimated as by Storey 2002). As d_10 is the row's own, a dense cluster is not taken for
+    twins, and up to 10 copies of every row are found. More are not grouped, as rows alone do not
+    tell copies from a cluster: see `chained_rows`.
 
     Parameters
     ----------
@@ -64,7 +73,8 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
 
     Notes
     -----
-    Cost: n p for identical rows, and a comparison of every query with all distinct rows for near ones.
+    Cost: n p for identical rows, and a comparison of every query with all distinct rows for near
+    ones.
     """
     X = filled(as_rows(X, missing=True))
     identical = identical_rows(X)
@@ -76,45 +86,52 @@ def twin_groups(X: Any, *, scale: bool = True, queries: np.ndarray | None = None
 
 
 def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
-    r"""Return about how many rows lie in tight groups of more than ten that share what they are labelled by.
+    r"""Return about how many rows lie in tight groups of more than ten that share what they are
+    labelled by.
 
-    Copies of a row with a little noise, augmented images and repeated measurements form such groups, and folds that
-    split them promise too much. So do the clusters of an honest table. Three things tell them apart:
+    Copies of a row with a little noise, augmented images and repeated measurements form such
+    groups, and folds that split them promise too much. So do the clusters of an honest table. Three
+    things tell them apart:
 
-    - *Tight*: the k nearest rows, k at least ten, are all nearer than a tenth of the distance to the next one. Where
-      rows are scattered at random near a row, in D dimensions, the number of rows within a distance grows with its D-th
-      power, so that :math:`(d_k / d_{k+1})^D` has the distribution function :math:`x^k` (the spacings of `twin_groups`,
-      which are independent and exponential), and
+    - *Tight*: the k nearest rows, k at least ten, are all nearer than a tenth of the distance to
+      the next one. Where rows are scattered at random near a row, in D dimensions, the number of
+      rows within a distance grows with its D-th power, so that :math:`(d_k / d_{k+1})^D` has the
+      distribution function :math:`x^k` (the spacings of `twin_groups`, which are independent and
+      exponential), and
 
       .. math:: P(d_k \le d_{k+1}/10) = 10^{-kD}, \quad \sum_{k \ge 10} 10^{-kD} \le 1.2 \cdot 10^{-10}.
 
-      Of a million such rows none is expected to pass, whatever D. So the false discoveries need no further control.
-    - *Labelled alike, and unlike the rows around*: a row has more often the label of the rows in its group than that of
-      the ten next ones. Groups within which labels differ promise nothing; where labels follow the features, the next
-      rows have them, too; and where a group is most of a class, it cannot be held out. The excess must be significant
-      (Student's t over the groups, at .01), and one point over all rows: so much a promise may owe to them.
-    - *Narrow*: the distance within a group is at most a two-hundredth of that of rows drawn at random. Wider groups may
-      be clusters of an honest table, and count only where the next rows have the label no more often than rows drawn at
-      random: then nothing but the groups is learned.
+      Of a million such rows none is expected to pass, whatever D. So the false discoveries need no
+      further control.
+    - *Labelled alike, and unlike the rows around*: a row has more often the label of the rows in
+      its group than that of the ten next ones. Groups within which labels differ promise nothing;
+      where labels follow the features, the next rows have them, too; and where a group is most of a
+      class, it cannot be held out. The excess must be significant (Student's t over the groups, at
+      .01), and one point over all rows: so much a promise may owe to them.
+    - *Narrow*: the distance within a group is at most a two-hundredth of that of rows drawn at
+      random. Wider groups may be clusters of an honest table, and count only where the next rows
+      have the label no more often than rows drawn at random: then nothing but the groups is
+      learned.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
     y : array of shape (n,)
-        Numbers of classes, -1 for none; or real numbers, NaN for none. The likeness of two numbers is 1 minus the
-        square of their difference over its mean.
+        Numbers of classes, -1 for none; or real numbers, NaN for none. The likeness of two numbers
+        is 1 minus the square of their difference over its mean.
     scale : bool
         Whether to divide the features by their standard deviation.
 
     Returns
     -------
     int
-        0 where nothing shows them. Of more than 300 distinct rows it is estimated from a sample of so many.
+        0 where nothing shows them. Of more than 300 distinct rows it is estimated from a sample of
+        so many.
 
     Notes
     -----
-    Groups of up to 500 rows, and up to a fifth of all, are found; identical rows count once. Cost: a comparison of 300
-    rows with all.
+    Groups of up to 500 rows, and up to a fifth of all, are found; identical rows count once. Cost:
+    a comparison of 300 rows with all.
     """
     labelled = np.flatnonzero(~np.isnan(y) if y.dtype.kind == "f" else y >= 0)
     X = filled(as_rows(X, missing=True))
@@ -151,14 +168,18 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     if _owe_labels(narrow, len(rows)):
         count += len(narrow)
     guessed = _means_by_group(wide, [one.outside for one in wide])
-    if _owe_labels(wide, len(rows)) and guessed.mean() <= likeness.of_random_rows + 2 * _standard_error(guessed):
+    if _owe_labels(
+        wide, len(rows)
+    ) and guessed.mean() <= likeness.of_random_rows + 2 * _standard_error(guessed):
         count += len(wide)
     return round(count / len(rows) * len(labelled))
 
 
 @dataclass(frozen=True)
 class _Group:
-    """What a row says of its tight group: its number, and how like the row's label those inside and outside are."""
+    """What a row says of its tight group: its number, and how like the row's label those inside and
+    outside are.
+    """
 
     number: int
     inside: float
@@ -166,12 +187,16 @@ class _Group:
 
 
 class _Likeness:
-    """How alike labels are: the share of equal classes; of numbers 1 for equal ones, 0 for random ones in the mean."""
+    """How alike labels are: the share of equal classes; of numbers 1 for equal ones, 0 for random
+    ones in the mean.
+    """
 
     def __init__(self, y: np.ndarray) -> None:
         self.y = y
         self.is_number = y.dtype.kind == "f"
-        self.of_random_rows = 0.0 if self.is_number else float(np.sum((np.bincount(y) / len(y)) ** 2))
+        self.of_random_rows = (
+            0.0 if self.is_number else float(np.sum((np.bincount(y) / len(y)) ** 2))
+        )
 
     def of(self, row: int, others: np.ndarray) -> float:
         if self.is_number:
@@ -186,7 +211,9 @@ class _Likeness:
 
 
 def _owe_labels(groups: list[_Group], n_queries: int) -> bool:
-    """Return whether labels agree more inside groups than outside, by more than chance and one point of all rows."""
+    """Return whether labels agree more inside groups than outside, by more than chance and one
+    point of all rows.
+    """
     excess = [one.inside - one.outside for one in groups]
     if sum(excess) < LEAST_EXCESS * n_queries:
         return False
@@ -206,7 +233,9 @@ def _standard_error(values: np.ndarray) -> float:
 
 
 def _total_variance(X: Any) -> float:
-    """Return the sum of the variances of the features: half the mean squared distance of rows drawn at random."""
+    """Return the sum of the variances of the features: half the mean squared distance of rows drawn
+    at random.
+    """
     if issparse(X):
         return float(mean_variance_axis(csr_matrix(X), axis=0)[1].sum())
     return float(X.var(axis=0, dtype=np.float64).sum())
@@ -240,7 +269,9 @@ def _contents(X: Any) -> Iterator[bytes]:
 
 
 def _scaled(X: Any, scale: bool) -> Any:
-    """Return rows with features of unit variance, but for constant ones; dense rows about their mean."""
+    """Return rows with features of unit variance, but for constant ones; dense rows about their
+    mean.
+    """
     X = densified(X)
     if scale:
         return StandardScaler(with_mean=not issparse(X)).fit_transform(X)
@@ -263,12 +294,16 @@ def _near_pairs(X: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _expected_nearer(d: np.ndarray, nearest: int) -> np.ndarray:
-    """Return how many rows, at most 1, chance would put nearer than each of the first, given the farther distances."""
+    """Return how many rows, at most 1, chance would put nearer than each of the first, given the
+    farther distances.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         log_d = np.log(d)
         S = np.diff(log_d[:, nearest - 1 :]) @ np.arange(nearest, d.shape[1])
         nearer = (log_d[:, nearest - 1, None] - log_d[:, : nearest - 1]) / S[:, None]
-        return np.fmin((nearest - 1) * (1 + nearer) ** (nearest - d.shape[1]), 1.0)  # 1 where all are equally near
+        return np.fmin(
+            (nearest - 1) * (1 + nearer) ** (nearest - d.shape[1]), 1.0
+        )  # 1 where all are equally near
 
 
 def _neighbors(X: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

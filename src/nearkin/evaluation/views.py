@@ -12,14 +12,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
-from .._labels import known_labels
-from .fold import FAILURES, Choice, Embedded, Outcome, Part
+from .._validation import known_labels
+from .folds import FAILURES, Choice, Embedded, Outcome, Part, Progress
 from .methods import DIMENSIONS, Method, Params
-from .progress import Progress
 from .protocol import NO_ROWS, Fold, first_repeat
 from .results import Comparison, MethodResult
-from .task import CLASSIFICATION, Task, named_task
-from .vote import Vote, nearest_voters, possible_votes
+from .scores import CLASSIFICATION, Task, Vote, named_task, nearest_voters, possible_votes
 
 NEAREST = Vote(5)  # of the coordinates of a predictor with a vote of its own
 
@@ -50,7 +48,8 @@ class HeldOutMap:
 def score_by_dimension(
     comparison: Comparison, *, progress: Progress = lambda *_: None
 ) -> dict[str, dict[int, np.ndarray]]:
-    """Return the held-out score of every method for each number of dimensions, on the folds of the first repeat.
+    """Return the held-out score of every method for each number of dimensions, on the folds of the
+    first repeat.
 
     Parameters
     ----------
@@ -61,9 +60,10 @@ def score_by_dimension(
     Returns
     -------
     dict of method name to dict of dimension to ndarray of scores, one a fold
-        Other parameters, and the vote, are those that each fold chose inside its training rows. Dimensions that some
-        fold cannot have are left out. The raw features have a single dimension (the largest, where folds differ in the
-        indicators of missing cells); "NCA tables" has none to choose and is left out.
+        Other parameters, and the vote, are those that each fold chose inside its training rows.
+        Dimensions that some fold cannot have are left out. The raw features have a single dimension
+        (the largest, where folds differ in the indicators of missing cells); "NCA tables" has none
+        to choose and is left out.
 
     Notes
     -----
@@ -91,10 +91,14 @@ def _curve(part: Part, method: Method, params: Params, vote: Vote) -> dict[int, 
     """Return the score on a fold, by dimension."""
     p, scores = part.protocol.X.shape[1], dict[int, float]()
     settings = method.settings(p)
-    if method.nested and method.estimator is not None:  # the first columns of one fit are those of all dimensions
+    if (
+        method.nested and method.estimator is not None
+    ):  # the first columns of one fit are those of all dimensions
         most = method.max_components(p, max(1, len(part.protocol.classes)))
         settings = [params | {"n_components": min(most, max(DIMENSIONS), len(part.rows) - 1)}]
-    for setting in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
+    for (
+        setting
+    ) in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
             found = part.embed(method, setting)
             for m in method.cuts(found.Z.shape[1]):
@@ -104,22 +108,35 @@ def _curve(part: Part, method: Method, params: Params, vote: Vote) -> dict[int, 
 
 
 def confusion(result: MethodResult, comparison: Comparison) -> np.ndarray:
-    """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed over all folds."""
+    """Return how many held-out rows of each class (rows, sorted) got each label (columns), summed
+    over all folds.
+    """
     protocol = comparison.protocol
     if protocol.task != CLASSIFICATION:
-        raise ValueError(f"confusion counts classes, and this is a {protocol.task.name}: look at result.predictions.")
+        raise ValueError(
+            f"confusion counts classes, and this is a {protocol.task.name}: look at "
+            "result.predictions."
+        )
     truth = np.concatenate([protocol.classes[protocol.y[test]] for _, test in comparison.folds])
     return confusion_matrix(truth, np.concatenate(result.predictions), labels=protocol.classes)
 
 
 def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
-    """Return the held-out rows of the first fold in two dimensions of a method, learned from its training rows."""
-    part, params, method = Part(comparison.protocol, *comparison.folds[0]), dict(result.params[0]), result.method
+    """Return the held-out rows of the first fold in two dimensions of a method, learned from its
+    training rows.
+    """
+    part, params, method = (
+        Part(comparison.protocol, *comparison.folds[0]),
+        dict(result.params[0]),
+        result.method,
+    )
     if result.kind == "choice":
         chosen = params.pop("method")
         method = next((other.method for other in comparison.results if other.name == chosen), None)
     if not isinstance(method, Method):
-        raise ValueError(f"{result.name} is no map, or did not finish every fold: take another result.")
+        raise ValueError(
+            f"{result.name} is no map, or did not finish every fold: take another result."
+        )
     outcome = comparison.found[0].get(method.name)
     if isinstance(outcome, Outcome) and outcome.plane is not None:
         found = Embedded([], *outcome.plane, np.arange(len(part.rows)), 0.0)
@@ -133,11 +150,14 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     (vote,) = possible_votes([NEAREST if method.own_vote else result.votes[0]], len(part.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
     (prediction,) = part.predictions(found, [vote], 2)
-    return HeldOutMap(queries, part.queries, part.rows[near], float(part.contributions(prediction).mean()), vote)
+    return HeldOutMap(
+        queries, part.queries, part.rows[near], float(part.contributions(prediction).mean()), vote
+    )
 
 
 def chosen_predictor(comparison: Comparison) -> Any:
-    """Return the automatic choice, fitted to all labelled rows, if it has a vote of its own; else None.
+    """Return the automatic choice, fitted to all labelled rows, if it has a vote of its own; else
+    None.
 
     It is the last step of the winner; of a comparison without one what most folds chose.
     """
@@ -149,7 +169,9 @@ def chosen_predictor(comparison: Comparison) -> Any:
     if not isinstance(method, Method) or not method.own_vote:
         return None
     with warnings.catch_warnings(action="ignore"):
-        pipeline, _ = Part(comparison.protocol, comparison.protocol.labelled).pipeline(method, Choice({}, NEAREST))
+        pipeline, _ = Part(comparison.protocol, comparison.protocol.labelled).pipeline(
+            method, Choice({}, NEAREST)
+        )
         return pipeline[-1]
 
 
@@ -163,7 +185,8 @@ def held_out_map(
     task: str = "classification",
     unlabelled: np.ndarray = NO_ROWS,
 ) -> HeldOutMap:
-    """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in two dimensions.
+    """Learn a clone of `mapping` on the training rows of a fold, and return its held-out rows in
+    two dimensions.
 
     `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them.
     """
@@ -171,19 +194,27 @@ def held_out_map(
     y = np.asarray(y)
     y_train = known_labels(y, train)
     fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, target)
-    Z_train, Z_test = (np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test))
+    Z_train, Z_test = (
+        np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test)
+    )
     vote = Vote(n_neighbors).estimator(target).fit(Z_train, y_train)
     neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
     score = float(vote.score(Z_test, known_labels(y, test)))
     return HeldOutMap(Z_test, test, neighbors, score, Vote(n_neighbors))
 
 
-def fit_partly(maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task) -> Any:
+def fit_partly(
+    maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task
+) -> Any:
     """Fit on rows, whose labels y are, and on others that have none."""
     if len(others) == 0:
         return maps.fit(take_rows(X, rows), y)
-    targets, none = (np.unique(y, return_inverse=True)[1], -1) if task == CLASSIFICATION else (y, np.nan)
-    return maps.fit(take_rows(X, np.append(rows, others)), np.append(targets, np.full(len(others), none)))
+    targets, none = (
+        (np.unique(y, return_inverse=True)[1], -1) if task == CLASSIFICATION else (y, np.nan)
+    )
+    return maps.fit(
+        take_rows(X, np.append(rows, others)), np.append(targets, np.full(len(others), none))
+    )
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:

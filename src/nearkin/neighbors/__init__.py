@@ -1,23 +1,26 @@
-"""k nearest neighbours: of all rows, of the same class, of other classes; the closest pairs of classes.
+"""k nearest neighbours: of all rows, of the same class, of other classes; the closest pairs of
+classes.
 
-A neighbour list is a row of a sparse matrix: `G[i, j]` is the distance from row i to its neighbour j.
+A neighbour list is a row of a sparse matrix: `G[i, j]` is the distance from row i to its neighbour
+j.
 
 * A row is never its own neighbour, even among exact duplicates.
-* Where fewer rows exist than requested, all of them are listed. A class of one row has an empty list.
+* Where fewer rows exist than requested, all of them are listed. A class of one row has an empty
+  list.
 * Which of several equally near rows is taken is unspecified, but the same for the same input.
 
-`search.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a neighbours
-transformer, or among distances that are given; `ivf.py` approximately.
+`search.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
+neighbours transformer, or among distances that are given; `ivf.py` approximately.
 """
 
-from .choice import choose_search as choose_search
-from .choice import searcher as searcher
-from .ivf import ApproximateSearch as ApproximateSearch
+from .approximate import ApproximateSearch as ApproximateSearch
+from .approximate import choose_search as choose_search
+from .approximate import searcher as searcher
+from .exact import EXACT as EXACT
+from .exact import Index as Index
+from .exact import Searcher as Searcher
 from .lists import closest_listed as closest_listed
 from .lists import closest_pairs as closest_pairs
 from .lists import nearest as nearest
 from .lists import nearest_other_class as nearest_other_class
 from .lists import nearest_same_class as nearest_same_class
-from .search import EXACT as EXACT
-from .search import Index as Index
-from .search import Searcher as Searcher

@@ -8,11 +8,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_consistent_length
 
-from .._blocks import densified
-from .._labels import encode_labels
-from .._memory import require_memory
-from .._validation import as_rows
-from .search import EXACT, Relation, Searcher
+from .._blocks import densified, require_memory
+from .._validation import as_rows, encode_labels
+from .exact import EXACT, Relation, Searcher
 
 BYTES_PER_NEIGHBOR = 45  # measured peak of a search, its symmetric graph and the Laplacian
 
@@ -32,7 +30,8 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
     Returns
     -------
     G : csr_array of shape (n, n)
-        Euclidean distances to the neighbours, nearest first in each row; duplicates are explicit zeros.
+        Euclidean distances to the neighbours, nearest first in each row; duplicates are explicit
+        zeros.
 
     Raises
     ------
@@ -65,7 +64,8 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXAC
 
 
 def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
-    """Return, for every row, its k nearest rows among all other classes; see `nearest` for the rest.
+    """Return, for every row, its k nearest rows among all other classes; see `nearest` for the
+    rest.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
     """Return, for every class, the closest pairs of a row in it and a row of another class.
 
-    The k closest pairs of a class are among the k nearest rows of other classes of its rows: where a pair is missing
-    there, k closer ones of the same row are not.
+    The k closest pairs of a class are among the k nearest rows of other classes of its rows: where
+    a pair is missing there, k closer ones of the same row are not.
 
     Parameters
     ----------
@@ -100,14 +100,16 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
     Returns
     -------
     G : csr_array of shape (n, n)
-        Distances from the row in the class to the row outside, nearest first in each row. A pair that is among the
-        closest of both its classes is listed from both sides.
+        Distances from the row in the class to the row outside, nearest first in each row. A pair
+        that is among the closest of both its classes is listed from both sides.
     """
     return closest_listed(nearest_other_class(X, y, n_pairs, search), encode_labels(y)[1], n_pairs)
 
 
 def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
-    """Return what `closest_pairs` does, from the k nearest rows of other classes; codes number the classes."""
+    """Return what `closest_pairs` does, from the k nearest rows of other classes; codes number the
+    classes.
+    """
     row = np.repeat(np.arange(len(codes)), np.diff(G.indptr))
     by_class = np.lexsort((G.data, codes[row]))
     n_listed = np.bincount(codes[row], minlength=codes.max() + 1)
@@ -117,7 +119,9 @@ def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
     return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
 
 
-def _search(X: Any, codes: Any, n_neighbors: Any, relation: Relation, search: Searcher) -> csr_array:
+def _search(
+    X: Any, codes: Any, n_neighbors: Any, relation: Relation, search: Searcher
+) -> csr_array:
     X = densified(as_rows(X))
     codes = np.zeros(X.shape[0], dtype=np.intp) if codes is None else codes
     check_consistent_length(X, codes)
@@ -125,10 +129,13 @@ def _search(X: Any, codes: Any, n_neighbors: Any, relation: Relation, search: Se
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
         raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
     sizes = np.bincount(codes)
-    lengths = np.minimum(k, len(codes) - sizes[codes] if relation is Relation.OTHER else sizes[codes] - 1)
+    lengths = np.minimum(
+        k, len(codes) - sizes[codes] if relation is Relation.OTHER else sizes[codes] - 1
+    )
     require_memory(
         BYTES_PER_NEIGHBOR * float(lengths.sum()),
-        f"The search for up to {lengths.max()} neighbours ({relation.value}) of {len(lengths)} rows",
+        f"The search for up to {lengths.max()} neighbours ({relation.value}) of "
+        f"{len(lengths)} rows",
         "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
     )
     return search.lists(X, codes, lengths, relation)

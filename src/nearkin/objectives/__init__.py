@@ -1,1 +1,3 @@
-"""What descent minimizes: free functions that return a value and its gradient, in blocks, without n x n memory."""
+"""What descent minimizes: free functions that return a value and its gradient, in blocks, without n
+x n memory.
+"""

@@ -1,8 +1,10 @@
-"""Losses of a linear map whose rows are compared by cosines: a softmax over candidates, and those that are relevant.
+"""Losses of a linear map whose rows are compared by cosines: a softmax over candidates, and those
+that are relevant.
 
-Query i and candidate j, mapped and scaled to unit length, are alike by `s_ij = z_i . z_j / T`. Query i draws candidate
-j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`, and w_ij >= 0 says how relevant j is to i. With the mean over
-the n queries that have a relevant candidate, the losses are
+Query i and candidate j, mapped and scaled to unit length, are alike by `s_ij = z_i . z_j / T`.
+Query i draws candidate j with probability `p_ij = exp(s_ij) / sum_k exp(s_ik)`, and w_ij >= 0 says
+how relevant j is to i. With the mean over the n queries that have a relevant candidate, the losses
+are
 
     nca           - 1/n sum_i log sum_j w_ij p_ij                 (Goldberger et al. 2004: g, eq. 6, on cosines)
     contrastive   - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    (Khosla et al. 2020: eq. 2)
@@ -56,7 +58,9 @@ class _Mapped:
         self.Z = U / self.lengths
 
     def chain_rule(self, G: np.ndarray) -> np.ndarray:
-        """Return the gradient by A, (m, p), from the gradient G by Z: what lies along z_i changes its length alone."""
+        """Return the gradient by A, (m, p), from the gradient G by Z: what lies along z_i changes
+        its length alone.
+        """
         along = np.einsum("ij,ij->i", G, self.Z)[:, None]
         return ((G - along * self.Z) / self.lengths).T @ self.X
 
@@ -64,7 +68,9 @@ class _Mapped:
 def nested_loss(
     A: np.ndarray, comparison: Comparison, temperature: float, loss: str, sizes: Sequence[int]
 ) -> tuple[float, np.ndarray]:
-    """Return the mean of `softmax_loss` over maps to the leading dimensions of A, so many each, and its gradient."""
+    """Return the mean of `softmax_loss` over maps to the leading dimensions of A, so many each, and
+    its gradient.
+    """
     value, gradient = 0.0, np.zeros(A.shape)
     for m in sizes:
         one, slope = softmax_loss(A[:m], comparison, temperature, loss)
@@ -73,7 +79,9 @@ def nested_loss(
     return value, gradient
 
 
-def softmax_loss(A: np.ndarray, comparison: Comparison, temperature: float, loss: str) -> tuple[float, np.ndarray]:
+def softmax_loss(
+    A: np.ndarray, comparison: Comparison, temperature: float, loss: str
+) -> tuple[float, np.ndarray]:
     """Return the loss of a map A of shape (m, p), and its gradient; O((b + c) p m + b c m)."""
     queries, is_mutual = _Mapped(A, comparison.queries), comparison.candidates is None
     X = comparison.queries if comparison.candidates is None else comparison.candidates
@@ -93,7 +101,9 @@ def softmax_loss(A: np.ndarray, comparison: Comparison, temperature: float, loss
 
 
 def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[float, np.ndarray]:
-    """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its gradient."""
+    """Return the loss by similarities s_ij, -inf for candidates that a query does not have, and its
+    gradient.
+    """
     W = W.astype(S.dtype, copy=False)
     has = (W > 0).any(axis=1, keepdims=True)
     n = max(int(has.sum()), 1)
@@ -104,14 +114,20 @@ def _loss_of_similarities(S: np.ndarray, W: np.ndarray, loss: str) -> tuple[floa
         losses = log_totals - log_relevant
     else:
         R = W / np.where(has, W.sum(axis=1, keepdims=True), 1)
-        losses = np.sum(R * (log_totals - np.where(W > 0, S, 0)), axis=1, keepdims=True, dtype=np.float64)
-    return float(np.sum(losses[has], dtype=np.float64)) / n, np.where(has, P - R, 0) / P.dtype.type(n)
+        losses = np.sum(
+            R * (log_totals - np.where(W > 0, S, 0)), axis=1, keepdims=True, dtype=np.float64
+        )
+    return float(np.sum(losses[has], dtype=np.float64)) / n, np.where(has, P - R, 0) / P.dtype.type(
+        n
+    )
 
 
 def _softmax(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return exp(s_ij) over its sum in row i, and the logarithms of the sums, a column; 0 in rows of -inf alone.
+    """Return exp(s_ij) over its sum in row i, and the logarithms of the sums, a column; 0 in rows
+    of -inf alone.
 
-    The largest of a row is subtracted first: no row loses all its terms, however small the temperature.
+    The largest of a row is subtracted first: no row loses all its terms, however small the
+    temperature.
     """
     top = S.max(axis=1, keepdims=True)
     top = np.where(top > -np.inf, top, 0)

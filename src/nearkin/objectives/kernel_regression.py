@@ -1,6 +1,8 @@
-"""Leave-one-out kernel regression (Weinberger and Tesauro, AISTATS 2007) as a function of the map A and the rows X.
+"""Leave-one-out kernel regression (Weinberger and Tesauro, AISTATS 2007) as a function of the map A
+and the rows X.
 
-Row i is predicted from all others, by their stochastic-neighbour weights (`stochastic.py`), and has a loss:
+Row i is predicted from all others, by their stochastic-neighbour weights (`stochastic.py`), and has
+a loss:
 
     L(A) = sum_i w_i l(y_i, y^_i),    y^_i = sum_j p_ij y_j,    p_ij ~ w_j exp(-||z_i - z_j||^2),  p_ii = 0,
 
@@ -10,8 +12,9 @@ From d y^_i / d||z_i - z_j||^2 = p_ij (y^_i - y_j) follows, with the derivative 
 
     dL / d||z_i - z_j||^2 = -G_ij,    G_ij = w_i p_ij l'_i (y_j - y^_i),
 
-whose rows sum to 0, as those of NCA's do; and so the gradient with respect to Z has the same form. With indicators of
-classes for Y and the logarithm for l, y^_i holds the probabilities of the classes, and -L is NCA's g (eq. 6).
+whose rows sum to 0, as those of NCA's do; and so the gradient with respect to Z has the same form.
+With indicators of classes for Y and the logarithm for l, y^_i holds the probabilities of the
+classes, and -L is NCA's g (eq. 6).
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from .._blocks import row_blocks
-from .._parallel import parallel_map, shares
+from .._blocks import parallel_map, row_blocks, shares
 from .linear_map import chain_rule, embed
 from .stochastic import Value, exponentiate, factors, tile_height
 
 Loss = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-LEAST = 1e-7  # added to a probability: no row costs more than 16, and a hopeless one does not pull at the map
+# added to a probability: no row costs more than 16, and a hopeless one does not pull at the map
+LEAST = 1e-7
 
 
 def squared_error(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +41,9 @@ def squared_error(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def log_loss(predicted: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return -log of the probability of every row's class, indicated by Y, and its derivative by y^_i."""
+    """Return -log of the probability of every row's class, indicated by Y, and its derivative by
+    y^_i.
+    """
     probability = np.sum(predicted * Y, axis=1) + LEAST
     return -np.log(probability), -Y / probability[:, None]
 
@@ -84,7 +89,11 @@ def prediction_loss(
         weights = weights.astype(Z.dtype)[:, None]
 
     def add_tiles(tiles: Sequence[slice]) -> tuple[float, np.ndarray, np.ndarray]:
-        value, from_rows, from_columns = 0.0, np.zeros(Z.shape), np.zeros(with_ones.shape)  # G Z, G'(Z, 1)
+        value, from_rows, from_columns = (
+            0.0,
+            np.zeros(Z.shape),
+            np.zeros(with_ones.shape),
+        )  # G Z, G'(Z, 1)
         for rows in tiles:
             P = with_ones[rows] @ operand
             P[np.arange(len(P)), np.arange(rows.start, rows.stop)] = -np.inf
@@ -104,4 +113,6 @@ def prediction_loss(
 
     parts = parallel_map(add_tiles, shares(row_blocks(a, 1, tile_height(n))), a * n)
     value, from_rows, from_columns = (sum(part[1:], part[0]) for part in zip(*parts, strict=True))
-    return value, chain_rule(2 * (from_columns[:, :-1] + from_rows - from_columns[:, -1:] * Z), A, X)
+    return value, chain_rule(
+        2 * (from_columns[:, :-1] + from_rows - from_columns[:, -1:] * Z), A, X
+    )

@@ -1,4 +1,6 @@
-"""From the map A to the embedding Z = X A', and from a gradient with respect to Z back to one with respect to A."""
+"""From the map A to the embedding Z = X A', and from a gradient with respect to Z back to one with
+respect to A.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,30 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._blocks import row_blocks
-from .._parallel import parallel_map, shares
+from .._blocks import parallel_map, row_blocks, shares
+from .stochastic import Value
 
 
 def embed(A: np.ndarray, X: Any) -> np.ndarray:
-    """Return Z = X A', shape (n, m), about its mean; A of shape (p,) is the diagonal of a diagonal map."""
+    """Return Z = X A', shape (n, m), about its mean; A of shape (p,) is the diagonal of a diagonal
+    map.
+    """
     if A.ndim == 1:
         Z = X.multiply(A).toarray() if issparse(X) else X * A
     elif issparse(X):
         Z = X @ A.astype(X.dtype, copy=False).T
     else:
         A, Z = A.astype(X.dtype, copy=False), np.empty((len(X), len(A)), X.dtype)
-        parallel_map(lambda rows: np.matmul(X[rows], A.T, out=Z[rows]), row_blocks(*X.shape), X.size)
+        parallel_map(
+            lambda rows: np.matmul(X[rows], A.T, out=Z[rows]), row_blocks(*X.shape), X.size
+        )
     return Z - Z.mean(axis=0)
 
 
 def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
-    """Return the gradient with respect to A, float64, from the gradient G with respect to Z: `G' X`."""
+    """Return the gradient with respect to A, float64, from the gradient G with respect to Z: `G'
+    X`.
+    """
     G = G.astype(X.dtype, copy=False)
     if A.ndim == 1:
         return np.asarray((X.multiply(G) if issparse(X) else X * G).sum(axis=0), dtype=np.float64)
@@ -35,4 +43,43 @@ def chain_rule(G: np.ndarray, A: np.ndarray, X: Any) -> np.ndarray:
     def product(blocks: Sequence[slice]) -> np.ndarray:
         return sum((G[rows].T @ X[rows]).astype(np.float64) for rows in blocks)
 
-    return sum(parallel_map(product, shares(row_blocks(*X.shape)), X.size), np.zeros((G.shape[1], X.shape[1])))
+    return sum(
+        parallel_map(product, shares(row_blocks(*X.shape)), X.size),
+        np.zeros((G.shape[1], X.shape[1])),
+    )
+
+
+# A penalty on groups of the columns of a map, such as the features that one column of a table has
+# become.
+
+POWER = 1.5
+SMALLEST = 1e-9  # of a norm: the penalty is smooth everywhere
+
+
+def group_penalty(A: np.ndarray, groups: np.ndarray, power: float = POWER) -> Value:
+    """Return the squared norm of a map with groups of features, G in all, and its gradient.
+
+        G^(1 - 2/p) (sum_g ||A_g||^p)^(2/p)
+
+    For p = 2 it is ||A||^2; for any p where all groups have one norm. Below 2 it is larger than
+    ||A||^2 where some groups hold much and others little: it prefers few groups, as the group lasso
+    (p = 1) does, but sets none to zero.
+
+    Parameters
+    ----------
+    A : array of shape (m, r)
+    groups : ndarray of int of shape (r,)
+        The group of each column of A: 0, 1, ..., G - 1.
+    power : float, default=1.5
+        p, from 1 to 2.
+
+    Returns
+    -------
+    value : float
+    gradient : array of the shape of A
+    """
+    squares = np.bincount(groups, np.sum(A * A, axis=0, dtype=np.float64))
+    norms = np.sqrt(squares) + SMALLEST
+    total, factor = float(np.sum(norms**power)), len(norms) ** (1 - 2 / power)
+    slope = 2 * factor * total ** (2 / power - 1) * norms ** (power - 2)
+    return factor * total ** (2 / power), slope[groups].astype(A.dtype) * A

@@ -1,17 +1,20 @@
-"""Large Margin Nearest Neighbour (Weinberger, Blitzer and Saul, NIPS 2005) as a function of the map A and the rows X.
+"""Large Margin Nearest Neighbour (Weinberger, Blitzer and Saul, NIPS 2005) as a function of the map
+A and the rows X.
 
-With d_ij = ||A x_i - A x_j||^2, the targets j of a row i (rows of its class that are to be near) and its impostors l
-(rows of other classes that are nearer than a target and a margin of 1),
+With d_ij = ||A x_i - A x_j||^2, the targets j of a row i (rows of its class that are to be near)
+and its impostors l (rows of other classes that are nearer than a target and a margin of 1),
 
     E(A) = (1 - mu) sum_ij d_ij + mu sum_ijl [1 + d_ij - d_il]_+
 
-A violated triple adds mu to the weight of its pair ij, and takes mu from that of il. So the gradient, however many
-triples there are, is that of a sum of weighted pairs, `sum_ab w_ab d_ab`: with Z = X A'
+A violated triple adds mu to the weight of its pair ij, and takes mu from that of il. So the
+gradient, however many triples there are, is that of a sum of weighted pairs, `sum_ab w_ab d_ab`:
+with Z = X A'
 
     dE/dZ = 2 (D Z - (W + W') Z),   D = diag((W + W') 1):
 
-sparse products, no outer product of a triple. Impostors are searched in tiles of some rows by all; every triple of a
-pair il is decided by d_il alone, so the nearest rows of other classes matter most, for all targets of a row.
+sparse products, no outer product of a triple. Impostors are searched in tiles of some rows by all;
+every triple of a pair il is decided by d_il alone, so the nearest rows of other classes matter
+most, for all targets of a row.
 """
 
 from __future__ import annotations
@@ -23,15 +26,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._parallel import parallel_map, shares
+from .._blocks import parallel_map, shares
 from .linear_map import chain_rule, embed
-from .pair_weights import SameClass
-from .stochastic import Value, factors, tile_height
+from .stochastic import SameClass, Value, factors, tile_height
 
 PAIR_ENTRIES = 2**18  # of differences of rows at a time: they stay in the cache of a core
 
 
-def large_margin(A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_array, mu: float = 0.5) -> Value:
+def large_margin(
+    A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_array, mu: float = 0.5
+) -> Value:
     """Return E(A) and its gradient, where only the listed rows can be impostors.
 
     Parameters
@@ -42,8 +46,9 @@ def large_margin(A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_arra
     targets : ndarray of shape (n, k)
         Numbers of the rows that each row is to be near; its own number stands for none.
     impostors : csr_array of shape (n, n)
-        In row i, possible impostors of row i; the stored values do not matter. E is exact if they include all rows of
-        other classes that are nearer to i than its farthest target and the margin, see `impostors_within`.
+        In row i, possible impostors of row i; the stored values do not matter. E is exact if they
+        include all rows of other classes that are nearer to i than its farthest target and the
+        margin, see `impostors_within`.
     mu : float, default=0.5
         Weight of the second sum against the first.
 
@@ -54,28 +59,39 @@ def large_margin(A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_arra
 
     Notes
     -----
-    O((n k + q) (m + k) + n p m) time for q listed impostors, O(n (m + k) + q) memory beside some blocks.
+    O((n k + q) (m + k) + n p m) time for q listed impostors, O(n (m + k) + q) memory beside some
+    blocks.
     """
     Z = embed(A, X)
     (n, k), m = targets.shape, Z.shape[1]
     d_targets = target_squares(Z, targets)
     n_invaders = np.zeros((n, k), Z.dtype)  # of every target: impostors within its margin
-    n_invaded = np.zeros(impostors.nnz, Z.dtype)  # of every impostor: targets within whose margin it is
+    n_invaded = np.zeros(
+        impostors.nnz, Z.dtype
+    )  # of every impostor: targets within whose margin it is
 
     def sum_hinges(rows: slice) -> float:
         listed = slice(*impostors.indptr[[rows.start, rows.stop]])
-        i = np.repeat(np.arange(rows.start, rows.stop), np.diff(impostors.indptr[rows.start : rows.stop + 1]))
+        i = np.repeat(
+            np.arange(rows.start, rows.stop), np.diff(impostors.indptr[rows.start : rows.stop + 1])
+        )
         excess = 1 + d_targets[i] - _squares(Z, i, impostors.indices[listed])[:, None]
         violated = excess > 0
         n_invaded[listed] = violated.sum(axis=1)
         for target in range(k):
-            n_invaders[rows, target] = np.bincount(i - rows.start, violated[:, target], rows.stop - rows.start)
+            n_invaders[rows, target] = np.bincount(
+                i - rows.start, violated[:, target], rows.stop - rows.start
+            )
         return float(np.maximum(excess, 0, out=excess).sum(dtype=np.float64))
 
-    hinges = sum(parallel_map(sum_hinges, _row_blocks(impostors.indptr, max(k, m)), impostors.nnz * m))
+    hinges = sum(
+        parallel_map(sum_hinges, _row_blocks(impostors.indptr, max(k, m)), impostors.nnz * m)
+    )
     has_target = d_targets >= 0
     to_targets = (1 - mu) * has_target + mu * n_invaders
-    W = csr_array((to_targets.ravel(), targets.ravel(), np.arange(0, n * k + 1, k)), (n, n)).astype(Z.dtype)
+    W = csr_array((to_targets.ravel(), targets.ravel(), np.arange(0, n * k + 1, k)), (n, n)).astype(
+        Z.dtype
+    )
     V = csr_array((-mu * n_invaded, impostors.indices, impostors.indptr), (n, n), copy=True)
     V.eliminate_zeros()
     directed = [W, W.T, V, V.T]
@@ -86,7 +102,9 @@ def large_margin(A: np.ndarray, X: Any, targets: np.ndarray, impostors: csr_arra
 
 
 def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the squared distances of every row to its targets, shape (n, k); -inf where there is none."""
+    """Return the squared distances of every row to its targets, shape (n, k); -inf where there is
+    none.
+    """
     n, k = targets.shape
     squares = np.empty((n, k), Z.dtype)
 
@@ -94,13 +112,17 @@ def target_squares(Z: np.ndarray, targets: np.ndarray) -> np.ndarray:
         i = np.repeat(np.arange(rows.start, rows.stop), k)
         squares[rows] = _squares(Z, i, targets[rows].ravel()).reshape(-1, k)
 
-    parallel_map(fill, _row_blocks(np.arange(0, n * k + 1, k), Z.shape[1]), targets.size * Z.shape[1])
+    parallel_map(
+        fill, _row_blocks(np.arange(0, n * k + 1, k), Z.shape[1]), targets.size * Z.shape[1]
+    )
     squares[targets == np.arange(n)[:, None]] = -np.inf
     return squares
 
 
 def _squares(Z: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return ||z_i - z_j||^2 for pairs of rows: by their differences, not by products, which would cancel."""
+    """Return ||z_i - z_j||^2 for pairs of rows: by their differences, not by products, which would
+    cancel.
+    """
     difference = Z[i]
     difference -= Z[j]
     return np.einsum("ij,ij->i", difference, difference)
@@ -115,7 +137,8 @@ def _row_blocks(indptr: np.ndarray, width: int) -> list[slice]:
 
 
 def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most: int) -> csr_array:
-    """Return, for every row, the rows of other classes that are no farther than a distance of its own.
+    """Return, for every row, the rows of other classes that are no farther than a distance of its
+    own.
 
     Parameters
     ----------
@@ -154,7 +177,11 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
             for columns in (slice(0, own.start), slice(own.stop, n)):
                 np.matmul(with_ones[rows], operand[:, columns], out=nearness[:, columns])
             same = codes[rows, None] == codes[own]
-            nearness[:, own] = -np.inf if same.all() else np.where(same, -np.inf, with_ones[rows] @ operand[:, own])
+            nearness[:, own] = (
+                -np.inf
+                if same.all()
+                else np.where(same, -np.inf, with_ones[rows] @ operand[:, own])
+            )
             found[number] = _nearest_above(nearness, bounds[rows], most)
 
     parallel_map(search, shares(range(len(tiles))), n * n)
@@ -164,8 +191,12 @@ def impostors_within(Z: np.ndarray, codes: np.ndarray, squares: np.ndarray, most
     return lists[np.argsort(order)]
 
 
-def _nearest_above(nearness: np.ndarray, bounds: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many entries of each row reach its bound, and their columns; of more than `most`, the largest."""
+def _nearest_above(
+    nearness: np.ndarray, bounds: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many entries of each row reach its bound, and their columns; of more than `most`,
+    the largest.
+    """
     i, j = np.divmod(np.flatnonzero(nearness >= bounds[:, None]), nearness.shape[1])
     lengths = np.bincount(i, minlength=len(bounds))
     keep = np.ones(len(j), bool)

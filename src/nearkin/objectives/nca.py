@@ -1,8 +1,9 @@
-"""Neighbourhood Components Analysis (Goldberger et al., NIPS 2004) as functions of the map A and the rows X.
+"""Neighbourhood Components Analysis (Goldberger et al., NIPS 2004) as functions of the map A and
+the rows X.
 
-Each returns its value and the gradient with respect to A: (m, p), or (p,) for the diagonal of a diagonal map. The
-gradient with respect to the embedding `Z = X A'` costs O(n^2 m), the chain rule one product more, `G'X`, where the
-outer products of eqs. 5 and 7 would cost O(n^2 p^2).
+Each returns its value and the gradient with respect to A: (m, p), or (p,) for the diagonal of a
+diagonal map. The gradient with respect to the embedding `Z = X A'` costs O(n^2 m), the chain rule
+one product more, `G'X`, where the outer products of eqs. 5 and 7 would cost O(n^2 p^2).
 
     f(A) = sum_i q_i  (eq. 3)      g(A) = sum_i log q_i  (eq. 6)      q_i = sum_j w_ij p_ij
 
@@ -15,16 +16,27 @@ from typing import Any
 
 import numpy as np
 
-from .._blocks import row_blocks
-from .._parallel import parallel_map
-from .candidates import Candidates, among_candidates, mass_among_candidates
+from .._blocks import parallel_map, row_blocks
 from .linear_map import chain_rule, embed
-from .pair_weights import PairWeights
-from .stochastic import TERMS, Value, among_all, exponentiate, factors, tile_height
+from .stochastic import (
+    TERMS,
+    Candidates,
+    PairWeights,
+    Value,
+    among_all,
+    among_candidates,
+    exponentiate,
+    factors,
+    mass_among_candidates,
+    tile_height,
+)
 
 
-def expected_accuracy(A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None) -> Value:
-    """Return f(A), the expected number of rows that a stochastic neighbour labels right, and its gradient (eq. 3, 5).
+def expected_accuracy(
+    A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
+) -> Value:
+    """Return f(A), the expected number of rows that a stochastic neighbour labels right, and its
+    gradient (eq. 3, 5).
 
     Parameters
     ----------
@@ -43,13 +55,17 @@ def expected_accuracy(A: np.ndarray, X: Any, pair_weights: PairWeights, candidat
 
     Notes
     -----
-    O(n^2 m + n p m) time, or O(n k m + n p m) with candidates, and O(n (m + k)) memory beside some tiles.
+    O(n^2 m + n p m) time, or O(n k m + n p m) with candidates, and O(n (m + k)) memory beside some
+    tiles.
     """
     return nca_objective("expected_accuracy", A, X, pair_weights, candidates)
 
 
-def log_likelihood(A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None) -> Value:
-    """Return g(A), the log-probability that all rows are labelled right, and its gradient (eq. 6, 7).
+def log_likelihood(
+    A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
+) -> Value:
+    """Return g(A), the log-probability that all rows are labelled right, and its gradient (eq. 6,
+    7).
 
     A row alone in its class is left out. Otherwise as `expected_accuracy`.
     """
@@ -57,7 +73,11 @@ def log_likelihood(A: np.ndarray, X: Any, pair_weights: PairWeights, candidates:
 
 
 def nca_objective(
-    name: str, A: np.ndarray, X: Any, pair_weights: PairWeights, candidates: Candidates | None = None
+    name: str,
+    A: np.ndarray,
+    X: Any,
+    pair_weights: PairWeights,
+    candidates: Candidates | None = None,
 ) -> Value:
     """Return `expected_accuracy` or `log_likelihood`, by name."""
     Z = embed(A, X)
@@ -69,7 +89,11 @@ def nca_objective(
 
 
 def pair_cost(
-    A: np.ndarray, X: Any, pairs: np.ndarray, weights: np.ndarray, candidates: Candidates | None = None
+    A: np.ndarray,
+    X: Any,
+    pairs: np.ndarray,
+    weights: np.ndarray,
+    candidates: Candidates | None = None,
 ) -> Value:
     """Return the cost of eq. 8, which keeps similar pairs close among all pairs, and its gradient.
 
@@ -85,7 +109,8 @@ def pair_cost(
 
     Notes
     -----
-    O(n^2 m + n p m) time, O(n m) memory and a tile for every thread; with candidates as `expected_accuracy`.
+    O(n^2 m + n p m) time, O(n m) memory and a tile for every thread; with candidates as
+    `expected_accuracy`.
     """
     Z = embed(A, X)
     if candidates is None:
@@ -105,7 +130,8 @@ def pair_cost(
 def _log_mass_of_all(Z: np.ndarray) -> Value:
     """Return `log sum_{c != d} exp(-||z_c - z_d||^2)` and its gradient.
 
-    With pi_cd the softmax over all ordered pairs, which is symmetric, the gradient is `-4 sum_d pi_cd (z_c - z_d)`.
+    With pi_cd the softmax over all ordered pairs, which is symmetric, the gradient is `-4 sum_d
+    pi_cd (z_c - z_d)`.
     """
     with_ones, operand = factors(Z)
     log_mass, mean = np.empty((len(Z), 1)), np.empty(Z.shape)  # of all pairs (c, d) of a row c

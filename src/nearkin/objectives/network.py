@@ -1,7 +1,8 @@
-"""NCA's objectives of embedded rows in torch, which computes their gradients: for maps that are networks.
+"""NCA's objectives of embedded rows in torch, which computes their gradients: for maps that are
+networks.
 
-As `stochastic.py`, for any weights w_ij >= 0 of what counts as right, but among few rows: tiles are not added up.
-torch is imported by the first call.
+As `stochastic.py`, for any weights w_ij >= 0 of what counts as right, but among few rows: tiles are
+not added up. torch is imported by the first call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ OBJECTIVES = ("expected_accuracy", "log_likelihood", "pair_likelihood")
 
 
 def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
-    """Return for some rows, with all others as their possible neighbours, what `objective_value` makes a number of.
+    """Return for some rows, with all others as their possible neighbours, what `objective_value`
+    makes a number of.
 
     Parameters
     ----------
@@ -32,7 +34,8 @@ def neighbor_terms(name: str, Z: Any, rows: Any, log_w: Any) -> Any:
     Returns
     -------
     tensor of shape (1, b) or (3, b)
-        log q_i (eq. 2). For eq. 8 sum_j w_ij ||z_i - z_j||^2, sum_j w_ij and log sum_j exp(-||z_i - z_j||^2).
+        log q_i (eq. 2). For eq. 8 sum_j w_ij ||z_i - z_j||^2, sum_j w_ij and log sum_j exp(-||z_i -
+        z_j||^2).
 
     Notes
     -----
@@ -57,8 +60,8 @@ def objective_value(name: str, terms: Any) -> Any:
 
         f = 1/b sum_i q_i      g = 1/b sum_i log q_i      eq. 8, negative: sum_ij w_ij log pi_ij / sum_ij w_ij
 
-    pi is the softmax of -||z_i - z_j||^2 over all pairs of one of the b rows and another. Rows without a right
-    neighbour count 0 in f and g.
+    pi is the softmax of -||z_i - z_j||^2 over all pairs of one of the b rows and another. Rows
+    without a right neighbour count 0 in f and g.
     """
     if name == "expected_accuracy":
         return terms[0].exp().mean()

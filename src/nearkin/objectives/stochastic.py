@@ -1,8 +1,9 @@
 """Stochastic neighbours of embedded rows: a value and its gradient, in tiles of some rows by all.
 
-Row i takes row j for its neighbour with probability `p_ij = exp(-||z_i - z_j||^2) / sum_k exp(-||z_i - z_k||^2)`,
-p_ii = 0 (NCA, eq. 1), and is labelled right with probability `q_i = sum_j w_ij p_ij` (eq. 2). With the posterior
-`r_ij = w_ij p_ij / q_i` both objectives have the same form of gradient,
+Row i takes row j for its neighbour with probability `p_ij = exp(-||z_i - z_j||^2) / sum_k
+exp(-||z_i - z_k||^2)`, p_ii = 0 (NCA, eq. 1), and is labelled right with probability `q_i = sum_j
+w_ij p_ij` (eq. 2). With the posterior `r_ij = w_ij p_ij / q_i` both objectives have the same form
+of gradient,
 
     f = sum_i q_i       df / d||z_i - z_j||^2 = q_i (p_ij - r_ij)
     g = sum_i log q_i   dg / d||z_i - z_j||^2 =      p_ij - r_ij
@@ -11,18 +12,150 @@ and with G_ij for either right side, whose rows sum to 0,
 
     d/dz_i = 2 sum_j (G_ij + G_ji) (z_i - z_j) = 2 (s_i z_i - (G Z)_i - (G'Z)_i),   s = G'1.
 
-p and r are softmaxes of a row of logits, each relative to its own maximum: nothing underflows. Their sums come out of
-the matrix products, by a column of ones. Tiles are computed in the type of Z, sums over tiles in float64.
+p and r are softmaxes of a row of logits, each relative to its own maximum: nothing underflows.
+Their sums come out of the matrix products, by a column of ones. Tiles are computed in the type of
+Z, sums over tiles in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from .._parallel import parallel_map, shares
-from .pair_weights import PairWeights
+from .._blocks import parallel_map, row_blocks, shares
+
+# Which neighbours are right: rows of the same class, or rows of similar targets.
+#
+# A pair of rows has a weight w_ij >= 0, and row i is labelled right with probability `q_i = sum_j
+# w_ij p_ij`. Objectives use `log w_ij`, for many pairs at a time, and take the rows in an order in
+# which few columns hold all pairs of a block of rows: class by class.
+
+NORMAL_IQR = 1.349  # interquartile range of a normal distribution, in standard deviations
+NO_MATCH = 69.0  # weights below exp(-69), 1e-30, change no sum: they count as 0
+
+
+@dataclass(frozen=True, eq=False)
+class SameClass:
+    """w_ij = 1 for rows of the same class, else 0.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        The class of every row as a number 0, 1, ...
+    """
+
+    codes: np.ndarray
+
+    @property
+    def order(self) -> np.ndarray:
+        """Return the rows class by class: the order in which `tiles` counts them."""
+        return np.argsort(self.codes, kind="stable")
+
+    def tiles(self, height: int) -> list[tuple[slice, slice]]:
+        """Return blocks of about `height` rows, of one class or some small ones, and the columns of
+        these classes.
+        """
+        tiles: list[tuple[slice, slice]] = []
+        start = 0
+        ends = np.cumsum(np.bincount(self.codes))
+        for end in ends:
+            if end - start >= height or end == ends[-1]:
+                cuts = np.linspace(start, end, -(-(end - start) // height) + 1).astype(int)
+                tiles += [(slice(*rows), slice(start, int(end))) for rows in pairwise(cuts)]
+                start = int(end)
+        return [tile for tile in tiles if tile[0].start < tile[0].stop]
+
+    def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray | None:
+        """Return log w_ij for rows i and j, which are broadcast; None stands for zeros."""
+        a, b = self.codes[i], self.codes[j]
+        if (a == a.flat[0]).all() and (b == a.flat[0]).all():
+            return None
+        return np.where(a == b, 0.0, -np.inf).astype(dtype)
+
+    def subset(self, rows: Any) -> SameClass:
+        """Return the weights between some rows, numbered in their order."""
+        return SameClass(self.codes[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class TargetKernel:
+    """`w_ij = exp(-(y_i - y_j)^2 / (2 h^2))` for real-valued targets; 0 beyond 11.7 h, where it is
+    below 1e-30.
+
+    So a target that lies far from all others is what a row alone in its class is: no neighbour is
+    right.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n,)
+    bandwidth : float
+        h > 0, in units of the target.
+    """
+
+    targets: np.ndarray
+    bandwidth: float
+    codes: ClassVar[None] = None  # there are no classes
+
+    @property
+    def order(self) -> np.ndarray:
+        """Return the rows as they are."""
+        return np.arange(len(self.targets))
+
+    def tiles(self, height: int) -> list[tuple[slice, slice]]:
+        """Return blocks of rows, each with all columns."""
+        n = len(self.targets)
+        return [(rows, slice(0, n)) for rows in row_blocks(n, 1, height)]
+
+    def log_weights(self, i: np.ndarray, j: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return -(y_i - y_j)^2 / (2 h^2), or -inf."""
+        y = (self.targets / (self.bandwidth * 2**0.5)).astype(dtype)
+        with np.errstate(over="ignore"):
+            difference = y[i] - y[j]
+            difference *= difference
+        difference[difference > NO_MATCH] = np.inf
+        return np.negative(difference, out=difference)
+
+    def subset(self, rows: Any) -> TargetKernel:
+        """Return the targets of some rows; the bandwidth stays."""
+        return TargetKernel(self.targets[rows], self.bandwidth)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPairs:
+    """w_ab for the pairs of a list, which add up to 1, else 0 (eq. 8).
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Rows a and b.
+    weights : ndarray of shape (n_pairs,)
+    """
+
+    pairs: np.ndarray
+    weights: np.ndarray
+    codes: ClassVar[None] = None  # there are no classes
+
+
+PairWeights = SameClass | TargetKernel
+
+
+def target_bandwidth(targets: np.ndarray) -> float:
+    """Return h, a quarter of the targets' standard deviation by their interquartile range, IQR /
+    1.349.
+
+    A quarter of the targets may be outliers, of any size. Where half of the targets are equal, so
+    that the range is 0, it is that of the distinct ones.
+    """
+    first, third = np.quantile(targets, [0.25, 0.75])
+    if first == third:
+        first, third = np.quantile(np.unique(targets), [0.25, 0.75])
+    return float(third - first) / NORMAL_IQR / 4
+
 
 # A tile stays in the cache of a core.
 TILE_ENTRIES = 2**22
@@ -52,8 +185,11 @@ def tile_height(entries_per_row: int) -> int:
     return max(1, min(TILE_ROWS, TILE_ENTRIES // entries_per_row))
 
 
-def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: slice = slice(None)) -> Value:
-    """Return the objective, and its gradient with respect to Z, where every other row is a possible neighbour.
+def among_all(
+    Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: slice = slice(None)
+) -> Value:
+    """Return the objective, and its gradient with respect to Z, where every other row is a possible
+    neighbour.
 
     Parameters
     ----------
@@ -85,7 +221,11 @@ def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: sli
         from_columns = np.zeros(with_ones.shape)  # G'(Z, 1)
         buffer = np.empty((max(rows.stop - rows.start for rows, _ in tiles), n), Z.dtype)
         for rows, columns in tiles:
-            z, i, j = with_ones[rows], np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)
+            z, i, j = (
+                with_ones[rows],
+                np.arange(rows.start, rows.stop),
+                np.arange(columns.start, columns.stop),
+            )
             P = np.matmul(z, operand, out=buffer[: len(z)])  # logits, then exp of them
             P[i - rows.start, i] = -np.inf
             R = P[:, columns].copy()
@@ -104,14 +244,18 @@ def among_all(Z: np.ndarray, pair_weights: PairWeights, terms: Terms, share: sli
         return value, 2 * (from_columns[:, -1:] * Z - from_columns[:, :-1] - from_rows)
 
     value, gradient = 0.0, np.zeros(Z.shape)
-    for part, G in parallel_map(add_tiles, shares(pair_weights.tiles(tile_height(n))[share]), n * n):
+    for part, G in parallel_map(
+        add_tiles, shares(pair_weights.tiles(tile_height(n))[share]), n * n
+    ):
         value += part
         gradient[order] += G
     return value, gradient
 
 
 def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `(Z, 1)` and `(2Z, -|z|^2)'`: the product, `|z_i|^2 - ||z_i - z_j||^2`, has the softmax of -d^2."""
+    """Return `(Z, 1)` and `(2Z, -|z|^2)'`: the product, `|z_i|^2 - ||z_i - z_j||^2`, has the
+    softmax of -d^2.
+    """
     squares = (Z * Z).sum(axis=1, keepdims=True)
     return np.hstack([Z, np.ones_like(squares)]), np.hstack([2 * Z, -squares]).T
 
@@ -119,10 +263,174 @@ def factors(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def exponentiate(logits: np.ndarray) -> np.ndarray:
     """Turn every row of logits into exp(logits - top), in place, and return top, shape (b, 1).
 
-    Nothing falls below exp(-60), 1e-26: numbers near the smallest there are make the products ten times slower.
+    Nothing falls below exp(-60), 1e-26: numbers near the smallest there are make the products ten
+    times slower.
     """
     top = logits.max(axis=1, keepdims=True)
     np.subtract(logits, np.where(np.isfinite(top), top, 0.0), out=logits)
     np.clip(logits, -60.0, None, out=logits)
     np.exp(logits, out=logits)
     return top
+
+
+# Stochastic neighbours among a few candidates of every row: what `stochastic.py` computes,
+# estimated in O(n).
+
+# Below, a weight changes no sum; and numbers near the smallest of float32 make products ten times
+# slower.
+NEGLIGIBLE = 1e-30
+# Of logits (b, k + s), the anchors (b, 1) and the candidates of the columns: the sum of what is
+# added up, and G of the pairs, its derivatives with respect to their squared distances. The logits
+# are -||z_i - z_j||^2 + |z_i|^2, or -inf.
+Weigh = Callable[[np.ndarray, np.ndarray, np.ndarray], Value]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The possible neighbours of every row: the nearest, and some rows that stand for all the
+    others.
+
+    The nearest alone would mislead a descent: whatever is not listed may come near at no cost. So
+    row i chooses among its near rows, each for itself, and the far rows, each for `(n - 1 - k) / s`
+    others, k near and s far ones (without those that are near, and i itself).
+
+    Attributes
+    ----------
+    near : ndarray of shape (b, k)
+        Numbers of rows; a row's own number stands for none. The first b rows are the anchors, those
+        that choose.
+    far : ndarray of shape (s,)
+        Numbers of different rows, drawn from all.
+    n_rows : int
+        n, also where rows are absent that no anchor lists.
+    """
+
+    near: np.ndarray
+    far: np.ndarray
+    n_rows: int
+
+    @classmethod
+    def of_anchors(
+        cls, anchors: np.ndarray, near: np.ndarray, far: np.ndarray, n_rows: int
+    ) -> tuple[np.ndarray, Candidates]:
+        """Return the rows that some anchors need, themselves first, and the candidates as positions
+        among these rows.
+
+        The objectives are sums over anchors: what the parts of a partition yield adds up to the
+        value and the gradient of the whole. `near` lists the near rows of the anchors, by their
+        numbers among all rows.
+        """
+        position = np.zeros(n_rows, dtype=np.intp)
+        position[near], position[far], position[anchors] = 1, 1, 0
+        rows = np.concatenate([anchors, np.flatnonzero(position)])
+        position[rows] = np.arange(len(rows))
+        return rows, cls(position[near], position[far], n_rows)
+
+
+def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return lists of near rows, and beside them the nearest row of the same class, or the row
+    itself.
+    """
+    return np.column_stack([near, np.where((near == same[:, None]).any(axis=1), own, same)])
+
+
+def among_candidates(
+    Z: np.ndarray, candidates: Candidates, pair_weights: PairWeights, terms: Terms
+) -> Value:
+    """Return the objective and its gradient as `among_all` does, estimated from the candidates.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, m)
+        All rows, or those that `Candidates.of_anchors` names.
+    candidates : Candidates
+    pair_weights, terms
+        As for `among_all`, for the rows of Z.
+
+    Notes
+    -----
+    O(b (k + s) m) time for b anchors, O(b k + n m) memory and a tile for every thread.
+    """
+
+    def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
+        return _weights(logits, pair_weights.log_weights(i, columns, Z.dtype), terms)
+
+    return _over_candidates(Z, candidates, weigh)
+
+
+def mass_among_candidates(Z: np.ndarray, candidates: Candidates) -> Value:
+    """Return `sum_i sum_j exp(-||z_i - z_j||^2)` over anchors i and all other rows j, by
+    candidates; its gradient.
+
+    As in `exponentiate`, no term falls below exp(-60).
+    """
+    squares = (Z * Z).sum(axis=1)
+
+    def weigh(logits: np.ndarray, i: np.ndarray, columns: np.ndarray) -> Value:
+        logits -= squares[i]
+        masses = np.exp(np.clip(logits, -60.0, None, out=logits), out=logits)
+        return float(masses.sum(dtype=np.float64)), np.negative(masses, out=masses)
+
+    return _over_candidates(Z, candidates, weigh)
+
+
+def _over_candidates(Z: np.ndarray, candidates: Candidates, weigh: Weigh) -> Value:
+    """Return a sum over the anchors and their candidates, and its gradient with respect to Z."""
+    near, far = candidates.near, candidates.far
+    (b, k), s, n = near.shape, len(far), len(Z)
+    with_ones, operand = factors(Z)
+    far_ones, far_operand = with_ones[far], np.ascontiguousarray(operand[:, far])
+    far_position = np.full(n, -1)
+    far_position[far] = np.arange(s)
+    near_weights = np.empty((b, k), Z.dtype)
+    gradient = np.zeros(Z.shape)
+
+    def add_blocks(blocks: Sequence[slice]) -> Value:
+        value, from_columns = 0.0, np.zeros(far_ones.shape)  # G'(Z, 1) of the far rows
+        for rows in blocks:
+            i, j, z = np.arange(rows.start, rows.stop)[:, None], near[rows], with_ones[rows]
+            logits = np.hstack([np.matmul(operand.T[j], z[:, :, None])[..., 0], z @ far_operand])
+            logits[:, :k][j == i] = -np.inf
+            # Far rows that are near rows, or the row itself, are left out; the rest stand for all
+            # others.
+            positions = np.hstack([far_position[j], far_position[i]])
+            anchor, listed = np.nonzero(positions >= 0)
+            logits[anchor, k + positions[anchor, listed]] = -np.inf
+            n_others = candidates.n_rows - 1 - np.sum(j != i, axis=1)
+            n_far = np.maximum(np.isfinite(logits[:, k:]).sum(axis=1), 1)
+            with np.errstate(divide="ignore"):
+                logits[:, k:] += np.log(n_others / n_far).astype(logits.dtype)[:, None]
+            columns = np.hstack([j, np.broadcast_to(far, (len(i), s))])
+            part, G = weigh(logits, i, columns)
+            value += part
+            near_weights[rows] = G[:, :k]
+            from_rows = G[:, k:] @ far_ones
+            gradient[rows] = from_rows[:, -1:] * Z[rows] - from_rows[:, :-1]
+            from_columns += G[:, k:].T @ z
+        return value, from_columns
+
+    blocks = row_blocks(b, 1, tile_height(k * Z.shape[1] + s))
+    parts = parallel_map(add_blocks, shares(blocks), b * (k + s))
+    value = sum(part[0] for part in parts)
+    from_columns = sum((part[1] for part in parts), np.zeros(far_ones.shape))
+    gradient[far] += from_columns[:, -1:] * Z[far] - from_columns[:, :-1]
+    ends = k * np.minimum(np.arange(n + 1), b)  # a row that is no anchor lists none
+    graph = csr_array((near_weights.ravel(), near.ravel(), ends), shape=(n, n))
+    products = sum(parallel_map(lambda graph: graph @ Z, [graph, graph.T], b * k))
+    degrees = np.bincount(near.ravel(), near_weights.ravel(), minlength=n).astype(np.float64)
+    degrees[:b] += near_weights.sum(axis=1)
+    return value, 2 * (gradient + degrees[:, None] * Z - products)
+
+
+def _weights(logits: np.ndarray, log_w: np.ndarray | None, terms: Terms) -> Value:
+    """Return the sum of the terms of some rows, and G of their candidates, in place of the logits."""
+    R = logits + (0.0 if log_w is None else log_w)
+    p_top, r_top = exponentiate(logits), exponentiate(R)
+    p_sum, r_sum = logits.sum(axis=1, keepdims=True), R.sum(axis=1, keepdims=True)
+    term, factor = terms(r_top - p_top + np.log(r_sum / p_sum))
+    logits /= p_sum
+    R /= r_sum
+    logits -= R
+    logits *= factor
+    logits[np.abs(logits) < NEGLIGIBLE] = 0.0
+    return float(term.sum(dtype=np.float64)), logits

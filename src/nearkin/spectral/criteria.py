@@ -5,28 +5,194 @@ Given a symmetric A and a positive semi-definite B, find V (d, m):
 =================  ==============================================  =======================  =====================
 criterion          problem                                         solved by                used by
 =================  ==============================================  =======================  =====================
-trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A = S_w - S_b)
-ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v         LPP, RCA; LDE, MFA, LFDA,
-                                                                                            DMLMJ, NMMP on request
+trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A =
+S_w - S_b) ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v
+LPP, RCA; LDE, MFA, LFDA,
+                                                                                            DMLMJ,
+                                                                                            NMMP on
+                                                                                            request
 trace ratio        max tr(V'AV) / tr(V'BV)   s.t. V'V = I          Newton on rho            NMMP
 =================  ==============================================  =======================  =====================
 
-The last two are different problems with different answers, though papers mix them up. This module knows no rows, no
-labels and no graph. Every solve returns a frozen `SpectralResult` with a diagnosis; nothing is regularized silently.
+The last two are different problems with different answers, though papers mix them up. This module
+knows no rows, no labels and no graph. Every solve returns a frozen `SpectralResult` with a
+diagnosis; nothing is regularized silently.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import enum
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh, norm, qr
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import ArpackError, LinearOperator, aslinearoperator, eigsh
+from sklearn.exceptions import ConvergenceWarning
 
+from .._blocks import require_memory
+from .._messages import warn_user
 from ..linalg import eigh, svd
-from .lanczos import ZERO, choose_solver, lanczos_largest
-from .result import SpectralResult, Status, backward_error, status_of
+
+# What a solve returns: directions, and a diagnosis of how far they may be trusted.
+
+
+class Status(enum.Enum):
+    """How a solve ended; all but the first two are worth a warning, and say what to do."""
+
+    OPTIMAL = "the optimum was found"
+    UNBOUNDED = "the trace ratio has no finite optimum: tr V'BV = 0 for the V that was found"
+    FLAT = (
+        "the objective is 0 in the directions found, as neighbours of different classes do "
+        "not differ there "
+        "(tr V'AV = 0), and others would do as well: use more neighbours, or features that "
+        "tell the classes apart"
+    )
+    RANK_DEFICIENT = (
+        "n_components={requested} were requested, but only {found} directions exist, which "
+        "were kept: lower "
+        "n_components, or add rows"
+    )
+    UNRESOLVED = (
+        "the eigenvectors have a residual of {residual:.1e}: the smallest eigenvalues lie "
+        "too close together, "
+        "as outliers and weights of very different sizes make them; use more neighbours, a "
+        "larger bandwidth, or remove "
+        "outliers"
+    )
+    NOT_CONVERGED = (
+        "the iteration stopped after {n_iter} eigen-decompositions with a relative gap of "
+        "{gap:.1e} and a residual of "
+        "{residual:.1e}: scale the features, or ask for more components"
+    )
+
+
+@dataclass(frozen=True)
+class SpectralResult:
+    """Directions, and how far they may be trusted.
+
+    Attributes
+    ----------
+    vectors : array of shape (d, m)
+        One direction a column, best first.
+    values : array of shape (q,), q >= m
+        Eigenvalues in the order of the columns; all of them where they were computed
+        (`trace_difference`).
+    objective : float
+        Value of the criterion at `vectors`.
+    rank : int
+        Dimension in which the problem has content (trace difference: d; otherwise the rank of B).
+    n_iter : int
+        Eigen-decompositions of the iteration; 1 where there is none.
+    residual : float
+        Largest `||A v - lambda B v|| / ((||A|| + |lambda| ||B||) ||v||)` over the directions.
+    gap : float
+        Relative distance from optimality (trace ratio), else 0.
+    status : Status
+    requested : int
+        The n_components that was requested.
+    """
+
+    vectors: np.ndarray
+    values: np.ndarray
+    objective: float
+    rank: int
+    n_iter: int
+    residual: float
+    gap: float
+    status: Status
+    requested: int
+
+    def leading(self, n_components: int) -> SpectralResult:
+        """Return the first of the directions, as if so many had been requested of an eigenproblem."""
+        m = min(n_components, self.vectors.shape[1])
+        values = self.values[:m]
+        enough = self.status is Status.RANK_DEFICIENT and m == n_components
+        return replace(
+            self,
+            vectors=self.vectors[:, :m],
+            values=values,
+            objective=float(values.sum()),
+            status=Status.OPTIMAL if enough else self.status,
+            requested=n_components,
+        )
+
+    def warn(self) -> None:
+        """Issue the warning that the status calls for, if any."""
+        if self.status in (Status.OPTIMAL, Status.UNBOUNDED):
+            return
+        unfinished = self.status in (Status.NOT_CONVERGED, Status.UNRESOLVED)
+        category = ConvergenceWarning if unfinished else UserWarning
+        text = self.status.value.format(found=self.vectors.shape[1], **vars(self))
+        warn_user(text, category)
+
+
+def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
+    """Return the largest `||r|| / (norm ||v||)` over the columns r = A v - lambda B v: the backward
+    error.
+    """
+    size = norm * np.linalg.norm(V, axis=0)
+    return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
+
+
+def status_of(residual: float) -> Status:
+    """Say whether a backward error is that of a solution."""
+    return Status.OPTIMAL if residual <= 1e-6 else Status.NOT_CONVERGED
+
+
+# Extreme eigenpairs by Lanczos, and when to call it.
+
+# |lambda| <= ZERO max |lambda| is rounding, not information.
+ZERO = 1e-10
+
+
+def choose_solver(d: int, m: int) -> str:
+    """Return which eigensolver finds m extreme pairs of a symmetric d x d matrix.
+
+    * "dense" (LAPACK, finds every multiplicity) up to d = 1,000, or when more than one pair in
+      twenty is requested;
+    * "lanczos" (ARPACK, checked by a second start) otherwise.
+    """
+    return "lanczos" if d > 1000 and m <= d // 20 else "dense"
+
+
+def lanczos_largest(A: LinearOperator, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the m largest eigenvalues of A, descending, with their vectors.
+
+    A single Krylov sequence sees one vector of a repeated eigenvalue, with tiny residuals. So the
+    answer is checked: the found directions are pushed below the rest of the spectrum, and whatever
+    a second start then finds above the smallest of the m is exchanged for it. Where ARPACK gives
+    up, the matrix is formed and solved by LAPACK.
+    """
+    starts = np.random.default_rng(0)
+    d = A.shape[0]
+    try:
+        values, V = eigsh(A, m, which="LA", v0=starts.standard_normal(d))
+        for _ in range(m):
+            floor = 2 * np.abs(values).max()
+
+            def deflated(
+                x: np.ndarray, V: np.ndarray = V, shift: np.ndarray = values + floor
+            ) -> np.ndarray:
+                x = x.ravel()
+                return A @ x - V @ (shift * (V.T @ x))
+
+            rest = LinearOperator(A.shape, matvec=deflated, dtype=np.float64)
+            value, v = eigsh(rest, 1, which="LA", v0=starts.standard_normal(d))
+            if value[0] <= values.min() + ZERO * floor:
+                break
+            worst = values.argmin()
+            values[worst], V[:, worst] = value[0], v[:, 0]
+    except ArpackError:
+        require_memory(
+            3 * 8 * d * d,
+            f"A matrix of order {d}, on which Lanczos gave up,",
+            "scale the features first",
+        )
+        values, V = eigh(A @ np.eye(d), subset_by_index=(d - m, d - 1))
+    order = np.argsort(-values, kind="stable")
+    return values[order], V[:, order]
+
 
 EQUAL = 1e-6  # relative: eigenvalues closer than this are equal
 GRADED = 1e-5  # ratio of the columns of a matrix from which its small eigenvalues need QR iteration
@@ -53,21 +219,27 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
     if isinstance(A, LinearOperator) or choose_solver(d, m) == "lanczos":
         values, V = lanczos_largest(-aslinearoperator(A), m)
         values = -values
-        size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(8 * d)  # below the spectral norm
+        size = norm(A @ np.random.default_rng(0).standard_normal((d, 8))) / np.sqrt(
+            8 * d
+        )  # below the spectral norm
     else:
-        # In units that differ widely A is graded. Graded downwards, QR iteration finds small eigenvalues to as many
-        # digits as large ones, which no solver of SciPy does in the order of the features.
+        # In units that differ widely A is graded. Graded downwards, QR iteration finds small
+        # eigenvalues to as many digits as large ones, which no solver of SciPy does in the order of
+        # the features.
         unit = np.abs(A).max(axis=0)
         order = np.argsort(-unit, kind="stable")
         graded = np.any((unit > 0) & (unit < GRADED * unit.max()))
         values, U = eigh(A[np.ix_(order, order)], driver="ev" if graded else "evr")
         V, size = U[np.argsort(order), :m], 0.0
     residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
-    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, status_of(residual), m)
+    return SpectralResult(
+        V, values, float(values[:m].sum()), d, 1, residual, 0.0, status_of(residual), m
+    )
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
-    """Minimize tr((V'BV)^-1 V'AV): the smallest generalized eigenvalues of A v = lambda B v, with V'BV = I.
+    """Minimize tr((V'BV)^-1 V'AV): the smallest generalized eigenvalues of A v = lambda B v, with
+    V'BV = I.
 
     To maximize a quotient A/B instead, see `generalized_eigh`.
 
@@ -76,9 +248,10 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     A : array of shape (d, d)
         Symmetric.
     B : array of shape (d, d)
-        Positive semi-definite. Where B vanishes the quotient is infinite or 0/0, so its null space is left out: V lies
-        in the range of B. The rank of B is decided (relative 1e-10) after scaling B to unit diagonal, so that the
-        units of the features, to which the problem is indifferent, do not decide it.
+        Positive semi-definite. Where B vanishes the quotient is infinite or 0/0, so its null space
+        is left out: V lies in the range of B. The rank of B is decided (relative 1e-10) after
+        scaling B to unit diagonal, so that the units of the features, to which the problem is
+        indifferent, do not decide it.
     n_components : int or None
         m; None takes the rank of B.
 
@@ -96,7 +269,9 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     rank = whitening.shape[1]
     if rank == 0:
         raise ValueError("B is zero: the graph behind it has no edge between rows that differ.")
-    whitening -= N @ (N.T @ whitening)  # of all vectors that differ by null vectors of B, the shortest
+    whitening -= N @ (
+        N.T @ whitening
+    )  # of all vectors that differ by null vectors of B, the shortest
     requested = rank if n_components is None else n_components
     m = min(requested, rank)
     values, E = _extreme(whitening.T @ A @ whitening, m, largest=False)
@@ -108,12 +283,15 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, requested)
 
 
-def generalized_eigh(S_b: np.ndarray, S_w: np.ndarray, n_components: int | None = None) -> SpectralResult:
-    """Maximize tr((V'(S_w + S_b)V)^-1 V'S_b V): the largest generalized eigenvalues of S_b v = lambda S_w v.
+def generalized_eigh(
+    S_b: np.ndarray, S_w: np.ndarray, n_components: int | None = None
+) -> SpectralResult:
+    """Maximize tr((V'(S_w + S_b)V)^-1 V'S_b V): the largest generalized eigenvalues of S_b v =
+    lambda S_w v.
 
-    The values are the shares `lambda / (1 + lambda)` of S_b in the scatter of a direction: 1 where S_w vanishes and
-    lambda is infinite, which comes first. Directions in which both vanish (0/0) are left out. Of equal shares the
-    direction of most scatter for its length comes first.
+    The values are the shares `lambda / (1 + lambda)` of S_b in the scatter of a direction: 1 where
+    S_w vanishes and lambda is infinite, which comes first. Directions in which both vanish (0/0)
+    are left out. Of equal shares the direction of most scatter for its length comes first.
 
     Parameters
     ----------
@@ -135,29 +313,49 @@ def generalized_eigh(S_b: np.ndarray, S_w: np.ndarray, n_components: int | None 
     """
     S = S_w + S_b
     if not S.any():
-        raise ValueError("No two adjacent rows of the graphs differ: use more neighbours, or drop duplicated rows.")
+        raise ValueError(
+            "No two adjacent rows of the graphs differ: use more neighbours, or drop "
+            "duplicated rows."
+        )
     result = ratio_trace(S_w, S)
     requested = n_components or result.rank
     V = largest_scatter_first(result.vectors, result.values)[:, :requested]
     shares = np.clip(1 - result.values[:requested], 0, 1)
-    status = Status.FLAT if shares[0] <= ZERO else Status.RANK_DEFICIENT if requested > result.rank else result.status
-    return replace(result, vectors=V, values=shares, objective=float(shares.sum()), status=status, requested=requested)
+    status = (
+        Status.FLAT
+        if shares[0] <= ZERO
+        else Status.RANK_DEFICIENT
+        if requested > result.rank
+        else result.status
+    )
+    return replace(
+        result,
+        vectors=V,
+        values=shares,
+        objective=float(shares.sum()),
+        status=status,
+        requested=requested,
+    )
 
 
 def unit_within_scatter(result: SpectralResult) -> SpectralResult:
-    """Scale the directions of `generalized_eigh` so that v'S_w v = 1, with a limit where S_w (nearly) vanishes.
+    """Scale the directions of `generalized_eigh` so that v'S_w v = 1, with a limit where S_w
+    (nearly) vanishes.
 
-    There, where S_w is less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction counts for a hundred times
-    one without between-class scatter, instead of for everything.
+    There, where S_w is less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction counts
+    for a hundred times one without between-class scatter, instead of for everything.
     """
-    return replace(result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_WITHIN)))
+    return replace(
+        result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_WITHIN))
+    )
 
 
 def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return V with the columns of equal values turned so that they are orthogonal, the shortest first.
+    """Return V with the columns of equal values turned so that they are orthogonal, the shortest
+    first.
 
-    For V'BV = I: v'Bv is the same for all of them, so the shortest is the direction of most scatter for its length.
-    Otherwise rounding would choose among them.
+    For V'BV = I: v'Bv is the same for all of them, so the shortest is the direction of most scatter
+    for its length. Otherwise rounding would choose among them.
     """
     V = V.copy()
     ends = np.flatnonzero(np.abs(np.diff(values)) > EQUAL * np.maximum(np.abs(values[1:]), 1.0)) + 1
@@ -172,37 +370,40 @@ def trace_ratio(
 ) -> SpectralResult:
     """Maximize tr(V'AV) / tr(V'BV) subject to V'V = I, to its global optimum.
 
-    Let f(rho) be the sum of the m largest eigenvalues of A - rho B. f is convex and decreasing, and the optimum is its
-    root. With V the eigenvectors at rho, Newton's step is `rho <- tr(V'AV) / tr(V'BV)`: it rises monotonically and
-    converges quadratically (Wang et al., CVPR 2007; Ngo, Bellalij and Saad, SIAM Review 54, 2012), about 6
-    decompositions where the bisection of Nie, Xiang and Zhang (NMMP, Table 1) needs 35.
+    Let f(rho) be the sum of the m largest eigenvalues of A - rho B. f is convex and decreasing, and
+    the optimum is its root. With V the eigenvectors at rho, Newton's step is `rho <- tr(V'AV) /
+    tr(V'BV)`: it rises monotonically and converges quadratically (Wang et al., CVPR 2007; Ngo,
+    Bellalij and Saad, SIAM Review 54, 2012), about 6 decompositions where the bisection of Nie,
+    Xiang and Zhang (NMMP, Table 1) needs 35.
 
-    When m <= d - rank(B) ("case 2") V fits into the null space of B. The paper maximizes tr(V'AV) there, as the ratio
-    becomes infinite. For a scatter A that is so. Its eq. 9 allows any symmetric A, however, and case 2 has a gap: where
-    the largest tr(V'AV) in the null space is negative, the ratio falls to minus infinity there and has a finite
-    optimum elsewhere. It is the root of f as before: f is at least 0 at tr A / tr B, the mean ratio over all V, and
-    negative for large rho.
+    When m <= d - rank(B) ("case 2") V fits into the null space of B. The paper maximizes tr(V'AV)
+    there, as the ratio becomes infinite. For a scatter A that is so. Its eq. 9 allows any symmetric
+    A, however, and case 2 has a gap: where the largest tr(V'AV) in the null space is negative, the
+    ratio falls to minus infinity there and has a finite optimum elsewhere. It is the root of f as
+    before: f is at least 0 at tr A / tr B, the mean ratio over all V, and negative for large rho.
 
     Parameters
     ----------
     A : array of shape (d, d)
         Symmetric.
     B : array of shape (d, d)
-        Positive semi-definite; its rank is decided (relative 1e-10) after scaling B to unit diagonal.
+        Positive semi-definite; its rank is decided (relative 1e-10) after scaling B to unit
+        diagonal.
     n_components : int
         m.
     tol : float
-        Stop when `f(rho) <= tol (|tr V'AV| + |rho| tr V'BV)`: relative, because for m = d - rank(B) + 1 the optimum can
-        be enormous.
+        Stop when `f(rho) <= tol (|tr V'AV| + |rho| tr V'BV)`: relative, because for m = d - rank(B)
+        + 1 the optimum can be enormous.
     max_iter : int
         Decompositions allowed.
 
     Returns
     -------
     SpectralResult
-        `values`: eigenvalues of A - rho B, descending (case 2: of A in the null space of B); `objective`: rho, in case
-        2 infinite, of the sign of tr V'AV. UNBOUNDED in case 2, FLAT when A is zero in the directions found,
-        RANK_DEFICIENT (with d columns) when m > d, NOT_CONVERGED when `max_iter` was reached.
+        `values`: eigenvalues of A - rho B, descending (case 2: of A in the null space of B);
+        `objective`: rho, in case 2 infinite, of the sign of tr V'AV. UNBOUNDED in case 2, FLAT when
+        A is zero in the directions found, RANK_DEFICIENT (with d columns) when m > d, NOT_CONVERGED
+        when `max_iter` was reached.
 
     Raises
     ------
@@ -213,7 +414,9 @@ def trace_ratio(
     N = _null_space(B)
     rank = len(B) - N.shape[1]
     if not A.any():
-        return SpectralResult(eigh(B)[1][:, :m], np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested)
+        return SpectralResult(
+            eigh(B)[1][:, :m], np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested
+        )
     if m <= N.shape[1]:
         in_null_space = _trace_in_null_space(A, N, rank, requested)
         if in_null_space.objective > 0 or rank == 0:
@@ -228,15 +431,21 @@ def trace_ratio(
             break
         rho = a / b
     residual = backward_error((A - rho * B) @ V - V * values, V, norm(A) + abs(rho) * norm(B))
-    status = Status.NOT_CONVERGED if gap > tol else Status.RANK_DEFICIENT if requested > m else Status.OPTIMAL
+    status = (
+        Status.NOT_CONVERGED
+        if gap > tol
+        else Status.RANK_DEFICIENT
+        if requested > m
+        else Status.OPTIMAL
+    )
     return SpectralResult(V, values, float(rho), rank, n_iter, residual, gap, status, requested)
 
 
 def range_basis(S: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis (d, r) of the range of a positive semi-definite S.
 
-    Its rank is decided (relative 1e-10) after scaling S to unit diagonal. The basis is the identity where r = d, and
-    exactly 0 where the diagonal is.
+    Its rank is decided (relative 1e-10) after scaling S to unit diagonal. The basis is the identity
+    where r = d, and exactly 0 where the diagonal is.
     """
     varies = np.flatnonzero(np.diag(S) > 0)
     N = _null_space(S[np.ix_(varies, varies)])
@@ -246,7 +455,8 @@ def range_basis(S: np.ndarray) -> np.ndarray:
 
 
 def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return V (d, r) with V'BV = I for a positive semi-definite B, and an orthonormal basis of its null space.
+    """Return V (d, r) with V'BV = I for a positive semi-definite B, and an orthonormal basis of its
+    null space.
 
     The rank r is decided (relative 1e-10) after scaling B to unit diagonal.
     """
@@ -258,7 +468,9 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _null_space(B: np.ndarray) -> np.ndarray:
-    """Return the basis of the null space that `_whitening` does; where it is empty, in a fraction of the time."""
+    """Return the basis of the null space that `_whitening` does; where it is empty, in a fraction
+    of the time.
+    """
     beta = eigvalsh(B / np.outer(_units(B), _units(B)))
     return np.empty((len(B), 0)) if _rank_of_psd(beta) == len(B) else _whitening(B)[1]
 
@@ -284,7 +496,9 @@ def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int
 
 
 def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m largest eigenvalues, descending, or the m smallest, ascending, with their vectors."""
+    """Return the m largest eigenvalues, descending, or the m smallest, ascending, with their
+    vectors.
+    """
     if not largest:
         values, V = _extreme(-A, m, largest=True)
         return -values, V
@@ -296,11 +510,107 @@ def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.nd
 
 
 def _rank_of_psd(eigenvalues: np.ndarray) -> int:
-    """Return how many of the ascending eigenvalues of B are not zero; refuse B when one is truly negative."""
+    """Return how many of the ascending eigenvalues of B are not zero; refuse B when one is truly
+    negative.
+    """
     smallest, largest = eigenvalues[0], eigenvalues[-1]
     if smallest < -1e-6 * max(largest, -smallest):
         raise ValueError(
-            f"B must be positive semi-definite; its eigenvalues lie between {smallest:.3g} and {largest:.3g}: "
+            f"B must be positive semi-definite; its eigenvalues lie between {smallest:.3g} "
+            f"and {largest:.3g}: "
             "take the scatter of a graph whose weights are not negative."
         )
     return int(np.sum(eigenvalues > ZERO * largest))
+
+
+# How far a scatter that few rows determine is shrunk toward a multiple of the identity.
+
+MOST = 0.5  # what was measured counts for at least as much as the identity
+
+
+def shrunk(S: np.ndarray, T: np.ndarray, amount: float) -> np.ndarray:
+    """Return (1 - s) S + s (tr S / r) TT' for the amount s and orthonormal columns T (d, r) that
+    span the range of S.
+
+    The trace stays, and so do the eigenvectors in the range; with s = 1 all directions in it count
+    alike.
+    """
+    return (1 - amount) * S + amount * np.trace(S) / T.shape[1] * (T @ T.T)
+
+
+def shrinkage_by_discrepancy(S: np.ndarray, dimension: int, degrees_of_freedom: float) -> float:
+    """Return the largest s for which the shrunk scatter differs from S no more than S does, by
+    chance, from the truth.
+
+    **Degrees of freedom.** Let S = X'LX for a graph Laplacian L and rows x_i ~ N(m, Sigma), with
+    one m for each connected component. With L = sum_k mu_k u_k u_k', S = sum_k mu_k (X'u_k)(X'u_k)'
+    is a sum of independent Wishart matrices of one degree of freedom with weights mu_k: E S = tr(L)
+    Sigma, and the entries of S have tr(L^2) times the covariances of a single one. A Wishart matrix
+    of nu degrees of freedom over nu, times tr L, has both moments if
+
+        nu = tr(L)^2 / tr(L^2)
+
+    (Satterthwaite's approximation). It is n - c if all rows of c classes are adjacent, and less for
+    uneven weights.
+
+    **Standard error.** With C = S / tr(L), a = tr Sigma^2 and b = (tr Sigma)^2, the Wishart moments
+    are
+
+        E tr C^2 = (1 + 1/nu) a + b / nu,    E (tr C)^2 = b + 2 a / nu,    E ||C - Sigma||^2 = (a + b) / nu,
+
+    (Frobenius norm), of which 2 a / (nu r) is an error of the trace alone, which shrinking does not
+    change. The first two, solved for a and b, estimate the third without bias.
+
+    **The amount.** Shrinking moves C by s ||C - (tr C / r) I||. Ledoit and Wolf's estimate of the
+    covariance of least expected Frobenius error, in the form for normal rows (Chen et al. 2010), is
+
+        s_LW = E ||C - Sigma||^2 / ||C - (tr C / r) I||^2    (without the error of the trace).
+
+    A metric needs the inverse, in which a direction whose scatter is underestimated counts for too
+    much while one whose scatter is overestimated merely counts for less. So of all S that are
+    within one standard error of the one that was measured, the most regular is taken (Morozov's
+    discrepancy principle): s ||C - (tr C / r) I|| is set to the root of the expected squared error,
+    up to a half:
+
+        s = min(1/2, s_LW^(1/2)).
+
+    Beyond, the identity would count for more than what was measured. The Frobenius norm hardly sees
+    a direction in which classes scatter far less than in all others, and which therefore separates
+    them: among many features of noise s_LW comes near 1, and would hide it.
+
+    Neither the unit nor a rotation of the features changes s.
+
+    Parameters
+    ----------
+    S : array of shape (d, d)
+        Positive semi-definite, of any scale.
+    dimension : int
+        r, of the space in which S lies.
+    degrees_of_freedom : float
+        nu.
+
+    Returns
+    -------
+    float
+        s in [0, 1/2]; 1/2 where S is a multiple of the identity, or has no more than 1 degree of
+        freedom.
+
+    References
+    ----------
+    O. Ledoit, M. Wolf: A well-conditioned estimator for large-dimensional covariance matrices.
+    Journal of Multivariate Analysis 88 (2004) 365-411. Y. Chen, A. Wiesel, Y. C. Eldar, A. O. Hero:
+    Shrinkage Algorithms for MMSE Covariance Estimation. IEEE Transactions on Signal Processing 58
+    (2010) 5016-5029. V. A. Morozov: On the solution of functional equations by the method of
+    regularization. Soviet Mathematics Doklady 7 (1966) 414-417.
+    """
+    nu, r, trace = degrees_of_freedom, dimension, np.trace(S)
+    square = (
+        float(np.square(S / trace).sum()) if trace > 0 else 0.0
+    )  # tr C^2, in the unit in which tr C = 1
+    distance = square - 1 / r
+    if nu <= 1 or distance <= 1e-12:
+        return MOST
+    a = (nu**2 * square - nu) / ((nu - 1) * (nu + 2))
+    b = 1 - 2 * a / nu
+    error = (a + b) / nu - 2 * a / (nu * r)
+    return min(MOST, float(np.sqrt(max(error / distance, 0.0))))

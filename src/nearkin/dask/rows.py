@@ -1,0 +1,289 @@
+"""The `Rows` of a spectral method that are spread over a cluster: graphs are futures, scatters come
+to the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from scipy.sparse import csr_array, hstack
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from .._blocks import human_bytes
+from ..graphs import binary, degrees_of_freedom, heat_kernel
+from ..neighbors import Searcher
+from ..scatter import RowSpace, span_basis, triangular_factor
+from .scatter import (
+    add_differences,
+    add_local_degrees,
+    add_local_pairs,
+    between_scatter,
+    class_means,
+    total_scatter,
+    triangular,
+    within_scatter,
+)
+from .search import Lists, nearest, searchable
+from .table import Block, Table, Work
+
+# Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or of
+# distances.
+
+# Pairs of rows: the class of the first, their distance, the numbers of both; four arrays of equal
+# length.
+Pairs = tuple[np.ndarray, ...]
+
+
+def as_matrix(lists: Lists, *, n: int) -> csr_array:
+    """Return the lists of a block as a matrix of distances (b, n), in which a duplicate is an
+    explicit zero.
+    """
+    listed = lists.neighbors >= 0
+    indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+    G = csr_array(
+        (lists.distances[listed], lists.neighbors[listed], indptr), shape=(len(listed), n)
+    )
+    G.sort_indices()
+    return G
+
+
+def columns_between(W: csr_array, *, start: int, stop: int) -> csr_array:
+    """Return which rows of a block list the rows from `start` to `stop`, a row for each of these."""
+    return csr_array(W[:, start:stop].T)
+
+
+def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
+    """Return the rows of a symmetric graph, from what they list and from where they are listed."""
+    return getattr(W, join)(hstack(transposed, format="csr"))
+
+
+def squared_lengths(G: csr_array) -> np.ndarray:
+    """Return the sum of the squared distances to the neighbours that a block lists, and their
+    number.
+    """
+    return np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz])
+
+
+def farthest(G: csr_array) -> np.ndarray:
+    """Return the distance of every row to the farthest neighbour that it lists, 0 if it lists none."""
+    return G.max(axis=1).toarray().ravel()
+
+
+def laplacian_traces(W: csr_array) -> np.ndarray:
+    """Return what a block adds to tr L, the sum of the degrees, and to tr L^2, that of d_i^2 and of
+    all w_ij^2.
+    """
+    d = W.sum(axis=1)
+    return np.array([d.sum(), np.square(d).sum() + np.square(W.data).sum()])
+
+
+def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
+    """Say for every block whether some edges lead to its rows."""
+    return np.isin(
+        np.arange(len(starts) - 1), np.searchsorted(starts, np.unique(W.indices), side="right") - 1
+    )
+
+
+def pairs_of(block: Block, G: csr_array, *, k: int) -> Pairs:
+    """Return the k closest pairs of every class of which a row of the block is the first."""
+    i = np.repeat(np.arange(len(block.X)), np.diff(G.indptr))
+    return closest([(block.codes[i], G.data, block.start + i, G.indices)], k=k)
+
+
+def closest(parts: list[Pairs], *, k: int) -> Pairs:
+    """Return the k closest of some pairs for every class."""
+    c, d, i, j = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.lexsort((j, i, d, c))
+    position = np.arange(len(c)) - np.searchsorted(c[order], c[order])
+    return tuple(array[order[position < k]] for array in (c, d, i, j))
+
+
+def graph_of_pairs(block: Block, pairs: Pairs, *, n: int) -> csr_array:
+    """Return the rows of a block in the graph of some pairs, from the first to the second, with
+    weights 1.
+    """
+    i, j = pairs[2:]
+    own = (i >= block.start) & (i < block.start + len(block.X))
+    return csr_array((np.ones(own.sum()), (i[own] - block.start, j[own])), shape=(len(block.X), n))
+
+
+BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges made of it
+
+
+class ClusterRows:
+    """`nearkin.estimators.Rows` of Dask arrays. A graph is a future of the rows of W (b, n) for
+    every block.
+
+    Parameters
+    ----------
+    work : Work
+    table : Table
+        Of p <= n features.
+    search : Searcher
+        EXACT or an IVFSearch, which says how blocks are searched.
+    """
+
+    n_complement = 0  # p <= n
+
+    def __init__(self, work: Work, table: Table, search: Searcher) -> None:
+        self.shape, self.dtype, self.class_sizes, self.search = (
+            table.shape,
+            table.dtype,
+            table.class_sizes,
+            search,
+        )
+        self._work, self._table = work, table
+
+    def _knn(self, relation: str, k: Any) -> list[Future]:
+        """Return the distances to the k nearest rows, (b, n) of every block."""
+        memory, needed = (
+            self._work.memory(),
+            BYTES_PER_NEIGHBOR * float(self.shape[0]) * int(np.max(k)),
+        )
+        if memory and needed > memory / 2:
+            raise MemoryError(
+                f"Up to {np.max(k)} neighbours ({relation}) of each of {self.shape[0]} rows "
+                "need about "
+                f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: "
+                "request fewer, e.g. "
+                "n_neighbors_within=10."
+            )
+        self._table = searchable(self._work, self._table, self.search)
+        return self._work.map(
+            as_matrix, nearest(self._work, self._table, relation, k), n=self.shape[0]
+        )
+
+    def _symmetric(self, W: list[Future], join: str) -> list[Future]:
+        """Join the two directions of a graph by the "maximum", "minimum" or sum ("__add__") of the
+        weights.
+        """
+        graph = []
+        for own, (start, stop) in zip(W, pairwise(self._table.starts), strict=True):
+            columns = self._work.map(columns_between, W, start=start, stop=stop)
+            graph.append(self._work.submit(join_directions, own, columns, join=join))
+        return graph
+
+    def union_knn(self, relation: str, k: Any, weights: str = "binary") -> list[Future]:
+        """See `Rows`."""
+        G = self._knn(relation, k)
+        if weights == "binary":
+            return self._symmetric(self._work.map(binary, G), "maximum")
+        total, count = self._work.total(self._work.map(squared_lengths, G))
+        return self._symmetric(self._work.map(heat_kernel, G, bandwidth=total / count), "maximum")
+
+    def mutual_knn(self, relation: str, k: Any) -> list[Future]:
+        """See `Rows`."""
+        return self._symmetric(self._work.map(binary, self._knn(relation, k)), "minimum")
+
+    def mean_knn(self, relation: str, k: Any) -> list[Future]:
+        """See `Rows`."""
+        W = self._work.map(binary, self._knn(relation, k))
+        n_pairs = self._work.total(self._work.map(csr_array.count_nonzero, W))
+        return self._work.map(
+            csr_array.__truediv__, self._symmetric(W, "__add__"), [max(n_pairs, 1)] * len(W)
+        )
+
+    def closest_pairs(self, k: int) -> list[Future]:
+        """See `Rows`."""
+        G = self._knn("other", k)
+        pairs = self._work.reduce(
+            self._work.map(pairs_of, self._table.blocks, G, k=k), partial(closest, k=k)
+        )
+        W = self._work.map(graph_of_pairs, self._table.blocks, [pairs] * len(G), n=self.shape[0])
+        return self._symmetric(W, "maximum")
+
+    def scatter(self, graph: list[Future]) -> np.ndarray:
+        """See `Rows`.
+
+        It is summed as it is written, one difference an edge: a feature that differs along no edge
+        is exactly 0 in it, whatever lies between the components of the graph. O(e p^2) time for e
+        edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
+        """
+        adjacent = np.array(
+            self._work.results(self._work.map(adjacent_blocks, graph, starts=self._table.starts))
+        )
+        np.fill_diagonal(adjacent, True)  # every block has a part
+        blocks = self._table.blocks
+        S = self._sum_over_pairs(adjacent, add_differences, [blocks, graph], [blocks])
+        return (S + S.T) / 2
+
+    def scatter_operator(self, graph: list[Future]) -> LinearOperator:
+        """See `Rows`."""
+        return aslinearoperator(self.scatter(graph))
+
+    def degrees(self, graph: list[Future]) -> list[Future]:
+        """See `Rows`."""
+        return self._work.map(csr_array.sum, graph, axis=1)
+
+    def degrees_of_freedom(self, graph: list[Future]) -> float:
+        """See `Rows`."""
+        return degrees_of_freedom(*self._work.total(self._work.map(laplacian_traces, graph)))
+
+    def span_basis(self) -> np.ndarray:
+        """See `Rows`."""
+        factors = self._work.map(triangular, self._table.blocks)
+        return span_basis(self._work.total(factors, triangular_factor), self._table.mean)
+
+    def total_scatter(self, weights: list[Future] | None = None) -> np.ndarray:
+        """See `Rows`."""
+        return total_scatter(self._work, self._table, weights)
+
+    def within_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        return within_scatter(self._work, self._table)
+
+    def between_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        return between_scatter(class_means(self._work, self._table), self.class_sizes)
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """See `Rows`.
+
+        With m_c and m the means of class c and of all rows, w_ij = a_ij / n_c the weights of S_w,
+        S_b is the sum of n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 -
+        n_c/n)(1/n_c - w_ij) within classes, of which none is negative. O(p sum_c n_c^2) time; n p /
+        2 numbers travel for every block, twice: the second time for the degrees.
+        """
+        scales = self._work.map(farthest, self._knn("same", k))
+        n_c, rows = self.class_sizes, [self._table.blocks, scales]
+        means = class_means(self._work, self._table)
+        every = np.ones((len(scales), len(scales)), dtype=bool)
+        S = self._sum_over_pairs(every, add_local_pairs, rows, rows, means=means, class_sizes=n_c)
+        S_w, S_b = (S + S.swapaxes(1, 2)) / 2
+        *d, of_squares = self._sum_over_pairs(every, add_local_degrees, rows, rows, class_sizes=n_c)
+        S_b += between_scatter(means, n_c)
+        return S_w, S_b, degrees_of_freedom(np.sum(d), np.square(d).sum() + of_squares)
+
+    def _sum_over_pairs(
+        self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any
+    ) -> np.ndarray:
+        """Return the sum over pairs of adjacent blocks a <= b; `of_a` and `of_b` are what the task
+        needs of each.
+
+        In round b the blocks up to b meet block b: few are in use at a time.
+        """
+        parts: list[Any] = [0.0] * len(adjacent)
+        for b in range(len(adjacent)):
+            meeting = np.flatnonzero(adjacent[: b + 1, b]).tolist()
+            arguments = [[part[a] for a in meeting] for part in (parts, *of_a)]
+            arguments += [[part[b]] * len(meeting) for part in of_b]
+            for a, part in zip(meeting, self._work.map(task, *arguments, **how), strict=True):
+                parts[a] = part
+        return self._work.total(parts)
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        n, n_c = self.shape[0], self.class_sizes
+        means = class_means(self._work, self._table)
+        S, others = (within_scatter(self._work, self._table, w) for w in (n_c, n - n_c))
+        D = others + n * between_scatter(means, n_c)
+        return S / max(n_c @ (n_c - 1) / 2, 1), D / max(n_c @ (n - n_c) / 2, 1)
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """See `Rows`."""
+        return RowSpace(None, None).back_project(V)

@@ -1,0 +1,305 @@
+"""Rows and labels on a cluster: what is accepted, and the blocks that all tasks work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+import dask.array as da
+import numpy as np
+from dask.sizeof import sizeof
+from distributed import Client, Future, futures_of, get_client
+
+from .._blocks import require_memory
+from .._validation import check_spread, encode_labels
+
+# The tasks of one fit on a cluster: submitted, summed in trees, and released when the fit ends.
+
+FAN_IN = 8  # sums that one task adds
+LARGE = 50_000  # bytes of a shared argument from which on it becomes a task of its own
+
+
+def identity(value: Any) -> Any:
+    """Return a value."""
+    return value
+
+
+class Work:
+    """The tasks of one fit; as a context, it releases on exit whatever is left of them on the
+    cluster.
+
+    State travels as arguments of tasks and nothing is scattered: a result lost with its worker is
+    computed again.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        None takes the current one.
+    """
+
+    def __init__(self, client: Client | None) -> None:
+        self.client = get_client() if client is None else client
+        if not isinstance(self.client, Client) or self.client.asynchronous:
+            raise TypeError(
+                f"client must be a distributed.Client that is not asynchronous, got {client!r}."
+            )
+        self._futures: WeakSet[Future] = WeakSet()
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for future in list(self._futures):  # a traceback may hold some of them: release those, too
+            future.release()
+
+    def persist(self, array: Any) -> Any:
+        """Return a Dask array whose blocks the workers keep."""
+        array = self.client.persist(array)
+        self._tracked(futures_of(array))
+        return array
+
+    def value(self, array: Any) -> Any:
+        """Return what a small Dask array holds."""
+        return self.client.gather(self.compute([array])[0])
+
+    def compute(self, blocks: Sequence[Any]) -> list[Future]:
+        """Submit delayed values in one graph: what they have in common is computed once."""
+        return self._tracked(self.client.compute(list(blocks)))
+
+    def map(self, function: Callable, *arguments: Sequence[Any], **fixed: Any) -> list[Future]:
+        """Submit a task for every position of the lists of arguments.
+
+        A large shared argument becomes a task of its own. Dask would make one, too, but name it
+        after the parameter: two maps at a time would share the value of the first.
+        """
+        shared = {
+            name: self.submit(identity, value) if sizeof(value) > LARGE else value
+            for name, value in fixed.items()
+        }
+        return self._tracked(self.client.map(function, *arguments, pure=False, **shared))
+
+    def submit(self, function: Callable, *arguments: Any, **fixed: Any) -> Future:
+        """Submit one task; arguments may be lists of futures."""
+        return self._tracked([self.client.submit(function, *arguments, pure=False, **fixed)])[0]
+
+    def reduce(self, parts: Sequence[Future], add: Callable = sum) -> Future:
+        """Submit the sum of the results, in a tree that depends on their number alone: the same to
+        the bit.
+        """
+        while len(parts) > 1:
+            parts = [
+                self.submit(add, list(parts[at : at + FAN_IN]))
+                for at in range(0, len(parts), FAN_IN)
+            ]
+        return parts[0]
+
+    def total(self, parts: Sequence[Future], add: Callable = sum) -> Any:
+        """Return the sum of the results, added by the workers."""
+        return self.client.gather(self.reduce(parts, add))
+
+    def results(self, futures: Sequence[Future]) -> list[Any]:
+        """Return the results, in order: only for tasks whose results are small."""
+        return self.client.gather(list(futures))
+
+    def memory(self) -> int:
+        """Return how many bytes the workers may use, 0 where they have no limit."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return sum(worker["memory_limit"] or 0 for worker in workers)
+
+    def _tracked(self, futures: list[Future]) -> list[Future]:
+        self._futures.update(futures)
+        return futures
+
+
+MAX_BLOCKS = 300  # each may meet each: 90,000 tasks; more are merged
+EXACT_ROWS = 200_000  # above, to compare all pairs is refused
+SECONDS_PER_PRODUCT = 1e-10  # measured on one thread; a search takes n^2 p of them
+
+
+class Block(NamedTuple):
+    """A block of rows, as tasks see it.
+
+    Attributes
+    ----------
+    X : array of shape (b, p)
+        Relative to one row of the table, the nearest to its mean.
+    codes : array of shape (b,)
+        The class of every row as a number 0, 1, ...; 0 without labels.
+    start : int
+        The number of the first row.
+    lists, numbers : integer arrays of shape (b,), or None
+        For an approximate search: the number of every row's list, ascending, and its number in the
+        table as given.
+    """
+
+    X: np.ndarray
+    codes: np.ndarray
+    start: int
+    lists: Any = None
+    numbers: Any = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are spread over a cluster.
+
+    Attributes
+    ----------
+    blocks : list of futures of Block
+    starts : list of int
+        The number of the first row of every block, followed by n.
+    shape : (n, p)
+    dtype : float32 or float64
+    codes : array of shape (n,)
+        The class of every row as given, as a number 0, 1, ...; 0 without labels.
+    class_sizes : array of shape (n_classes,)
+    mean : array of shape (p,)
+        Of the rows as given.
+    index : future of SharedIndex, or None
+        Of rows that have been partitioned; then their blocks have `lists`.
+    spans : integer array of shape (n_blocks, 2), or None
+        The first and the last list of which a block has rows.
+    """
+
+    blocks: list[Future]
+    starts: list[int]
+    shape: tuple[int, int]
+    dtype: np.dtype
+    codes: np.ndarray
+    class_sizes: np.ndarray
+    mean: np.ndarray
+    index: Any = None
+    spans: Any = None
+
+
+def check_dask_rows(name: str, X: Any, *, local: str) -> None:
+    """Raise an error with the remedy when X is no two-dimensional Dask array of numbers."""
+    _check_dask(
+        name,
+        X,
+        "X",
+        f"fit {local} on it, or cut it into blocks with dask.array.from_array(X, chunks=...)",
+    )
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
+        raise ValueError(
+            "X must be of shape (n, p) and hold real numbers in dense NumPy blocks, got shape "
+            f"{X.shape}, {X.dtype}, {type(X._meta).__name__}: convert it, e.g. with "
+            "X.reshape(-1, 1), "
+            "X.astype('float64') or X.map_blocks(lambda block: block.toarray())."
+        )
+
+
+def as_table(
+    work: Work, name: str, X: da.Array, y: Any = None, *, labelled: bool = True, exact: bool = True
+) -> Table:
+    """Return rows and labels on the cluster, the classes numbered as the local estimators number
+    them.
+
+    `exact` says whether all pairs of rows will be compared, `labelled` whether y counts, `name` is
+    that of the class in messages. What cannot work or would take too long is refused before
+    anything is computed. The labels come to the client.
+    """
+    _check_sizes(X, "X")
+    n, p = X.shape
+    if p > n:
+        raise ValueError(
+            f"X has more features ({p}) than rows ({n}): {name} is for many rows. Fit "
+            f"{name.removeprefix('Dask')} on "
+            "X.compute(), or reduce the features first."
+        )
+    require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
+    if exact:
+        check_exact(n, p, max(1, sum(work.client.nthreads().values())))
+    if labelled:
+        _check_dask(
+            name, y, "y", "cut it like X, with dask.array.from_array(y, chunks=X.chunks[0])"
+        )
+        _check_sizes(y, "y")
+        if y.shape != (n,):
+            raise ValueError(
+                f"y must be of shape ({n},), a label for every row of X; got {y.shape}."
+            )
+    sizes = tuple(filter(None, X.chunks[0]))
+    X = X.rechunk({0: sizes if len(sizes) <= MAX_BLOCKS else -(-n // MAX_BLOCKS)}).astype(
+        kept_dtype(X.dtype)
+    )
+    X, y = (
+        work.persist(X),
+        work.persist(y.rechunk(X.chunks[:1]) if labelled else da.zeros(n, chunks=X.chunks[:1])),
+    )
+    if not work.value(da.isfinite(X).all()):
+        raise ValueError("X contains NaN or infinity: drop or fill these rows.")
+    classes, codes = (
+        encode_labels(work.value(y)) if labelled else (np.zeros(1), np.zeros(n, dtype=int))
+    )
+    check_spread(work.value(da.stack([X.min(axis=0), X.max(axis=0)])))
+    mean = work.value(X.mean(axis=0, dtype=np.float64))
+    # Relative to a row, what is constant becomes exactly 0, where the rounding of a mean would pass
+    # for scatter.
+    origin = work.value(X[work.value(da.square(X - mean).sum(axis=1).argmin())]).astype(np.float64)
+    raw, labels = (work.compute(array.to_delayed().ravel()) for array in (X, y))
+    sizes, starts = X.chunks[0], np.cumsum([0, *X.chunks[0]]).tolist()
+    blocks = work.map(as_block, raw, labels, starts[:-1], sizes, classes=classes, origin=origin)
+    return Table(blocks, starts, X.shape, X.dtype, codes, np.bincount(codes), mean)
+
+
+def check_exact(n: int, p: int, n_threads: int) -> None:
+    """Raise a ValueError with the estimated time where comparing all pairs of rows would take too
+    long.
+    """
+    if n > EXACT_ROWS:
+        hours = n * n * p * SECONDS_PER_PRODUCT / n_threads / 3600
+        raise ValueError(
+            f"X has {n} rows, and all pairs of them are compared: about {hours:.2g} hours "
+            f"on {n_threads} threads. That "
+            f"is refused above {EXACT_ROWS} rows: take search='approximate' (and "
+            "n_candidates='auto' in NCA), or fit a "
+            f"sample, e.g. X[::{-(-n // EXACT_ROWS)}]."
+        )
+
+
+def kept_dtype(dtype: Any) -> np.dtype:
+    """Return float32 for float32, float64 for all other numbers."""
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+
+def _check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
+    if not isinstance(array, da.Array):
+        raise TypeError(
+            f"{argument} is a {type(array).__module__.partition('.')[0]} "
+            f"{type(array).__name__}, and {name} takes Dask "
+            f"arrays: {remedy}; of a Dask data frame, take .to_dask_array(lengths=True)."
+        )
+
+
+def _check_sizes(array: da.Array, argument: str) -> None:
+    if np.isnan(array.shape).any():
+        raise ValueError(
+            f"{argument} has chunks of unknown sizes: call {argument}.compute_chunk_sizes() "
+            "first (for data frames, "
+            ".to_dask_array(lengths=True))."
+        )
+
+
+def as_block(
+    X: np.ndarray, y: Any, start: int, size: int, *, classes: np.ndarray, origin: np.ndarray
+) -> Block:
+    """Return, as a task, a block of rows relative to the origin, its labels numbered."""
+    if (len(X), len(y)) != (size, size):
+        raise ValueError(
+            f"A block has {len(X)} rows and {len(y)} labels where {size} are announced: "
+            "call compute_chunk_sizes() on "
+            "X and y."
+        )
+    codes = np.searchsorted(classes, np.array(y.tolist()) if y.dtype == object else y)
+    return Block(
+        (X.astype(np.float64) - origin).astype(X.dtype), codes, start, None, start + np.arange(size)
+    )
+
+
+def taken(block: Block, numbers: np.ndarray) -> Block:
+    """Return, as a task, some rows of a block by their numbers among all rows."""
+    i = numbers - block.start
+    return Block(block.X[i], block.codes[i], block.start, None, block.numbers[i])

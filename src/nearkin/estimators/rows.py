@@ -1,0 +1,380 @@
+"""Rows to which many methods, or one with many settings, are fitted: nothing is computed twice."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property, wraps
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator
+
+from .._validation import validate_labelled_rows
+from ..graphs import (
+    binary,
+    degrees_of_freedom,
+    heat_kernel,
+    kth_distance,
+    laplacian,
+    laplacian_traces,
+    mutual,
+    union,
+)
+from ..neighbors import (
+    Searcher,
+    closest_listed,
+    nearest,
+    nearest_other_class,
+    nearest_same_class,
+    searcher,
+)
+from ..scatter import (
+    RowSpace,
+    between_scatter,
+    local_fisher_scatters,
+    pair_covariances,
+    row_space,
+    rows_with_ones,
+    scatter,
+    scatter_operator,
+    span_basis,
+    total_scatter,
+    triangular_factor,
+    within_scatter,
+)
+
+# What a spectral method needs of the rows it is fitted to (graphs, scatters), and a table in memory
+# that has it.
+
+WEIGHTS = {"binary": binary, "heat": heat_kernel}
+
+
+class Rows(Protocol):
+    """Rows with classes: graphs of them, and the scatters of these graphs.
+
+    A graph is whatever `scatter` takes. `relation` says which rows may be neighbours: "all", those
+    of the "same" class, or of an "other" one. k is a number for all rows, or an array with a number
+    for each class.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, p).
+    dtype : dtype
+        Of the components.
+    class_sizes : ndarray of shape (n_classes,)
+        Without labels, all rows are of one class.
+    n_complement : int
+        Number of dimensions of the feature space outside the span of the rows, where the problem is
+        solved in the span.
+    search : Searcher
+        Its name and recall are `search_` and `search_recall_` of the estimator.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    class_sizes: np.ndarray
+    search: Searcher
+
+    @property
+    def n_complement(self) -> int: ...
+
+    def union_knn(self, relation: str, k: Any, weights: str = "binary") -> Any:
+        """Return the graph of i and j where either is among the k nearest of the other.
+
+        Weights are 1 ("binary"), or `exp(-d^2 / t)` with t the mean of d^2 over the k nearest of
+        every row ("heat").
+        """
+
+    def mutual_knn(self, relation: str, k: Any) -> Any:
+        """Return the graph of i and j where each is among the k nearest of the other, with weights
+        1.
+        """
+
+    def mean_knn(self, relation: str, k: Any) -> Any:
+        """Return the graph whose scatter is the mean of (x_i - x_j)(x_i - x_j)' over all rows i and
+        their k nearest j.
+
+        A pair of which each is among the k nearest of the other counts twice.
+        """
+
+    def closest_pairs(self, k: int) -> Any:
+        """Return the graph of the k closest pairs of a row in c and one outside, for every class c,
+        with weights 1.
+        """
+
+    def scatter(self, graph: Any) -> np.ndarray:
+        """Return S(W) = X'LX = 1/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)'."""
+
+    def scatter_operator(self, graph: Any) -> LinearOperator:
+        """Return S(W) as an operator, without forming the matrix."""
+
+    def degrees(self, graph: Any) -> Any:
+        """Return D 1, the sum of the weights of the edges of every row."""
+
+    def degrees_of_freedom(self, graph: Any) -> float:
+        """Return nu = tr(L)^2 / tr(L^2) of X'LX, 0 without edges: see
+        `nearkin.spectral.shrinkage_by_discrepancy`.
+        """
+
+    def span_basis(self) -> np.ndarray:
+        """Return an orthonormal basis (d, r) of the span of the rows about their mean, in
+        coordinates of the scatters.
+
+        Its rank is decided after every feature is scaled to unit length (1e-10, on singular
+        values).
+        """
+
+    def total_scatter(self, weights: Any = None) -> np.ndarray:
+        """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
+
+    def within_scatter(self) -> np.ndarray:
+        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without the rows that have no label."""
+
+    def between_scatter(self) -> np.ndarray:
+        """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as
+        local scale.
+
+        The third value is the degrees of freedom of S_w.
+        """
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means of (x_i - x_j)(x_i - x_j)' over all pairs of one class, and over all of
+        two; 0 of none.
+        """
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """Return directions, columns in the coordinates of the scatters, as rows of features (m,
+        p).
+
+        The largest entry of each is positive. V may have up to `n_complement` rows more:
+        coordinates in an orthonormal basis of the complement of the span.
+        """
+
+
+class TableRows:
+    """`Rows` of a table in memory, dense or sparse; for p > n in coordinates of the span of the
+    rows.
+
+    Parameters
+    ----------
+    X : array or csr_array of shape (n, p)
+    codes : ndarray of shape (n,)
+        The class of every row as a number 0, 1, ..., and -1 for none.
+    search : Searcher
+    in_span : bool, default=True
+        Whether to solve in the span of the rows for p > n; otherwise in the features, without
+        forming p x p matrices.
+    """
+
+    def __init__(
+        self, X: Any, codes: np.ndarray, search: Searcher, *, in_span: bool = True
+    ) -> None:
+        self.shape, self.dtype = X.shape, X.dtype
+        self.codes = codes
+        self.class_sizes = np.bincount(codes[codes >= 0])
+        self.search = search
+        self._table, self._in_span = X, in_span
+
+    @cached_property
+    def _space(self) -> RowSpace:
+        return row_space(self._table) if self._in_span else RowSpace(self._table, None)
+
+    @property
+    def X(self) -> Any:
+        """The rows in the coordinates in which the problem is solved, (n, r)."""
+        return self._space.coordinates
+
+    @property
+    def n_complement(self) -> int:
+        """See `Rows`."""
+        return 0 if self._space.to_features is None else self.shape[1] - self.X.shape[1]
+
+    def _knn(self, relation: str, k: Any) -> csr_array:
+        if relation == "all":
+            return nearest(self.X, k, self.search)
+        k = k if np.ndim(k) == 0 else k[self.codes]
+        search = {"same": nearest_same_class, "other": nearest_other_class}[relation]
+        return search(self.X, self.codes, k, self.search)
+
+    def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
+        """See `Rows`."""
+        return union(WEIGHTS[weights](self._knn(relation, k)))
+
+    def mutual_knn(self, relation: str, k: Any) -> csr_array:
+        """See `Rows`."""
+        return mutual(binary(self._knn(relation, k)))
+
+    def mean_knn(self, relation: str, k: Any) -> csr_array:
+        """See `Rows`."""
+        W = binary(self._knn(relation, k))
+        return csr_array(W + W.T) / max(W.nnz, 1)
+
+    def closest_pairs(self, k: int) -> csr_array:
+        """See `Rows`."""
+        return union(binary(closest_listed(self._knn("other", k), self.codes, k)))
+
+    def scatter(self, graph: csr_array) -> np.ndarray:
+        """See `Rows`."""
+        return scatter(self.X, laplacian(graph))
+
+    def scatter_operator(self, graph: csr_array) -> LinearOperator:
+        """See `Rows`."""
+        return scatter_operator(self.X, laplacian(graph))
+
+    def degrees(self, graph: csr_array) -> np.ndarray:
+        """See `Rows`."""
+        return graph.sum(axis=1)
+
+    def degrees_of_freedom(self, graph: csr_array) -> float:
+        """See `Rows`."""
+        return degrees_of_freedom(*laplacian_traces(laplacian(graph)))
+
+    def span_basis(self) -> np.ndarray:
+        """See `Rows`."""
+        if self._space.to_features is not None:
+            return np.eye(self.X.shape[1])
+        mean = np.asarray(self.X.mean(axis=0, dtype=np.float64))
+        return span_basis(triangular_factor(rows_with_ones(self.X)), mean)
+
+    def total_scatter(self, weights: np.ndarray | None = None) -> np.ndarray:
+        """See `Rows`."""
+        return total_scatter(self.X, weights)
+
+    def within_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        labelled = self.codes >= 0
+        if not labelled.any():
+            return np.zeros(2 * self.X.shape[1:])
+        return within_scatter(self.X[labelled], self.codes[labelled])
+
+    def between_scatter(self) -> np.ndarray:
+        """See `Rows`."""
+        labelled = self.codes >= 0
+        return between_scatter(self.X[labelled], self.codes[labelled])
+
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """See `Rows`."""
+        S_w, S_b, L = local_fisher_scatters(
+            self.X, self.codes, kth_distance(self._knn("same", k), k)
+        )
+        return S_w, S_b, degrees_of_freedom(*L)
+
+    def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `Rows`."""
+        return pair_covariances(self.X, self.codes)
+
+    def back_project(self, V: np.ndarray) -> np.ndarray:
+        """See `Rows`."""
+        return self._space.back_project(V)
+
+
+Question = TypeVar("Question", bound=Callable[..., Any])
+
+# Neighbours of a row that the first search finds: it takes as long for 2 as for 64, and others ask
+# for more later.
+FIRST_SEARCH = 32
+
+
+def _kept(method: Question) -> Question:
+    """Return a method that computes the answer to each question once, whatever rows it belongs to."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def answer(self: SharedRows, *args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(self, *args, **kwargs)
+        call.apply_defaults()
+        arguments = tuple(call.arguments.values())[1:]
+        question = (method.__name__, *map(_identity, arguments))
+        if (
+            question not in self._answers
+        ):  # the arguments are kept, too: no other graph may get the id of one of them
+            self._answers[question] = method(*call.args), arguments
+        return self._answers[question][0]
+
+    return cast(Question, answer)
+
+
+def _identity(argument: Any) -> Any:
+    """Return what tells an argument from others: of a graph which it is, of an array what it holds."""
+    if issparse(argument):
+        return id(argument)
+    return (
+        (argument.dtype.str, argument.tobytes()) if isinstance(argument, np.ndarray) else argument
+    )
+
+
+class SharedRows(TableRows):
+    """Rows with labels, for any number of spectral methods: each graph, scatter and search is
+    computed once.
+
+    `method.fit_rows(SharedRows(X, y))` learns the map of `method.fit(X, y)`, for every
+    `SpectralEmbedding` (but of equally near rows, others may be taken). Every label is a class, -1,
+    too, and "auto" is not a number of neighbours here. All answers are held as long as the object
+    is.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, p)
+    y : array of shape (n,)
+        Class labels, at least two classes.
+    search
+        See `LDE`; the parameter `search` of the methods is not used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from nearkin import LDE, NMMP
+    >>> from nearkin.estimators import SharedRows
+    >>> X, y = load_wine(return_X_y=True)
+    >>> rows = SharedRows(scale(X), y)
+    >>> [method.fit_rows(rows).n_components_ for method in (LDE(2), NMMP(3), NMMP(5))]
+    [2, 3, 5]
+    """
+
+    def __init__(self, X: Any, y: Any, search: Any = "exact") -> None:
+        X, codes = validate_labelled_rows(BaseEstimator(), X, y)
+        super().__init__(X, codes, searcher(search, X.shape[0]))
+        self._answers: dict[tuple, tuple[Any, tuple]] = {}
+        self._lists: dict[str, tuple[Any, csr_array]] = {}
+
+    def _knn(self, relation: str, k: Any) -> csr_array:
+        searched, G = self._lists.get(relation, (FIRST_SEARCH, None))
+        if G is None or np.any(k > searched):
+            searched = np.maximum(k, searched)
+            G = super()._knn(relation, searched)
+            self._lists[relation] = searched, G
+        return _first(G, k if np.ndim(k) == 0 else k[self.codes])
+
+    union_knn = _kept(TableRows.union_knn)
+    mutual_knn = _kept(TableRows.mutual_knn)
+    mean_knn = _kept(TableRows.mean_knn)
+    closest_pairs = _kept(TableRows.closest_pairs)
+    scatter = _kept(TableRows.scatter)
+    degrees = _kept(TableRows.degrees)
+    degrees_of_freedom = _kept(TableRows.degrees_of_freedom)
+    span_basis = _kept(TableRows.span_basis)
+    total_scatter = _kept(TableRows.total_scatter)
+    within_scatter = _kept(TableRows.within_scatter)
+    between_scatter = _kept(TableRows.between_scatter)
+    local_fisher_scatters = _kept(TableRows.local_fisher_scatters)
+    pair_covariances = _kept(TableRows.pair_covariances)
+
+
+def _first(G: csr_array, k: Any) -> csr_array:
+    """Return the lists of neighbours G with the first k of every row, or the first `k[i]` of row i."""
+    lengths = np.diff(G.indptr)
+    fewer = np.minimum(lengths, k)
+    if (fewer == lengths).all():
+        return G
+    rank = np.arange(G.nnz) - np.repeat(G.indptr[:-1], lengths)
+    kept = rank < np.repeat(fewer, lengths)
+    indptr = np.concatenate(([0], np.cumsum(fewer))).astype(G.indptr.dtype)
+    return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)

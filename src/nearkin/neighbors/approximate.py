@@ -1,0 +1,679 @@
+"""Which search: what an estimator's `search` names, as the object that does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.neighbors import NearestNeighbors
+
+from .._blocks import parallel_map, row_blocks
+from .._messages import warn_user
+from .._validation import check_integer
+from .exact import (
+    EXACT,
+    SMALL_CLASS,
+    Index,
+    Indexed,
+    Listed,
+    NeighborLists,
+    Relation,
+    Searcher,
+    members_of,
+    transformed,
+)
+
+# The nearest candidates of some rows at once, by matrix products.
+#
+# A search for one row at a time reads every candidate from memory for every row; here a tile of
+# distances, some hundred rows by two thousand candidates, is one product and stays in the cache. Of
+# a tile only what is nearer than the nearest so far is compared.
+
+TILE = 2048  # candidates at a time
+
+Tile = tuple[np.ndarray, np.ndarray]
+
+
+def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarray:
+    """Return the numbers of the k nearest candidates of every query, in any order.
+
+    Parameters
+    ----------
+    Q : ndarray of shape (b, d), float32
+        Queries. Distances are rounded relative to how far queries and candidates are from the mean
+        of the queries.
+    tiles : iterable of integer array of shape (t,) and ndarray of shape (t, d), float32
+        Numbers of candidates, and the candidates: about 2048 at a time, quickest where the nearer
+        ones come first.
+    k : int
+
+    Returns
+    -------
+    numbers : integer array of shape (b, k), or narrower where there are fewer candidates
+
+    Notes
+    -----
+    O(b c d) in products and O(b c) to compare, for c candidates.
+    """
+    middle = Q.mean(axis=0)
+    Q = np.column_stack([2 * (middle - Q), np.ones(len(Q), Q.dtype)])
+    distances = np.empty((len(Q), 0), Q.dtype)  # less |q|^2
+    numbers = np.empty((len(Q), 0), np.intp)
+    for which, Y in tiles:
+        apart = np.empty((len(Y), Q.shape[1]), Q.dtype)
+        np.subtract(Y, middle, out=apart[:, :-1])
+        np.einsum("ij,ij->i", apart[:, :-1], apart[:, :-1], out=apart[:, -1])
+        tile = Q @ apart.T
+        if numbers.shape[1] < k:
+            closer, closer_numbers = tile, np.broadcast_to(which, tile.shape)
+        else:
+            closer, closer_numbers = _below(tile, which, distances.max(axis=1, keepdims=True))
+        if closer.size:
+            distances, numbers = (
+                np.hstack([distances, closer]),
+                np.hstack([numbers, closer_numbers]),
+            )
+        if numbers.shape[1] > k:
+            at = np.argpartition(distances, k - 1, axis=1)[:, :k]
+            distances, numbers = (
+                np.take_along_axis(distances, at, axis=1),
+                np.take_along_axis(numbers, at, axis=1),
+            )
+    return numbers
+
+
+def _below(tile: np.ndarray, which: np.ndarray, bound: np.ndarray) -> Tile:
+    """Return what is below the bound of its row, moved to the left and filled up with infinities,
+    and its numbers.
+    """
+    row, column = np.divmod(np.flatnonzero(tile < bound), tile.shape[1])
+    count = np.bincount(row, minlength=len(tile))
+    place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    distances = np.full((len(tile), count.max()), np.inf, tile.dtype)
+    numbers = np.zeros(distances.shape, np.intp)
+    distances[row, place], numbers[row, place] = tile[row, column], which[column]
+    return distances, numbers
+
+
+# Rows in lists of near ones, each of one class: k-means by faiss, and its inverted file for single
+# queries.
+
+ONE_ROUND = 256  # lists that one k-means makes
+PER_CENTRE = 40  # rows from which the centre of a list is learned
+QUERIES = 2**15  # that are searched at a time
+
+# Rows (n, d) and a number of lists: their centres, and for every row the number of its list.
+Clustering = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class CoarseQuantizer:
+    """Which list every row is in; a list holds rows of one group.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (n_lists, d), float32
+        The centre of every list, learned by k-means from some of its rows.
+    list_of : ndarray of shape (n,), int64
+        The number of every row's list.
+    first : list of int
+        The number of the first list of every group, and behind them n_lists.
+    """
+
+    centres: np.ndarray
+    list_of: np.ndarray
+    first: list[int]
+
+    @classmethod
+    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> CoarseQuantizer:
+        """Partition the rows of each group, together all rows, into about `n_lists` lists, in
+        proportion to its size.
+
+        No list is empty. Equal rows share one, so that there may be fewer.
+        """
+        return cls._of(Z, groups, n_lists, _cluster)
+
+    @classmethod
+    def _of(
+        cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, cluster: Clustering
+    ) -> CoarseQuantizer:
+        centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
+        for members in groups:
+            share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
+            group_centres, nearest_centre = cluster(Z[members], share)
+            centres.append(group_centres)
+            list_of[members] = first[-1] + nearest_centre
+            first.append(first[-1] + len(group_centres))
+        return cls(np.vstack(centres), list_of, first)
+
+    def lists_of(self, group: int) -> range:
+        """Return the numbers of the lists of a group."""
+        return range(self.first[group], self.first[group + 1])
+
+    def candidates(self, number: int, relation: Relation) -> np.ndarray:
+        """Return the numbers of the lists of any group, of the same group as a list, or of the
+        other groups.
+        """
+        lists = np.arange(len(self.centres))
+        group = np.searchsorted(self.first, lists, side="right")
+        if relation is Relation.ANY:
+            return lists
+        return lists[(group == group[number]) == (relation is Relation.SAME)]
+
+
+class InvertedLists:
+    """Rows of the same list side by side in memory.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d), float32
+    quantizer : CoarseQuantizer
+    """
+
+    def __init__(self, Z: np.ndarray, quantizer: CoarseQuantizer) -> None:
+        order = np.argsort(quantizer.list_of, kind="stable")
+        self.quantizer = quantizer
+        self.sizes = np.bincount(quantizer.list_of, minlength=len(quantizer.centres))
+        self.rows = np.split(order, np.cumsum(self.sizes)[:-1])
+        self.Z = np.split(Z[order], np.cumsum(self.sizes)[:-1])
+        self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
+
+    def nearest_tiles(
+        self, number: int, relation: Relation, n_lists: int, n_rows: int
+    ) -> Iterator[Tile]:
+        """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough
+        for `n_rows`.
+
+        The lists are those of groups in the relation. Nearer lists come first, several at a time, a
+        large one in parts.
+        """
+        near = self.quantizer.candidates(number, relation)
+        with np.errstate(
+            invalid="ignore"
+        ):  # OpenBLAS raises the flag for float32 lanes that it does not use
+            away = self._squares - 2 * self.quantizer.centres @ self.quantizer.centres[number]
+        near = near[np.argsort(away[near])]
+        n_held = np.cumsum(self.sizes[near])
+        near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
+        for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
+            rows, Z = (
+                np.concatenate([self.rows[one] for one in some]),
+                np.concatenate([self.Z[one] for one in some]),
+            )
+            for part in row_blocks(len(rows), 1, 2 * TILE):
+                yield rows[part], Z[part]
+
+
+class IVFIndex:
+    """Rows in lists of near ones, for single queries.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d), float32
+    n_lists : int
+    """
+
+    def __init__(self, Z: np.ndarray, n_lists: int) -> None:
+        faiss = import_faiss()
+        n, d = Z.shape
+        quantizer = CoarseQuantizer.of(Z, [np.arange(n)], n_lists)
+        self.n_lists = len(quantizer.centres)
+        centres = faiss.IndexFlatL2(d)
+        centres.add(quantizer.centres)
+        self._index = faiss.IndexIVFFlat(centres, d, self.n_lists)
+        self._index.is_trained = True  # the centres, and the list of every row, are known
+        self._index.add_core(n, faiss.swig_ptr(Z), None, faiss.swig_ptr(quantizer.list_of))
+
+    def search(
+        self, Q: np.ndarray, k: int, n_probes: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield numbers of queries, and of the k rows found near them, k <= n, shape (b, k).
+
+        Where the nearest lists hold fewer, more are searched. A query so far away that its
+        distances overflow finds any rows: all are as far.
+        """
+        faiss = import_faiss()
+        queries = np.arange(len(Q))
+        while len(queries):
+            probing = faiss.SearchParametersIVF(nprobe=min(n_probes, self.n_lists))
+            lacking = []
+            for block in row_blocks(len(queries), 1, QUERIES):
+                rows = queries[block]
+                found = self._index.search(Q[rows], k, params=probing)[1]
+                enough = (found >= 0).all(axis=1)
+                if n_probes >= self.n_lists:
+                    found[~enough], enough = np.arange(k), True | enough
+                yield rows[enough], found[enough]
+                lacking.append(rows[~enough])
+            queries, n_probes = np.concatenate(lacking), 4 * n_probes
+
+
+def _cluster(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return centres of lists by k-means, and for every row the number of its own; many lists in
+    two rounds of few.
+    """
+    if n_lists <= ONE_ROUND:
+        return _k_means(Z, n_lists)
+    n_parts = round(n_lists**0.5)
+    _, part = _k_means(Z, n_parts)
+
+    def few(Z: np.ndarray, share: int) -> tuple[np.ndarray, np.ndarray]:
+        return _k_means(
+            Z, min(share, max(ONE_ROUND, 2 * n_parts))
+        )  # a part of many equal rows needs no more
+
+    quantizer = CoarseQuantizer._of(Z, members_of(part), n_lists, few)
+    return quantizer.centres, quantizer.list_of
+
+
+def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centres that some rows are nearest to, and for every row the number of its own."""
+    if n_lists == 1:
+        return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
+    means = import_faiss().Kmeans(
+        Z.shape[1],
+        n_lists,
+        niter=10,
+        seed=0,
+        max_points_per_centroid=PER_CENTRE,
+        min_points_per_centroid=1,
+    )
+    means.train(Z)
+    used, own = np.unique(means.index.search(Z, 1)[1][:, 0], return_inverse=True)
+    return means.centroids[used], own
+
+
+def import_faiss() -> Any:
+    """Return faiss. Imported first, it would leave scikit-learn's search with one thread for good.
+
+    scikit-learn looks for the libraries that have threads in its first search, and limits those it
+    knows: faiss must not be among them.
+    """
+    if "faiss" not in sys.modules:
+        NearestNeighbors(n_neighbors=1, algorithm="brute").fit(np.eye(2)).kneighbors(np.eye(2))
+        _OURS.append("faiss")
+    elif not _OURS:
+        _OURS.append("theirs")
+        warn_user(
+            "faiss was imported before nearkin's first approximate search: from then on "
+            "scikit-learn's own search may "
+            "use one thread only. Let nearkin import it, or search once with scikit-learn before."
+        )
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(
+            'An approximate search needs faiss: pip install "nearkin[ann]".'
+        ) from error
+    return faiss
+
+
+_OURS: list[str] = []
+
+
+# Approximate search: rows in lists of near ones, of which the nearest few are searched.
+#
+# The usual inverted file fails in a search by class: around a row deep inside a large class, all
+# lists hold rows of that class only. Here every list holds rows of one class (small classes share),
+# so both searches select lists: those of the row's class, or those of all others. All rows of a
+# list are searched together, among the lists nearest to theirs, by matrix products. This happens in
+# few dimensions; what is found there is ranked again by the distances in all features.
+
+BRUTE_CLASS = (
+    20_000  # a class of at most so many rows is searched by brute force, which is as quick
+)
+TOGETHER = 512  # rows of a class or of a list that are searched together
+LISTS, PROBES = (
+    8,
+    64,
+)  # for single queries: number of lists / sqrt(n), and how many of them are searched
+LISTS_TOGETHER, PROBES_TOGETHER = (
+    2,
+    128,
+)  # for the rows of a list together: longer lists, fewer rows to gather
+PROJECTED_FROM = 96
+PROJECTED_TO = 48
+SAMPLE = 20_000  # rows from which the principal components are learned
+IN_CACHE = 2**18  # entries of the differences of some rows, which stay in the cache of a core
+RECALL_ROWS = 500  # of which the recall is measured
+
+
+class ApproximateSearch(BaseEstimator):
+    """How to search approximately: in lists of near rows, and in fewer dimensions.
+
+    Parameters
+    ----------
+    n_lists : "auto" or int, default="auto"
+        Lists into which k-means partitions the rows: a class of more than 64 rows has lists of its
+        own, at least one; smaller classes share. "auto" takes 2 sqrt(n) for the rows of a table
+        among themselves, where the rows of a list are searched together, and 8 sqrt(n) for new rows
+        and for Dask arrays.
+    n_probes : "auto" or int, default="auto"
+        Lists that are searched: the nearest ones. "auto" takes 128 for the rows of a table among
+        themselves, and 64 for every new row and every row of a Dask array. More lists find more
+        neighbours and take longer.
+    n_components : "auto", int or None, default="auto"
+        Number of leading principal components in which the lists are formed and searched; None
+        takes the features themselves. "auto" takes 48 where there are more than 96 features.
+    n_rerank : "auto" or int, default="auto"
+        Number of candidates that are ranked again by their distances in all features. "auto" takes
+        5 k + 10.
+    check_recall : bool, default=False
+        Whether to search exactly for 500 rows, evenly spaced, as well, and report which share of
+        their true neighbours was found: `search_recall_` of the estimator.
+
+    Notes
+    -----
+    Needs faiss (`pip install "nearkin[ann]"`). The search is seeded: equal rows in equal order, and
+    equal numbers of threads, give equal lists. Memory: 8 bytes a row and component beside the rows.
+    Time, with the defaults and d components: O(n p d) for these, O(n d sqrt(n)) to form and search
+    the lists (64 sqrt(n) candidates for every row; a class of up to 20,000 rows is searched by
+    brute force), O(n r p) to rank r candidates again.
+
+    If faiss is imported first in a process, scikit-learn's own search uses one thread only; nearkin
+    imports it only here, after a first exact search.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nearkin import DNE, ApproximateSearch
+    >>> X, y = load_digits(return_X_y=True)
+    >>> dne = DNE(10, search=ApproximateSearch(n_probes=100, check_recall=True)).fit(X, y)
+    >>> dne.search_, min(dne.search_recall_.values()) > 0.95
+    ('approximate', True)
+    """
+
+    def __init__(
+        self,
+        n_lists: int | str = "auto",
+        n_probes: int | str = "auto",
+        n_components: int | str | None = "auto",
+        n_rerank: int | str = "auto",
+        check_recall: bool = False,
+    ) -> None:
+        self.n_lists = n_lists
+        self.n_probes = n_probes
+        self.n_components = n_components
+        self.n_rerank = n_rerank
+        self.check_recall = check_recall
+
+
+class IVFSearch:
+    """The searcher of an `ApproximateSearch`; for the same rows it projects and partitions once."""
+
+    name = "approximate"
+
+    def __init__(self, parameters: ApproximateSearch) -> None:
+        import_faiss()
+        self.n_lists = _number(parameters.n_lists, "n_lists")
+        self.n_probes = _number(parameters.n_probes, "n_probes")
+        d = parameters.n_components
+        self.n_components = None if d is None else _number(d, "n_components")
+        self.n_rerank = _number(parameters.n_rerank, "n_rerank")
+        self.recall: dict[str, float] | None = {} if parameters.check_recall else None
+        self._projected: tuple[Any, np.ndarray] | None = None
+        self._partitioned: tuple[np.ndarray, np.ndarray, InvertedLists] | None = None
+
+    def lists(
+        self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation
+    ) -> csr_array:
+        """Return G as `nearest` does, or most of it."""
+        entries = X.data if issparse(X) else X
+        if self._projected is None or self._projected[0] is not entries:
+            self._projected = (entries, projection(X, self.n_components)(X))
+        Z = self._projected[1]
+        n_candidates = np.where(lengths > 0, self._n_candidates(lengths, len(Z)), 0)
+        lists = NeighborLists(lengths, X.dtype)
+
+        def fill(search: Search) -> None:
+            found = nearest_candidates(Z[search.rows], search.tiles(), search.n_found)
+            width = 1 + X.nnz // X.shape[0] if issparse(X) else X.shape[1]
+            for block in row_blocks(len(found), found.shape[1] * width, IN_CACHE):
+                i = search.rows[block]
+                j, distances = _rank(X[i], X, found[block])
+                lists.put(i, j, distances, relation.holds(codes, i[:, None], j))
+
+        searches = list(self._plan(Z, codes, n_candidates, relation))
+        parallel_map(fill, searches, len(Z) * Z.shape[1] * len(searches))
+        G = lists.to_csr()
+        if self.recall is not None:
+            self.recall[relation.value] = measured_recall(X, codes, G, relation)
+        return G
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Return an index over rows, for queries that are not among them."""
+        n = X.shape[0]
+        project = projection(X, self.n_components)
+        file = IVFIndex(project(X), self.n_lists or int(LISTS * n**0.5))
+        r = int(self._n_candidates(np.array(min(n_found, n)), n))
+
+        def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+            distances, numbers = (
+                np.empty((Q.shape[0], k), X.dtype),
+                np.empty((Q.shape[0], k), np.intp),
+            )
+            for queries, found in file.search(project(Q), r, self.n_probes or PROBES):
+                for block in row_blocks(len(queries), r * X.shape[1], IN_CACHE):
+                    rows = queries[block]
+                    j, d = _rank(Q[rows], X, found[block])
+                    distances[rows], numbers[rows] = d[:, :k], j[:, :k]
+            return distances, numbers
+
+        return search
+
+    def _n_candidates(self, lengths: np.ndarray, n: int) -> np.ndarray:
+        return np.minimum(n_ranked(self.n_rerank, lengths), n)
+
+    def _inverted_lists(self, Z: np.ndarray, codes: np.ndarray) -> InvertedLists:
+        """Return the rows of every class in lists of their own; the small classes share the last
+        ones.
+        """
+        known = self._partitioned
+        if known is None or known[0] is not Z or not np.array_equal(known[1], codes):
+            classes = members_of(codes)
+            groups = [members for members in classes if len(members) > SMALL_CLASS]
+            small = [members for members in classes if len(members) <= SMALL_CLASS]
+            groups += [np.concatenate(small)] if small else []
+            quantizer = CoarseQuantizer.of(
+                Z, groups, self.n_lists or int(LISTS_TOGETHER * len(Z) ** 0.5)
+            )
+            known = self._partitioned = (Z, codes, InvertedLists(Z, quantizer))
+        return known[2]
+
+    def _plan(
+        self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: Relation
+    ) -> Iterator[Search]:
+        """Yield searches that together find `n_candidates[i]` rows in the relation to every row i."""
+        sizes = np.bincount(codes)
+        large = (
+            sizes > SMALL_CLASS
+        )  # groups of the quantizer; the last group holds the small classes
+        by_lists: list[tuple[int, Relation, np.ndarray]] = []
+        if relation is Relation.OTHER:
+            by_lists += [(group, relation, n_candidates) for group in range(large.sum())]
+            if (
+                not large.all()
+            ):  # among the r + n_c nearest at most n_c are of class c, so at least r of others
+                by_lists += [(int(large.sum()), Relation.ANY, n_candidates + sizes[codes])]
+        else:
+            for members in members_of(codes):
+                if len(members) <= BRUTE_CLASS:
+                    yield from _brute_force(Z, members, n_candidates)
+            too_large = np.flatnonzero(sizes[large] > BRUTE_CLASS)
+            by_lists += [
+                (int(group), Relation.SAME, n_candidates + 1) for group in too_large
+            ]  # + 1: the row itself
+        for group, among, n_found in by_lists:
+            lists = self._inverted_lists(Z, codes)
+            for number in lists.quantizer.lists_of(group):
+                for rows in _together(lists.rows[number], n_candidates):
+                    k, n_probes = int(n_found[rows].max()), self.n_probes or PROBES_TOGETHER
+                    yield Search(rows, k, partial(lists.nearest_tiles, number, among, n_probes, k))
+
+
+class Search(NamedTuple):
+    """Some rows whose `n_found` nearest candidates are searched together, in tiles of candidates."""
+
+    rows: np.ndarray
+    n_found: int
+    tiles: Callable[[], Iterable[Tile]]
+
+
+def _together(rows: np.ndarray, n_candidates: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the rows that need candidates, by blocks."""
+    rows = rows[n_candidates[rows] > 0]
+    for block in row_blocks(len(rows), 1, TOGETHER):
+        yield rows[block]
+
+
+def _brute_force(Z: np.ndarray, members: np.ndarray, n_candidates: np.ndarray) -> Iterator[Search]:
+    """Yield the searches of the members of a class among all of them."""
+
+    def tiles() -> Iterator[Tile]:
+        for block in row_blocks(len(members), 1, TILE):
+            yield members[block], Z[members[block]]
+
+    for rows in _together(members, n_candidates):
+        yield Search(rows, int(n_candidates[rows].max()) + 1, tiles)
+
+
+def n_dimensions(n_components: int | None, p: int) -> int:
+    """Return in how many dimensions p features are searched: None for all, 0 for the usual number."""
+    return PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
+
+
+def n_ranked(n_rerank: int, k: Any) -> np.ndarray:
+    """Return how many candidates are ranked again: at least k, 0 for the usual number."""
+    return np.maximum(n_rerank or 5 * k + 10, k)
+
+
+def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
+    """Return the map of rows to the leading principal components of a sample of X, in units of its
+    largest entry.
+
+    It yields float32, by blocks. None, or more components than there are features: the rows
+    themselves, in this unit. 0: 48 for more than 96 features.
+    """
+    n, p = X.shape
+    d = n_dimensions(n_components, p)
+    sample = X[:: -(-n // SAMPLE)]
+    origin = None if issparse(X) else sample.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    sample = sample if origin is None else sample - origin
+    unit = abs(sample).max() or 1.0  # squares in float32 neither vanish nor overflow
+    V = None
+    if d < min(p, sample.shape[0]):
+        pca = (
+            TruncatedSVD(d, random_state=0) if issparse(X) else PCA(d, svd_solver="covariance_eigh")
+        )
+        V = pca.fit(sample / unit).components_.T.astype(np.float32)
+
+    def project(Q: Any) -> np.ndarray:
+        Z = np.empty((Q.shape[0], p if V is None else d), np.float32)
+        for rows in row_blocks(Q.shape[0], p):
+            q = ((Q[rows] if origin is None else Q[rows] - origin) / unit).astype(np.float32)
+            Z[rows] = q @ V if V is not None else q.toarray() if issparse(q) else q
+        return Z
+
+    return project
+
+
+def _rank(Q: Any, X: Any, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what was found for queries, nearest first, and the distances."""
+    distances = _distances(Q, X, found)
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(found, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+def _distances(Q: Any, X: Any, j: np.ndarray) -> np.ndarray:
+    """Return the distances from queries (b, p) to rows j of X (b, r)."""
+    if issparse(X):
+        apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
+        return np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
+    apart = X[j].astype(np.result_type(X, Q), copy=False)
+    apart -= Q[:, None]  # in place: fresh memory would take longer than all else here
+    return np.sqrt(np.einsum("brp,brp->br", apart, apart))
+
+
+def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: Relation) -> float:
+    """Return the share of true neighbours in the lists of 500 rows, evenly spaced, by an exact
+    search.
+
+    A neighbour is true if it is as near as the k-th nearest, k the length of the list.
+    """
+    lengths = np.diff(G.indptr)
+    rows = np.flatnonzero(lengths)
+    rows = rows[:: -(-len(rows) // RECALL_ROWS) or 1]
+    checked = np.zeros_like(lengths)
+    checked[rows] = lengths[rows]
+    true = EXACT.lists(X, codes, checked, relation)
+    bounds = true.data[true.indptr[rows + 1] - 1] * (1 + 1e-5)
+    shares = [
+        np.mean(G.data[slice(*G.indptr[i : i + 2])] <= bound)
+        for i, bound in zip(rows, bounds, strict=True)
+    ]
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def _number(value: Any, name: str) -> int:
+    """Return the integer, 0 for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return 0
+    return check_integer(value, name, 1)
+
+
+APPROXIMATE_ROWS = 100_000
+
+
+def choose_search(n: int) -> str:
+    """Return what search="auto" takes for n rows: "exact" below 100,000, "approximate" from there
+    on.
+
+    Below, the exact search takes minutes at most and needs no other package. The rule does not
+    depend on what is installed: the same rows give the same map everywhere.
+    """
+    return "approximate" if n >= APPROXIMATE_ROWS else "exact"
+
+
+def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
+    """Return the object that searches among n rows.
+
+    Parameters
+    ----------
+    search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer
+        A transformer is used like scikit-learn's KNeighborsTransformer: cloned for every search,
+        given `n_neighbors`, fitted to the candidates, and applied to the queries, which gives a
+        sparse matrix of distances.
+    n : int
+    distances : sparse matrix of shape (n, n), default=None
+        Distances from every row to some others, instead of a search.
+
+    Raises
+    ------
+    ImportError
+        If an approximate search is requested and faiss is not installed.
+    ValueError
+        If `search` is none of these, or `distances` has a wrong shape or is negative.
+    """
+    if distances is not None:
+        return Listed(distances, n)
+    if isinstance(search, str):
+        named = choose_search(n) if search == "auto" else search
+        search = {"exact": EXACT, "approximate": ApproximateSearch()}.get(named, search)
+    if search is EXACT:
+        return EXACT
+    if isinstance(search, ApproximateSearch):
+        return IVFSearch(search)
+    if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):
+        return Indexed(partial(transformed, search), type(search).__name__)
+    choices = (
+        "'exact', 'approximate', 'auto', an ApproximateSearch or a transformer like "
+        "KNeighborsTransformer"
+    )
+    raise ValueError(f"search must be {choices}, got {search!r}.")

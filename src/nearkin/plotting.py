@@ -1,0 +1,636 @@
+"""Pictures as scikit-learn draws them: a Display holds the figures, `from_...` computes them,
+`plot` draws them.
+
+`plot` draws on the matplotlib axes `ax`, by default on a new figure, and sets `ax_` and `figure_`.
+No map is drawn without the score of a k-NN vote on the held-out rows in it: a map of the rows that
+it was learned from separates even random labels. matplotlib (`nearkin[plot]`) is imported when
+something is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ._validation import check_integer, known_labels
+from .evaluation import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
+from .evaluation import SCORES as SCORES_OF
+from .linalg import svd
+from .tables import DAYS, Curve, Levels, with_seasons
+
+# What all displays share.
+
+# Okabe and Ito's colours, which colour-blind readers can distinguish (without yellow, too pale for
+# a dot); with eight markers no two of 56 classes look alike.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+GREY = "#888888"
+
+
+class Display:
+    """What the pictures share; each has `_draw`."""
+
+    _size: tuple[float, float] | None = None  # of a new figure, in inches
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the picture."""
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    "Drawing needs matplotlib: pip install 'nearkin[plot]'."
+                ) from error
+            ax = plt.subplots(figsize=self._size, layout="constrained")[1]
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def shortened(text: str, length: int = 24) -> str:
+    """Return a legend's text: short, and not starting with the underscore by which matplotlib hides
+    it.
+    """
+    text = " " + text if text.startswith("_") else text
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+# A display of what a predictor for tables has learned: which columns move rows, and how.
+
+N_BARS = 12
+N_ACROSS = 3
+N_TICKS = 4
+N_LEVELS = 8
+LETTERS_ACROSS = 15  # that fit below a panel
+SMALL_LETTERS_ACROSS = 18  # of those in small print
+WIDTHS = (2, 1)  # of the first direction and the second
+KEY = ("along the direction in which the values differ most", "along the second", "missing value")
+DATES = f" ({DAYS})"  # how the name of such a curve ends
+LAST_DAY, LONG_SPAN = 2.9e6, 365  # in the year 9909; days from which months are enough
+LEAST_REACH = 0.04  # of a curve, as a part of the largest
+
+
+@dataclass(eq=False, repr=False)
+class ColumnsDisplay(Display):
+    """How far each column of a table moves the rows, and where the values of the foremost columns
+    lie.
+
+    The values of a column are points in the learned space. Each curve shows them along the
+    direction in which they differ most, and a thin one along the second; dotted is a missing value.
+    Where both are flat, rows that differ are alike; where one is steep, a small difference sets
+    them apart. Values of a category are points, the largest along the first direction first;
+    months, weekdays and hours, of a date, keep their order. A vote from a distance of 1 has 1/e of
+    the weight of one from the same place (1/e^2, where `distance_` is "plain").
+    """
+
+    effects: np.ndarray  # `feature_effects_`
+    names: list[str]  # of the columns
+    curves: dict[str, Curve | Levels]  # to be drawn, as `curves()` returns them
+    name: str  # of the predictor, for the title
+
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return 11.0, 2.4 * max(self._n_down, 2) + 0.5
+
+    @property
+    def _n_down(self) -> int:
+        return max(-(-len(self.curves) // N_ACROSS), 1)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, n_curves: int = 6, ax: Any = None) -> ColumnsDisplay:
+        """Draw a fitted `NCAClassifier` or `NCARegressor`, with the curves of the columns that move
+        rows farthest.
+        """
+        if not hasattr(estimator, "curves"):
+            kind, remedy = (
+                type(estimator).__name__,
+                "of a pipeline pass the last step, pipeline[-1]",
+            )
+            raise TypeError(
+                f"estimator must be a fitted NCAClassifier or NCARegressor, got {kind}: {remedy}."
+            )
+        check_is_fitted(estimator, "feature_effects_")
+        check_integer(n_curves, "n_curves", 0)
+        known = getattr(
+            estimator,
+            "feature_names_in_",
+            [f"x{j}" for j in range(len(estimator.feature_effects_))],
+        )
+        learned = estimator.feature_effects_, [str(name) for name in known], estimator.curves()
+        return cls.of(*learned, type(estimator).__name__, n_curves=n_curves).plot(ax=ax)
+
+    @classmethod
+    def of(
+        cls,
+        effects: np.ndarray,
+        names: list[str],
+        curves: dict[str, Curve | Levels],
+        name: str,
+        *,
+        n_curves: int = 6,
+    ) -> ColumnsDisplay:
+        """Return the display of columns, with the curves of those that move rows farthest."""
+        curves = with_seasons(curves)
+        reach = {name: _reach(curve) for name, curve in curves.items()}
+        least = LEAST_REACH * max(reach.values(), default=0)
+        kept = [name for name in curves if reach[name] >= least]
+        order = sorted(kept, key=lambda name: (-effects[curves[name].column], -reach[name]))
+        return cls(effects, names, {name: curves[name] for name in order[:n_curves]}, name)
+
+    def _draw(self, ax: Any) -> None:
+        ax.set_axis_off()
+        place = ax.get_subplotspec()
+        if place is None:
+            raise ValueError("ax must be of a grid of axes: take one of plt.subplots().")
+        ratios = {
+            "width_ratios": [1.3, *[1] * N_ACROSS],
+            "height_ratios": [*[1] * self._n_down, 0.1],
+        }
+        grid = place.subgridspec(self._n_down + 1, N_ACROSS + 1, **ratios)
+        self._draw_effects(ax.figure.add_subplot(grid[:-1, 0]))
+        panel = None
+        for at, (name, curve) in enumerate(self.curves.items()):
+            panel = ax.figure.add_subplot(grid[at // N_ACROSS, 1 + at % N_ACROSS], sharey=panel)
+            _draw(panel, name, curve)
+            panel.tick_params(labelleft=at % N_ACROSS == 0)
+            if at % N_ACROSS == 0:
+                panel.set_ylabel("place in the learned space")
+        if self.curves:
+            self._draw_key(ax.figure.add_subplot(grid[-1, :]))
+
+    def _draw_key(self, ax: Any) -> None:
+        ax.set_axis_off()
+        lines = [
+            ax.plot([], [], color=color, linewidth=width)[0]
+            for color, width in zip(COLORS, WIDTHS, strict=False)
+        ]
+        lines += ax.plot([], [], color=GREY, linestyle=":")
+        n_shown = (
+            len(KEY)
+            if any(_places(one).shape[1] > one.values.shape[1] for one in self.curves.values())
+            else 2
+        )
+        key = ax.legend(
+            lines[:n_shown],
+            KEY[:n_shown],
+            loc="center",
+            ncols=n_shown,
+            frameon=False,
+            fontsize="small",
+        )
+        key.set_in_layout(False)  # a wide one would squeeze the panels
+
+    def _draw_effects(self, ax: Any) -> None:
+        order = np.argsort(-self.effects, kind="stable")[:N_BARS][::-1]
+        ax.barh(range(len(order)), self.effects[order], color=COLORS[0])
+        ax.set_yticks(
+            range(len(order)), [shortened(self.names[column]) for column in order], parse_math=False
+        )
+        shown = (
+            ""
+            if len(order) == len(self.names)
+            else f"\n(the first {len(order)} of {len(self.names)})"
+        )
+        ax.set_xlabel("moves rows by (root mean square)")
+        ax.set_title(f"{self.name}: columns{shown}", parse_math=False)
+
+
+def _places(curve: Curve | Levels) -> np.ndarray:
+    """Return the places of a column's values, the missing one last, (m, n)."""
+    missing = [] if isinstance(curve, Levels) or curve.missing is None else [curve.missing]
+    return np.column_stack([curve.values, *missing])
+
+
+def _reach(curve: Curve | Levels) -> float:
+    """Return how far apart the values lie: bins hold about equally many rows."""
+    return float(np.linalg.norm(_places(curve).std(axis=1)))
+
+
+def _coordinates(curve: Curve | Levels) -> np.ndarray:
+    """Return places along two directions in which a column's values differ most, the missing one
+    last: (2, n).
+    """
+    apart = _places(curve) - curve.values.mean(axis=1, keepdims=True)
+    n = curve.values.shape[1]
+    U, _, _ = svd(apart[:, :n], full_matrices=False)
+    along = U[:, :2].T @ apart
+    along *= np.where(along[:, :1] > along[:, n - 1 : n], -1, 1)  # the first value low
+    return np.vstack([along, np.zeros((2 - len(along), along.shape[1]))])
+
+
+def _draw(ax: Any, name: str, curve: Curve | Levels) -> None:
+    if isinstance(curve, Levels):
+        _draw_levels(ax, curve)
+    else:
+        _draw_curve(ax, name, curve)
+    ax.set_title(shortened(name.removesuffix(DATES)), parse_math=False, fontsize="medium")
+
+
+def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
+    """Draw bins equally wide, as they hold about equally many rows."""
+    places, at = _coordinates(curve), np.arange(len(curve.edges))
+    for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
+        ax.plot(
+            at, along[: len(at)], color=color, linewidth=width, marker=".", markersize=2 + 2 * width
+        )
+        if curve.missing is not None:
+            ax.axhline(along[len(at)], color=color, linewidth=width, linestyle=":")
+    if name.endswith(DATES) and np.abs(curve.edges).max() < LAST_DAY:
+        unit = "M" if np.ptp(curve.edges) > LONG_SPAN else "D"
+        dates = curve.edges.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(str)
+        shown = _tick_places(len(at), lambda places: dates[places].tolist(), SMALL_LETTERS_ACROSS)
+        ax.set_xticks(shown, dates[shown], fontsize="small")
+        return
+    shown = _tick_places(len(at), lambda places: ticks(curve.edges[places]), LETTERS_ACROSS)
+    ax.set_xticks(shown, ticks(curve.edges[shown]))
+
+
+def _tick_places(n: int, write: Callable[[np.ndarray], list[str]], n_letters: int) -> np.ndarray:
+    """Return which of n points below a panel get a text: the ends, and as many between as do not
+    touch.
+    """
+    for n_ticks in range(min(N_TICKS, n), 2, -1):
+        places = np.linspace(0, n - 1, n_ticks).round().astype(int)
+        lengths = np.array([len(text) for text in write(places)])
+        needed = (lengths[1:] + lengths[:-1]) / 2 + 1
+        if (np.diff(places) / (n - 1) * n_letters >= needed).all():
+            return places
+    return np.unique([0, n - 1])
+
+
+def ticks(numbers: np.ndarray) -> list[str]:
+    """Return ascending numbers as texts, rounded to a tenth of the least difference at most."""
+    gap, size = np.diff(numbers).min(initial=np.inf), np.abs(numbers).max()
+    if not 1e-3 < size < 1e7 or not np.isfinite(gap):
+        return [f"{number:.4g}" for number in numbers]
+    n_decimals = int(max(0, 1 - np.floor(np.log10(gap))))
+    return [np.format_float_positional(number, n_decimals, trim="-") for number in numbers]
+
+
+def _draw_levels(ax: Any, levels: Levels) -> None:
+    """Draw the values of a category, of many those at both ends, in their order along the first
+    direction.
+    """
+    places = _coordinates(levels)
+    order = np.arange(len(levels.names)) if levels.ordered else np.argsort(-places[0])
+    if len(order) > N_LEVELS and not levels.ordered:
+        order = np.r_[order[: N_LEVELS // 2], order[-N_LEVELS // 2 :]]
+    for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
+        ax.plot(
+            along[order],
+            "o-" if levels.ordered else "o",
+            color=color,
+            linewidth=width,
+            markersize=2 + 2 * width,
+        )
+    if levels.ordered:
+        shown = order[:: -(-len(order) // N_TICKS)]
+        ax.set_xticks(shown, [levels.names[level] for level in shown])
+        return
+    names = [shortened(levels.names[level], 12) for level in order]
+    touching = (max(map(len, names)) + 1) * (len(names) - 1) > SMALL_LETTERS_ACROSS
+    slanted = {"rotation": 30, "ha": "right"} if touching else {}
+    ax.set_xticks(range(len(order)), names, parse_math=False, fontsize="small", **slanted)
+
+
+# Displays of spectra, maps of held-out rows, rankings and features.
+
+# From dark blue to yellow in even steps, for colour-blind readers and in grey, too; both ends are
+# outlined to be seen.
+SEQUENTIAL = "cividis"
+# How a score is drawn: its factor, the title, and the label of the axis.
+SCORES = {
+    "accuracy": (100, "Accuracy", "held-out rows right (%)"),
+    "balanced_accuracy": (
+        100,
+        "Balanced accuracy",
+        "mean over the classes of held-out rows right (%)",
+    ),
+    "f1": (1, "F1", "F1 on held-out rows, mean over the classes"),
+    "auc": (1, "AUC", "area under the ROC curve on held-out rows"),
+    "log_loss": (1, "Log loss", "log loss on held-out rows (less is better)"),
+    "r2": (1, "R²", "R² on held-out rows"),
+    "mae": (1, "Mean absolute error", "mean absolute error on held-out rows (less is better)"),
+    "rank_correlation": (1, "Rank correlation", "rank correlation on held-out rows (Spearman)"),
+}
+STATUS_COLORS = {
+    "better": COLORS[2],
+    "worse": COLORS[1],
+    "baseline": COLORS[6],
+    "unclear": COLORS[0],
+}
+STATUS_COLORS["reference"] = GREY
+MAX_LEGEND = 24
+MAX_BARS = 30
+
+
+@dataclass(eq=False, repr=False)
+class SpectrumDisplay(Display):
+    """Eigenvalues of a fitted method with their cumulative sum, on `cumulative_ax_` (DNE's figures
+    4 to 6).
+    """
+
+    eigenvalues: np.ndarray  # in the order of the components
+    n_components: int  # how many were kept
+    estimator_name: str
+
+    @classmethod
+    def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None) -> SpectrumDisplay:
+        """Draw the spectrum of a fitted estimator that has `eigenvalues_`, e.g. DNE, NMMP or LPP."""
+        estimator = getattr(estimator, "_final_estimator", estimator)  # a pipeline's last step
+        check_is_fitted(estimator, "eigenvalues_")
+        return cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__).plot(
+            ax=ax
+        )
+
+    def _draw(self, ax: Any) -> None:
+        number = np.arange(1, len(self.eigenvalues) + 1)
+        kept = number <= self.n_components
+        for drawn, color, label in ((kept, COLORS[0], "kept"), (~kept, "#BBBBBB", "left out")):
+            if drawn.any():
+                ax.vlines(
+                    number[drawn], 0, self.eigenvalues[drawn], color, linewidth=2, label=label
+                )
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
+        ax.set_title(
+            f"{self.estimator_name}: {self.n_components} of {len(self.eigenvalues)} directions kept"
+        )
+        twin = ax.twinx()
+        (line,) = twin.plot(
+            number, np.cumsum(self.eigenvalues), color=COLORS[1], label="cumulative sum"
+        )
+        twin.set_ylabel("cumulative sum")
+        ax.legend(handles=[*ax.collections, line], loc="best")
+        self.cumulative_ax_ = twin
+
+
+@dataclass(eq=False, repr=False)
+class EmbeddingDisplay(Display):
+    """A 2-D map of held-out rows, with the score of a k-NN vote in that map as its title.
+
+    Parameters
+    ----------
+    embedding : array of shape (n, 1) or (n, 2)
+        Held-out rows; one dimension is drawn as a strip for each class, or against the numbers.
+    labels : array of shape (n,)
+        Classes, shown by colours and markers, or numbers, shown by a scale of colours.
+    score : float
+        Of the vote of the training rows on these, in the same coordinates.
+    vote : Vote
+    name : str
+    task : {"classification", "regression"}, default="classification"
+        Whether the labels are classes or numbers.
+    score_name : str, default=None
+        One of `SCORES`; None takes accuracy, of numbers R².
+    """
+
+    embedding: np.ndarray
+    labels: np.ndarray
+    score: float
+    vote: Vote
+    name: str
+    task: str = CLASSIFICATION.name
+    score_name: str | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        y: Any,
+        *,
+        task: str = CLASSIFICATION.name,
+        split: Any = None,
+        unlabelled: Any = (),
+        n_neighbors: int = 3,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> EmbeddingDisplay:
+        """Learn a clone of the estimator on some rows, map the others and draw these.
+
+        Parameters
+        ----------
+        estimator : transformer
+            E.g. `make_pipeline(StandardScaler(), DNE(2))`. Of more components the first two are
+            drawn, and scored.
+        X : array or sparse matrix of shape (n, p)
+        y : array of shape (n,)
+        task : {"classification", "regression"}, default="classification"
+            Whether y holds classes or numbers.
+        split : pair of integer arrays, default=None
+            Training rows and held-out rows, e.g. a fold of a comparison; None draws a third to be
+            held out.
+        unlabelled : integer array, default=()
+            Rows without a label to learn from, too; it takes a split.
+        n_neighbors : int, default=3
+            k of the vote.
+        name : str, default=None
+            For the title; None takes the name of the (last) class.
+        """
+        y = np.asarray(y)
+        if split is None:  # a fold, which unlike a shuffled split also serves classes of few rows
+            folds = named_task(task).splitter(3, shuffle=True, random_state=0)
+            split = next(folds.split(y, y))
+        rows = np.asarray(unlabelled, dtype=int)
+        seen = held_out_map(estimator, X, y, split, n_neighbors, task=task, unlabelled=rows)
+        name = name or type(getattr(estimator, "_final_estimator", estimator)).__name__
+        labels = known_labels(y, seen.rows)
+        return cls(seen.embedding, labels, seen.score, Vote(n_neighbors), name, task).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        Z, is_plane = self.embedding, self.embedding.shape[1] > 1
+        if named_task(self.task) == CLASSIFICATION:
+            other_axis = "class"
+            self._plot_classes(ax)
+            ax.set(yticks=[])
+        else:
+            other_axis = "target"
+            heights = Z[:, 1] if is_plane else self.labels
+            style = {
+                "c": self.labels,
+                "cmap": SEQUENTIAL,
+                "s": 26,
+                "linewidths": 0.4,
+                "edgecolors": "#555555",
+            }
+            ax.figure.colorbar(ax.scatter(Z[:, 0], heights, **style), ax=ax, label="target")
+            ax.set(yticks=[] if is_plane else ax.get_yticks())
+        ax.set(xlabel="dimension 1", ylabel="dimension 2" if is_plane else other_axis, xticks=[])
+        title = (
+            f"{self.name} in {Z.shape[1]}-D: {self.vote} {self._score_text()} {len(Z)} "
+            "held-out rows"
+        )
+        ax.set_title(title, parse_math=False)
+
+    def _score_text(self) -> str:
+        name = self.score_name or next(iter(SCORES_OF[self.task]))
+        if name == "accuracy":
+            return f"right in {self.score:.1%} of"
+        factor, title, _ = SCORES[name]
+        text = f"{self.score:.1%}" if factor == 100 else f"{self.score:.3f}"
+        return f"at {title if title.isupper() else title.lower()} {text} on"
+
+    def _plot_classes(self, ax: Any) -> None:
+        classes = np.unique(self.labels)
+        for number, label in enumerate(classes):
+            Z = self.embedding[self.labels == label]
+            heights = (
+                Z[:, 1]
+                if Z.shape[1] > 1
+                else number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
+            )
+            style = {
+                "color": COLORS[number % len(COLORS)],
+                "marker": MARKERS[number % len(MARKERS)],
+            }
+            ax.scatter(
+                Z[:, 0],
+                heights,
+                s=22,
+                linewidths=0,
+                alpha=0.75,
+                label=shortened(str(label)),
+                **style,
+            )
+        if len(classes) <= MAX_LEGEND:
+            for text in ax.legend(
+                loc="center left", bbox_to_anchor=(1, 0.5), frameon=False
+            ).get_texts():
+                text.set_parse_math(False)
+
+
+@dataclass(eq=False, repr=False)
+class RankingDisplay(Display):
+    """The ranking of a comparison: mean score, every fold, and the raw features as the line to
+    beat.
+
+    The automatic choice is a diamond. Below the line are the references, predictors of another
+    kind; of one far off the mean is written at the edge.
+    """
+
+    comparison: Comparison
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> RankingDisplay:
+        """Draw what `nearkin.evaluation.compare` returned."""
+        return cls(comparison).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        found, n_folds = self.comparison, len(self.comparison.folds)
+        factor, title, label = SCORES[found.score.name]
+        results = [*found.results, *found.references]
+        for position, result in enumerate(results):
+            if position == len(
+                found.results
+            ):  # a constant that is far off must not squeeze the others
+                ax.margins(x=0.3)
+                ax.set_xlim(ax.get_xlim())
+                ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
+            self._plot_result(ax, result, position, factor)
+        ax.axvline(
+            factor * found.raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0
+        )
+        ax.set_yticks(
+            range(len(results)), [f"{r.name}, {r.status}" for r in results], parse_math=False
+        )
+        ax.set_ylim(len(results) - 0.5, -0.5)
+        vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
+        spread = (
+            f"mean ± std, {n_folds} folds"
+            if n_folds > 1
+            else "one split, ± 95 % interval of the difference"
+        )
+        ax.set_xlabel(f"{label}{vote}\n{spread}")
+        ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
+
+    def _plot_result(self, ax: Any, result: MethodResult, position: int, factor: int) -> None:
+        folds, style = factor * result.score, {"color": STATUS_COLORS[result.status]}
+        mean, (low, high) = folds.mean(), ax.get_xlim()
+        if result.kind == "reference" and not low <= mean <= high:
+            edge, text, side = (
+                (low, f" ← {mean:.3g}", "left") if mean < low else (high, f"{mean:.3g} → ", "right")
+            )
+            ax.text(edge, position, text, ha=side, va="center", **style)
+            return
+        half = factor * np.ptp(result.interval) / 2  # a single fold does not vary, but its rows do
+        if len(folds) > 1:
+            jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
+            ax.scatter(folds, position + jitter, alpha=0.3, s=14, linewidths=0, **style)
+            half = folds.std(ddof=1)
+        marker = {"fmt": "D", "markersize": 8} if result.kind == "choice" else {"fmt": "o"}
+        ax.errorbar(mean, position, xerr=half, capsize=3, **marker, **style)
+
+
+@dataclass(eq=False, repr=False)
+class FeatureDisplay(Display):
+    """What a learned linear map does to every feature: stretched, or ignored."""
+
+    stretch: np.ndarray  # as `feature_stretch` returns it
+    names: Sequence[str]  # of the p features
+    name: str  # of the map, for the title
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, names: Sequence[str] | None = None, ax: Any = None
+    ) -> FeatureDisplay:
+        """Draw the stretches of a map with `components_`; without `names`, by `feature_names_in_`
+        or numbers.
+        """
+        stretch = feature_stretch(estimator.components_)
+        known = getattr(
+            estimator, "feature_names_in_", [f"feature {number}" for number in range(len(stretch))]
+        )
+        return cls(stretch, known if names is None else names, type(estimator).__name__).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        order = np.argsort(-self.stretch, kind="stable")
+        if len(order) > MAX_BARS:
+            order = np.concatenate([order[: MAX_BARS // 2], order[-MAX_BARS // 2 :]])
+        position = np.arange(len(order))[::-1]
+        colors = [COLORS[0] if self.stretch[feature] > 1 - 1e-6 else COLORS[1] for feature in order]
+        ax.barh(position, self.stretch[order], color=colors)
+        ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
+        ax.set_yticks(
+            position, [shortened(str(self.names[feature])) for feature in order], parse_math=False
+        )
+        shown = "" if len(order) == len(self.stretch) else f" (the extremes of {len(self.stretch)})"
+        ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
+        ax.set_title(f"{self.name}: features stretched and ignored{shown}", parse_math=False)
+
+
+def feature_stretch(components: np.ndarray) -> np.ndarray:
+    """Return how far a unit step along each feature moves a row in the learned space, relative to
+    the average.
+
+    For a linear map A, which is `components_` (m, p), it is `||A e_j||` over the root mean square
+    of all features: 1 is average, 0 ignored. The step is one unit of what the map was fitted on:
+    one standard deviation where that was standardized.
+    """
+    length = np.linalg.norm(components, axis=0)
+    return length / max(np.sqrt(np.mean(length**2)), np.finfo(float).tiny)
+
+
+__all__ = [
+    "COLORS",
+    "GREY",
+    "MARKERS",
+    "MAX_BARS",
+    "SCORES",
+    "SEQUENTIAL",
+    "STATUS_COLORS",
+    "ColumnsDisplay",
+    "EmbeddingDisplay",
+    "FeatureDisplay",
+    "RankingDisplay",
+    "SpectrumDisplay",
+    "feature_stretch",
+]

@@ -1,0 +1,261 @@
+"""The smallest eigenpairs of a large sparse symmetric matrix, orthogonal to a given vector (the
+constant one).
+
+The smallest eigenvalues of a graph Laplacian, with or without a signed cost of labels added, are
+close together, which has two consequences:
+
+* A factorization at a shift near 0 fills in (a minute and a gigabyte for 12,000 rows of a 20-NN
+  graph), and finds the wrong end where the matrix is indefinite. Lanczos on the largest end of `s I
+  - M` needs products only, but many steps, and their orthogonalization costs ten times as much as
+  the products. So it runs on a polynomial of that matrix which separates the sought eigenvalues:
+  more products for each of fewer steps.
+* A Krylov sequence finds a repeated eigenvalue once, with a tiny residual; above all the 0 of every
+  connected component. So the known null space is written down, not computed, and the rest is
+  checked from random vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+from .._blocks import require_memory, thread_pools
+from ..linalg import eigh
+from .criteria import SpectralResult, Status, backward_error
+
+DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
+STILL_DENSE = (
+    8000  # rows up to which it may solve, in a minute, what the iteration has left unsolved
+)
+SOLVED = 1e-6  # relative residual
+TOL = 1e-8  # of Lanczos, relative to a bound of the largest eigenvalue
+NULL = 1e-14  # relative residual of a null vector
+RESTARTS = 100  # of Lanczos; what is then missing is left to the iteration of the subspace
+EXTRA, FILTERINGS, ROUNDS = 8, 4, 20  # random vectors that search for missed pairs; rounds at most
+
+Product = Callable[[np.ndarray], np.ndarray]  # of a vector, or of columns
+Pairs = tuple[np.ndarray, np.ndarray]  # eigenvalues, ascending, and vectors as columns
+
+
+def smallest_eigenpairs(
+    M: csr_array,
+    n_pairs: int,
+    null: csr_array | None = None,
+    *,
+    excluded: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+) -> SpectralResult:
+    """Minimize tr V'MV subject to V'V = I and V'q = 0: the smallest eigenpairs of PMP, P = I - qq'.
+
+    Up to 2,000 rows (8,000 for a matrix that is not sparse) by LAPACK, beyond by Lanczos without
+    any factorization.
+
+    Parameters
+    ----------
+    M : csr_array of shape (n, n)
+        Symmetric, definite or not.
+    n_pairs : int
+        m; at most n - 1 exist.
+    null : csr_array of shape (n, J), optional
+        Likely null vectors of M: orthonormal columns without common rows, such as the scaled
+        indicators of a graph's connected components. Those that M does not map to 0 (1e-14) are
+        ignored. Combinations of the others that are orthogonal to q are eigenvectors of value 0 and
+        need no iteration.
+    excluded : array of shape (n,), optional
+        q, not 0, of any length; by default all ones.
+    start : array of shape (n,), optional
+        Where Lanczos begins: the sum of the vectors of a similar problem saves some of its steps.
+
+    Returns
+    -------
+    SpectralResult
+        `values` ascending; `residual` relative to the largest column of M, which is at most its
+        norm; UNRESOLVED where it exceeds 1e-6 (LAPACK has then been tried up to 8,000 rows),
+        RANK_DEFICIENT, with n - 1 columns, where more pairs were requested. A residual is that of a
+        pair: it does not show whether another pair is smaller.
+
+    Notes
+    -----
+    Memory: O(nnz(M) + n m), and O(n^2) up to 2,000 rows or where more than one pair in twenty is
+    requested.
+    """
+    n = M.shape[0]
+    m = min(n_pairs, n - 1)
+    q = np.ones(n) if excluded is None else excluded
+    q = q / np.linalg.norm(q)
+    size = np.sqrt(M.power(2).sum(axis=0).max())
+    null = (
+        csr_array((n, 0))
+        if null is None
+        else null[:, np.sqrt((M @ null).power(2).sum(axis=0)) <= NULL * size]
+    )
+    solvers = [_sparse, _dense] if n <= STILL_DENSE else [_sparse]
+    if n <= DENSE or m > n // 20 or (n <= STILL_DENSE and M.nnz > n * n // 10):
+        solvers = [_dense]
+    for solve in solvers:
+        values, V = solve(M, m, q, null, start)
+        V = V - np.outer(q, q @ V)  # exactly orthogonal to q, and of unit length
+        V /= np.linalg.norm(V, axis=0)
+        R = M @ V
+        R -= np.outer(q, q @ R) + V * values
+        result = _result((values, V), R, size, n - 1, n_pairs)
+        if result.residual <= SOLVED:
+            break
+    return result
+
+
+def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralResult:
+    """Minimize tr B'HB subject to B'B = I by LAPACK, and return V = QB for orthonormal Q as the
+    vectors.
+    """
+    values, B = eigh(H, subset_by_index=(0, min(n_pairs, len(H)) - 1))
+    size = np.linalg.norm(H, axis=0).max()
+    return _result((values, Q @ B), H @ B - B * values, size, len(H), n_pairs)
+
+
+def _result(pairs: Pairs, R: np.ndarray, size: float, rank: int, n_pairs: int) -> SpectralResult:
+    values, V = pairs
+    residual = backward_error(R, V, size)
+    status = (
+        Status.RANK_DEFICIENT
+        if n_pairs > rank
+        else Status.OPTIMAL
+        if residual <= SOLVED
+        else Status.UNRESOLVED
+    )
+    return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, n_pairs)
+
+
+def _dense(M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None) -> Pairs:
+    n = M.shape[0]
+    require_memory(3 * 8 * n * n, f"The dense eigenproblem of {n} rows", "ask for fewer components")
+    above = 2 * np.abs(M).sum(axis=1).max()  # the eigenvalue that q gets, above all others
+    A = M.toarray()
+    A -= np.outer(q, q @ A)
+    A -= np.outer(A @ q, q)
+    A += above * np.outer(q, q)
+    return eigh((A + A.T) / 2, subset_by_index=(0, m - 1))
+
+
+def _sparse(
+    M: csr_array, m: int, q: np.ndarray, null: csr_array, start: np.ndarray | None
+) -> Pairs:
+    """Merge the known null vectors with the pairs found orthogonal to them."""
+    n, n_null = null.shape
+    null_t = csr_array(null.T)
+    w = null_t @ q
+    zeros = (
+        null @ np.linalg.qr(np.column_stack([w, np.eye(n_null, m)]))[0][:, 1:]
+    )  # m null vectors orthogonal to q
+    w /= np.linalg.norm(w) or 1.0
+
+    def project(X: np.ndarray) -> np.ndarray:
+        """Remove q, and all null vectors that are orthogonal to it."""
+        if n_null > 1:
+            T = null_t @ X
+            X = X - null @ (T - np.multiply.outer(w, w @ T))
+        return X - np.multiply.outer(q, q @ X)
+
+    shift = (
+        np.abs(M).sum(axis=1).max()
+    )  # at least the largest eigenvalue: what is removed comes last
+
+    def A(X: np.ndarray) -> np.ndarray:
+        return project(shift * X - M @ X)
+
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal(n) if start is None else start
+    n_other = min(m, n - max(n_null, 1))
+    V, values = zeros, np.zeros(zeros.shape[1])
+    if n_other > 0:
+        with thread_pools().limit(
+            limits=1, user_api="blas"
+        ):  # waking threads for each vector costs more
+            others = _largest(A, project, project(start), n_other, rng)
+            other_values, E = eigh(others.T @ (M @ others))
+        V, values = np.hstack([zeros, others @ E]), np.concatenate([values, other_values])
+    order = np.argsort(values, kind="stable")[:m]
+    return values[order], V[:, order]
+
+
+def _largest(
+    A: Product, project: Product, start: np.ndarray, m: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return an orthonormal basis (n, m) of the m largest eigenpairs of A >= 0 in the range of a
+    projection.
+
+    Lanczos finds one vector of a repeated eigenvalue, or of many that differ in their last digits
+    only, with tiny residuals. So some random vectors orthogonal to V are filtered, too; where the
+    space of both has larger Ritz values, pairs were missed, and the space is iterated with the
+    filter F until it has no larger ones.
+    """
+    n = len(start)
+    F = _chebyshev_filter(A, m, start)
+    try:
+        V = eigsh(_operator(F, n), m, which="LA", tol=TOL, v0=start, maxiter=RESTARTS)[1]
+    except ArpackError as stopped:  # some may have converged
+        V = getattr(stopped, "eigenvectors", np.empty((n, 0)))
+    V = np.linalg.qr(project(V))[0]
+    trace = float(np.vdot(V, A(V))) if V.shape[1] == m else -np.inf
+    for _ in range(ROUNDS):
+        Y = project(rng.standard_normal((n, m - V.shape[1] + EXTRA)))
+        for _ in range(FILTERINGS):
+            Y = F(Y)
+            Y = np.linalg.qr(Y - V @ (V.T @ Y))[0]
+        V, larger_trace = _ritz(A, np.hstack([V, Y]), m)
+        if larger_trace <= trace * (1 + 1e-12):
+            break
+        for _ in range(FILTERINGS):
+            V = F(V)
+        V, trace = _ritz(A, V, m)
+    return V
+
+
+def _ritz(A: Product, S: np.ndarray, m: int) -> tuple[np.ndarray, float]:
+    """Return the m leading Ritz vectors of A in the span of S, and the sum of their values."""
+    S = np.linalg.qr(S)[0]
+    H = S.T @ A(S)
+    values, E = eigh((H + H.T) / 2)
+    return S @ E[:, : -m - 1 : -1], float(values[-m:].sum())
+
+
+def _chebyshev_filter(A: Product, m: int, start: np.ndarray) -> Product:
+    """Return T_d(2 A / b - 1), which has the m largest eigenpairs of A >= 0 as its own, far from
+    the others.
+
+    The Chebyshev polynomial T_d stays within 1 on [0, b] and grows fast, and monotonically, above.
+    b lies below the m-th Ritz value of a rough iteration, which is at most the m-th eigenvalue; d
+    is such that the largest becomes about 1e5, so that rounding stays 1e-11 of the smallest.
+    """
+    try:
+        rough = eigsh(
+            _operator(A, len(start)),
+            m,
+            which="LA",
+            tol=0.1,
+            v0=start,
+            return_eigenvectors=False,
+            maxiter=RESTARTS,
+        )
+    except ArpackError:
+        return A
+    top, least = rough.max(), rough.min()
+    b = least - max((top - least) / 4, top / 50)
+    degree = int(np.arccosh(1e5) / np.arccosh(2 * top / b - 1)) if b > 0 else 0
+    if degree < 2:
+        return A
+
+    def polynomial(X: np.ndarray) -> np.ndarray:
+        last, current = X, (2 / b) * A(X) - X
+        for _ in range(degree - 1):
+            last, current = current, 2 * ((2 / b) * A(current) - current) - last
+        return current
+
+    return polynomial
+
+
+def _operator(A: Product, n: int) -> LinearOperator:
+    return LinearOperator((n, n), matvec=A, dtype=np.float64)

@@ -1,0 +1,456 @@
+"""A table as numbers and distinct texts, from a data frame, an array, or whatever reads files."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+
+from .._blocks import require_memory, row_blocks
+from .._messages import in_row, quoted, shown
+from .._validation import refuse_foreign, refuse_no_rows
+
+NUMBERS = (int, float, Decimal, np.number, np.bool_)
+SECONDS_A_DAY = 86400
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of text: its distinct values, and for each row the position of its value, -1 where
+    the cell is missing.
+
+    With `is_category` its values are categories, even if they look like numbers or dates.
+    """
+
+    values: Sequence[str]
+    codes: np.ndarray
+    is_category: bool = False
+
+    def spread(self, of_values: Any, of_missing: Any) -> np.ndarray:
+        """Return for every row what belongs to its value."""
+        return np.append(of_values, of_missing)[self.codes]
+
+    def replaced(self, values: Iterable[str | None]) -> Text:
+        """Return the column with others in place of its values, equal ones once; None for a missing
+        cell.
+        """
+        known: dict[str | None, int] = {None: -1}
+        codes = [known.setdefault(value, len(known) - 1) for value in values]
+        return Text(list(known)[1:], self.spread(np.array(codes, dtype=int), -1), self.is_category)  # type: ignore[arg-type]
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Return how many rows have each value."""
+        return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
+
+    @property
+    def n_missing(self) -> int:
+        """Return how many cells are missing."""
+        return len(self.codes) - int(self.counts.sum())
+
+    def first(self, value: int) -> int:
+        """Return the first row that has a value, given by its position."""
+        return int((self.codes == value).argmax())
+
+
+@dataclass
+class Cells:
+    """The cells of a table.
+
+    Attributes
+    ----------
+    names : list of str
+        Of all columns.
+    numbers : ndarray of shape (n, q), or csr_array
+        Columns of numbers, NaN where a cell is missing. `TableEncoder` uses up their memory.
+    number_names : list of q str
+    text : dict of str to Text
+    place : callable
+        Returns where a row (counted from 0) is found, for messages.
+    """
+
+    names: list[str]
+    numbers: Any
+    number_names: list[str]
+    text: dict[str, Text]
+    place: Callable[[int], str] = in_row
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+        return self.numbers.shape[0]
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Return the places of the columns of numbers."""
+        return {name: place for place, name in enumerate(self.number_names)}
+
+    @cached_property
+    def known(self) -> set[str]:
+        """Return the names of the columns that are there."""
+        return {*self.number_names, *self.text}
+
+    def require(self, names: Sequence[str]) -> None:
+        """Raise an error that names the columns that are learned from and are not there."""
+        lacking = [name for name in names if name not in self.known]
+        if lacking:
+            raise ValueError(
+                f"X lacks {quoted(lacking, 5)}, which was learned from: add or rename columns."
+            )
+
+    def column(self, name: str) -> np.ndarray | Text:
+        """Return a column, numbers as a copy."""
+        return (
+            self.text[name] if name in self.text else self.numbers[:, self.positions[name]].copy()
+        )
+
+    def renamed(self, names: Sequence[str]) -> Cells:
+        """Return the same cells with other names of all columns."""
+        new = dict(zip(self.names, names, strict=True))
+        text = {new[name]: column for name, column in self.text.items()}
+        return Cells(
+            list(names), self.numbers, [new[name] for name in self.number_names], text, self.place
+        )
+
+    def in_place(self, names: Sequence[str], width: int) -> Any:
+        """Return some columns of numbers and then zeros, in the memory of all of them, which grows
+        where it must.
+        """
+        X, kept = self.numbers, np.array([self.positions[name] for name in names], dtype=int)
+        n_rows, before = X.shape
+        if width == len(kept) > 0 and np.array_equal(kept, np.arange(before)):
+            return X
+        if issparse(X):
+            return X[:, kept]
+        require_memory(8 * n_rows * max(width - before, 0), "The encoded table", "drop columns")
+        if len(kept) == 0 or not (X.flags.owndata and X.flags.c_contiguous):
+            out = np.zeros((n_rows, width), dtype=X.dtype if len(kept) else np.float64)
+            out[:, : len(kept)] = X[:, kept]
+            return out
+        X.resize((n_rows, max(width, before)), refcheck=False)
+        old, new = (
+            X.reshape(-1)[: n_rows * size].reshape(n_rows, size) for size in (before, width)
+        )
+        # in the order in which no row is overwritten before it was read
+        for block in row_blocks(n_rows, max(before, width), 2**18)[:: 1 if width <= before else -1]:
+            new[block, : len(kept)] = old[block][:, kept]
+            new[block, len(kept) :] = 0
+        return new
+
+    def drop_numbers(self, texts: Sequence[str]) -> None:
+        """Count the numbers that some texts are as missing."""
+        marks = []
+        for text in texts:
+            with suppress(ValueError):
+                marks.append(float(text))
+        for block in row_blocks(*self.numbers.shape) if marks else []:
+            self.numbers[block][np.isin(self.numbers[block], marks)] = np.nan
+
+
+def read_cells(X: Any) -> tuple[Cells, bool]:
+    """Return the cells of a data frame or an array, and whether its columns have names; refuse
+    infinite ones.
+    """
+    refuse_foreign(X)
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
+    named = hasattr(X, "iloc") and hasattr(X, "columns")
+    if not named:
+        is_array = isinstance(X, np.ndarray) or hasattr(X, "__array__") or hasattr(X, "tocsr")
+        X = check_array(X if is_array else _of_any_type(X), dtype=None, ensure_all_finite=False)
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        refuse_no_rows(X)
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    cells = _numeric(X) if not named and X.dtype.kind in "biuf" else _frame(X)
+    for block in row_blocks(*cells.numbers.shape):
+        if np.isinf(cells.numbers[block]).any():
+            row, column = np.argwhere(np.isinf(cells.numbers[block]))[0]
+            where = f"{shown(cells.number_names[column])} {in_row(block.start + int(row))}"
+            raise ValueError(f"Input X contains infinity, in column {where}: change or drop it.")
+    return cells, named
+
+
+def _of_any_type(X: Any) -> Any:
+    """Return rows that are no array as one; numbers among text stay numbers."""
+    found = np.asarray(X)
+    return np.array(X, dtype=object) if found.dtype.kind in "US" else found
+
+
+def _numeric(X: np.ndarray) -> Cells:
+    names = [f"x{number}" for number in range(X.shape[1])]
+    return Cells(
+        names,
+        np.array(X, dtype=np.float32 if X.dtype == np.float32 else np.float64, order="C"),
+        names,
+        {},
+    )
+
+
+def _frame(X: Any) -> Cells:
+    """Return the columns of a pandas data frame, or of an array of objects."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            'Rows of text or other objects need pandas: pip install "nearkin[app]".'
+        ) from error
+    frame = X if hasattr(X, "iloc") else pd.DataFrame(X).rename(columns="x{}".format)
+    names = [str(name) for name in frame.columns]
+    repeated = (
+        {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()
+    )
+    if repeated:
+        raise ValueError(
+            f"X has columns {quoted(sorted(repeated))} more than once: give each a name of its own."
+        )
+    columns = {name: _column(frame.iloc[:, place], name) for place, name in enumerate(names)}
+    text = {name: column for name, column in columns.items() if isinstance(column, Text)}
+    number_names = [name for name in names if name not in text]
+    numbers = np.empty((len(frame), len(number_names)))
+    for place, name in enumerate(number_names):
+        numbers[:, place] = np.asarray(columns.pop(name))
+    return Cells(names, numbers, number_names, text)
+
+
+def _column(series: Any, name: str) -> np.ndarray | Text:
+    """Return a pandas series as floats, or as text; dates in ISO form."""
+    from pandas import CategoricalDtype, PeriodDtype, factorize
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    if isinstance(series.dtype, CategoricalDtype):
+        known = (str, *NUMBERS)
+        categories = [
+            _as_text(value, name) if isinstance(value, known) else str(value)
+            for value in series.cat.categories
+        ]
+        return Text(categories, series.cat.codes.to_numpy().astype(int), is_category=True).replaced(
+            categories
+        )
+    kind = getattr(series.dtype, "kind", "O")
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: column {shown(name)}.")
+    if is_numeric_dtype(series.dtype) or is_bool_dtype(series.dtype):
+        return series.to_numpy(dtype=float, na_value=np.nan)
+    if kind == "m":
+        return series.dt.total_seconds().to_numpy(dtype=float, na_value=np.nan) / SECONDS_A_DAY
+    if isinstance(series.dtype, PeriodDtype):
+        series = series.dt.to_timestamp()
+    try:
+        codes, values = factorize(series)
+    except TypeError:
+        codes, values = (
+            np.arange(len(series)),
+            series,
+        )  # lists and the like: the first is named below
+    if len(values) and all(isinstance(value, NUMBERS) for value in values):
+        return Text([], codes).spread([_as_float(value) for value in values], np.nan)
+    texts = [_as_text(value, name) for value in values]
+    return Text(texts, codes).replaced(texts)
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _as_text(value: Any, name: str) -> str:
+    """Return a cell as text; a whole number without decimals, whatever its type."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, NUMBERS):
+        number: Any = value
+        return (
+            str(int(number))
+            if not isinstance(value, bool | np.bool_) and number == number // 1
+            else str(value)
+        )
+    found = f"column {shown(name)} holds {shown(value)} ({type(value).__name__})"
+    raise TypeError(
+        f"{found}: an argument must be a string, a number, a truth value, a date or a time."
+    )
+
+
+# Columns that say nothing about a row but which one it is, or nothing at all.
+
+MIN_ROWS = 20  # in fewer, anything may look like anything
+NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
+# Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if
+# its values differ.
+ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "code", "serial"}
+GROUP_WORDS = {
+    *(
+        "patient",
+        "subject",
+        "person",
+        "participant",
+        "user",
+        "customer",
+        "client",
+        "speaker",
+        "author",
+        "donor",
+    ),
+    *(
+        "session",
+        "site",
+        "hospital",
+        "centre",
+        "center",
+        "batch",
+        "household",
+        "family",
+        "group",
+        "cluster",
+    ),
+    *(
+        "machine",
+        "device",
+        "sensor",
+        "plate",
+        "animal",
+        "mouse",
+        "specimen",
+        "farm",
+        "school",
+        "store",
+    ),
+}
+CONSTANT = "constant"
+EMPTY = "empty"
+COUNTER = "numbers of the rows"
+NAMED = "named as identifiers, and nearly all values differ"
+DIFFERS = "text that differs in every row"
+NEARLY_DIFFERS = "text that differs in nearly every row"
+UNREAD = "text that differs, and looks like numbers"
+REASONS = (
+    COUNTER,
+    CONSTANT,
+    EMPTY,
+    NAMED,
+    DIFFERS,
+    NEARLY_DIFFERS,
+    UNREAD,
+)  # in the order in which they are said
+
+
+def says_id(name: str) -> bool:
+    """Tell whether a name is that of an identifier, such as "userId"."""
+    return words_of(name)[-1] in ID_WORDS
+
+
+def says_group(name: str) -> bool:
+    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
+    words = words_of(name)
+    return words[-1] == "id" or (
+        not GROUP_WORDS.isdisjoint(words) and (GROUP_WORDS | ID_WORDS | {"name"}).issuperset(words)
+    )
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name such as "patientId", in lower case; an empty one where there are
+    none.
+    """
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.findall(
+        r"[^\W\d_]+", re.sub(rf"\b({'|'.join(sorted(GROUP_WORDS))})id\b", r"\1_id", name)
+    ) or [""]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The smallest and the largest number of every column, NaN of one without any, and whether
+    cells are missing.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    missing: np.ndarray
+
+
+def ends_of(X: np.ndarray) -> Ends:
+    """Return the ends of dense columns."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    missing = np.isnan(low)
+    for at in np.flatnonzero(missing):
+        column = np.ascontiguousarray(X[:, at])
+        low[at], high[at] = np.fmin.reduce(column), np.fmax.reduce(column)
+    return Ends(low, high, missing)
+
+
+def useless_numbers(cells: Cells, ends: Ends | None, identifiers: bool) -> dict[str, str]:
+    """Return the columns of numbers that are constant or empty, or, if asked for, identify the
+    rows, and why.
+
+    Sparse columns have no `ends`.
+    """
+    X, names = cells.numbers, cells.number_names
+    if ends is None:  # sparse, and kept whole if any column changes
+        varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
+    else:  # if only by a missing value
+        varies = (ends.low != ends.high) & ~np.isnan(ends.low) | ends.missing & ~np.isnan(ends.low)
+    same = [at for at, changes in enumerate(varies) if not changes]
+    found = {names[at]: EMPTY if np.isnan(X[0, at]) else CONSTANT for at in same}
+    if identifiers and ends is not None and cells.n_rows > 1:
+        found |= {
+            name: NAMED
+            for at, name in enumerate(names)
+            if says_id(name) and varies[at] and _differs(X[:, at])
+        }
+        found |= dict.fromkeys(_counters(X, names, ends), COUNTER)
+    return found
+
+
+def _counters(X: np.ndarray, names: list[str], ends: Ends) -> list[str]:
+    """Return the columns that number the rows: whole steps of one size, in any order, from 20 rows
+    on.
+
+    Among fewer, only the index without a name that pandas writes: 0, 1, ... or 1, 2, ...
+    """
+    n_rows = len(X)
+    if n_rows < MIN_ROWS:
+        nameless = [
+            at for at, name in enumerate(names) if name.startswith(("Unnamed: ", "__index_level_"))
+        ]
+        return [
+            names[at] for at in nameless if X[0, at] in (0, 1) and (np.diff(X[:, at]) == 1).all()
+        ]
+    low, high = (end.astype(float) / (n_rows - 1) for end in (ends.low, ends.high))
+    steps = high - low  # divided before, so that no difference overflows
+    likely = np.flatnonzero(
+        ~ends.missing
+        & (steps >= 0.999)
+        & (np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1))
+    )
+    return [names[at] for at in likely if (np.diff(np.sort(X[:, at])) == np.rint(steps[at])).all()]
+
+
+def _differs(values: np.ndarray) -> bool:
+    """Tell whether nearly all numbers, at least 20 and whole ones, differ."""
+    known = values[~np.isnan(values)]
+    distinct = np.unique(known)
+    many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
+    return many and bool((distinct == np.rint(distinct)).all())
+
+
+def differs(n_values: int, n_known: int, n_rows: int) -> str | None:
+    """Return why text identifies the rows, by the number of its values and of its cells; None where
+    it does not.
+    """
+    if n_values == n_rows:
+        return DIFFERS
+    return NEARLY_DIFFERS if n_known >= MIN_ROWS and n_values > NEARLY_ALL * n_known else None

@@ -1,0 +1,477 @@
+"""What maps and votes see of the features: standardized ones, with missing cells filled and
+indicated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import TransformerMixin
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from .._blocks import row_blocks
+from .._captions import Estimator
+from .._messages import counted, listed, note, quoted
+from .._validation import check_choice, check_integer
+from .cells import Cells, read_cells
+from .columns import CategoryColumn, Learned, NumberColumn, Rules, column_from, indicator_names
+from .numbers import MARKS
+
+# Which columns with missing cells get an indicator: a feature that is 1 where the cell is missing,
+# else 0.
+
+LEAST_ROWS = 5  # in which a column is missing, and in which it is not
+ROWS_PER_INDICATOR = 10
+
+
+def indicated_features(missing: np.ndarray) -> np.ndarray:
+    """Return which columns get an indicator, ascending.
+
+    One that is missing in at least 5 rows and known in at least 5: of fewer nothing can be learned.
+    Of columns that are missing in the same rows the first. And at most one indicator for every 10
+    rows, those of largest variance: where the columns with gaps are more than the rows, most
+    distances would be distances between gaps.
+
+    Parameters
+    ----------
+    missing : ndarray of bool of shape (n, p)
+
+    Returns
+    -------
+    features : ndarray of int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearkin.tables import indicated_features
+    >>> missing = np.zeros((100, 4), dtype=bool)
+    >>> missing[:20, 1] = missing[:20, 2] = True  # together
+    >>> missing[0, 3] = True  # once
+    >>> indicated_features(missing)
+    array([1])
+    """
+    n = len(missing)
+    counts = missing.sum(axis=0)
+    often = np.flatnonzero((counts >= LEAST_ROWS) & (counts <= n - LEAST_ROWS))
+    packed = np.packbits(missing[:, often], axis=0)
+    distinct = often[np.unique(packed, axis=1, return_index=True)[1]] if len(often) else often
+    distinct = np.sort(distinct)
+    rarest = np.minimum(counts, n - counts)[distinct]  # the variance grows with it
+    most_varied = np.argsort(-rarest, kind="stable")[: n // ROWS_PER_INDICATOR]
+    return np.sort(distinct[most_varied])
+
+
+# Data frames as people have them to rows of numbers.
+
+
+class TableEncoder(TransformerMixin, Estimator):
+    """Encode a table as people have them, with text, dates and missing cells, as rows of numbers.
+
+    What a column becomes is decided for the column as a whole:
+
+    - Numbers and truth values stay as they are; durations are counted in days.
+    - Text is numbers where all its values are: with thousands separators ("1,234.5", "1 234.5",
+      "1'234.5"), with one currency before or after ("€12.30", "12 USD"), with a percent sign
+      ("12.3%" is 0.123), in parentheses, which mean a minus ("(12.30)"), with the other decimal
+      mark ("12,5"), or truth values ("true"). Whole numbers that begin with 0, such as ZIP codes,
+      are categories.
+    - Text is also numbers where all its values have one unit ("72.1 kg", "1,163 sqft", "7/10";
+      units of one kind, such as "g" and "kg", are converted), where some have a limit or a mark
+      ("<0.1", "0.196*"), where they are durations ("3h 12min", "31:05:09", which become days), or
+      ranges that do not overlap ("10-19", which become their middle). What looks like these but may
+      be something else stays text, and a remark says so.
+    - Text is dates where all its values are, in one layout: "2024-03-12", "12.03.2024",
+      "03/12/2024", "12 Mar 2024", "Mar 12, 2024", each with an optional time "10:30", "10:30:05",
+      "10:30 PM", in ISO 8601 also with a zone. Where both orders of day and month would fit, "/"
+      has the month first (the day where `decimal=","`), "." and "-" the day, and a remark says it.
+      Columns of dates and times need no such reading. They become the days since 1970 (in UTC), and
+      sine and cosine of the place in the year (if they span more than 60 days), in the week (if at
+      least 5 weekdays occur) and in the day (if times of the day differ). "10:30" alone is the
+      place in the day.
+    - Other text, and columns of a categorical type, become a column of zeros and ones for each
+      value, spaces around it removed; a value that `fit` has not seen is zeros. With more than
+      `max_categories` values they become one column: the share of the rows of `fit` that have the
+      value, 0 for one that was not there.
+    - Constant and empty columns are left out, text of more than 500 characters, and unless
+      `drop_identifiers` is False those that number the rows, that are named as identifiers
+      ("customer_id") and differ in nearly all rows, and text that does.
+
+    A missing category is a category of its own, where `fit` has seen one. A missing date is at the
+    centre of its circles.
+
+    Parameters
+    ----------
+    missing : {"impute", "keep"}, default="impute"
+        What missing numbers and days become: the median of the column in `fit`; or NaN. Where `fit`
+        has seen 5 rows without a value and 5 with one, one more column says so, "age (missing)",
+        behind all others. Columns that are missing in the same rows share one, and there is at most
+        one for every 10 rows (`nearkin.tables.indicated_features`).
+    missing_values : sequence of str, optional
+        Texts that count as missing in every column, beside the empty cell. By default in columns
+        that otherwise hold numbers or dates those that are usual in spreadsheets: NA, N/A, n/a,
+        NaN, null, None, <NA>, ?, -, ., #N/A, #DIV/0!, #VALUE!, #REF! and the like, also k.A., n.v.,
+        n.d. and s/d. In a column of categories, where "None" and "NA" may well be values, only the
+        empty cell is missing then.
+    max_categories : int, default=100
+        Values of a column that become columns of their own.
+    decimal : {".", ","}, default="."
+        The decimal mark of text. The other one is taken for a column that could not be read by this
+        one.
+    drop_identifiers : bool, default=True
+        Whether to leave out what only tells rows apart.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        What is kept: name, kind ("number", "date", "category" or "frequency") and how it is
+        encoded. Columns of numbers come first, then the others, both in the order of the table.
+    dropped_ : dict of str to str
+        The columns that are left out, and why.
+    remarks_ : list of str
+        What was done, in lines for a reader.
+    medians_ : ndarray
+        Of the features, missing values apart, where `missing="impute"`; 0 for categories.
+    indicated_ : ndarray of int
+        The features that have a column which says where they were missing; none where
+        `missing="keep"`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn; an array has no names, and its columns are called x0, x1, ...
+
+    Raises
+    ------
+    ValueError
+        For infinite numbers, for columns that lack in new rows, and for text there that is no
+        number, or no date, in a column of these. Columns may come in another order, and others may
+        be among them.
+
+    Notes
+    -----
+    Cost: O(n p); a text that occurs often is read once. No labels are looked at, but medians and
+    shares are those of the rows of `fit`: fit it inside the folds, in a pipeline, or keep missing
+    numbers and impute these there.
+
+    References
+    ----------
+    .. [1] Patricio Cerda and Gaël Varoquaux, "Encoding high-cardinality string categorical variables", IEEE
+       Transactions on Knowledge and Data Engineering 34(3), 2022: why many categories should not
+       become as many columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nearkin import TableEncoder
+    >>> visits = pd.DataFrame({
+    ...     "price": ["€1,200.50", "€80.00", "n/a", "€75.20"],
+    ...     "day": ["12.03.2024", "24.04.2024", "02.05.2024", "30.04.2024"],
+    ...     "colour": ["red", "blue ", "red", "blue"],
+    ... })
+    >>> encoder = TableEncoder().fit(visits)
+    >>> encoder.get_feature_names_out().tolist()
+    ['price', 'day (days since 1970)', 'colour=blue', 'colour=red']
+    >>> encoder.transform(visits)[:3]
+    array([[1.2005e+03, 1.9794e+04, 0.0000e+00, 1.0000e+00],
+           [8.0000e+01, 1.9837e+04, 1.0000e+00, 0.0000e+00],
+           [8.0000e+01, 1.9845e+04, 0.0000e+00, 1.0000e+00]])
+    >>> for remark in encoder.remarks_:
+    ...     print(remark)
+    read as numbers: price ('€1,200.50')
+    read as dates: day ('12.03.2024', day first)
+    one-hot encoded: colour (2 values)
+    missing values, filled by the median: price (1 row)
+    """
+
+    def __init__(
+        self,
+        missing: str = "impute",
+        missing_values: Any = None,
+        max_categories: int = 100,
+        decimal: str = ".",
+        drop_identifiers: bool = True,
+    ) -> None:
+        self.missing = missing
+        self.missing_values = missing_values
+        self.max_categories = max_categories
+        self.decimal = decimal
+        self.drop_identifiers = drop_identifiers
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def rules(self) -> Rules:
+        """Return the parameters that say how cells are read."""
+        given = (
+            None
+            if self.missing_values is None
+            else tuple(str(value).strip() for value in self.missing_values)
+        )
+        return Rules(given, self.max_categories, self.decimal, self.drop_identifiers)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what the columns hold.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars or pyarrow) or array of shape (n, p)
+        y : ignored
+        """
+        self._check_parameters()
+        cells = self._cells(X, reset=True)
+        learned = Learned(cells, self.rules)
+        self.columns_, self.dropped_, self.remarks_ = (
+            learned.columns,
+            learned.dropped,
+            learned.remarks,
+        )
+        if not self.columns_:
+            why = (
+                listed([f"{name} ({reason})" for name, reason in self.dropped_.items()])
+                or "there are none"
+            )
+            few = "; X has 1 sample" if cells.n_rows == 1 else ""
+            raise ValueError(
+                f"no feature columns are left: {why}{few}: add columns whose values vary."
+            )
+        self.indicated_ = np.empty(0, dtype=int)
+        if self.missing == "impute":
+            self._learn_missing(cells, learned)
+            self.remarks_ += note("missing values, filled by the median", learned.missing_rows)
+        self._check_names()
+        return self
+
+    def _check_parameters(self) -> None:
+        check_choice(self.missing, "missing", ("impute", "keep"))
+        check_choice(self.decimal, "decimal", MARKS)
+        check_integer(self.max_categories, "max_categories", 1)
+        if self.missing_values is not None and not isinstance(
+            self.missing_values, list | tuple | set | np.ndarray
+        ):
+            raise TypeError(f"missing_values must be a list of texts, got {self.missing_values!r}.")
+
+    def _check_names(self) -> None:
+        repeated = [
+            name
+            for name, count in Counter(self.get_feature_names_out().tolist()).items()
+            if count > 1
+        ]
+        if repeated:
+            raise ValueError(
+                f"encoded features have {quoted(repeated)} more than once: rename a column."
+            )
+
+    def _learn_missing(self, cells: Cells, learned: Learned) -> None:
+        """Learn medians, and which features were missing."""
+        self.medians_ = np.zeros(len(self._names))
+        indicated, start = [], 0
+        for at, column in enumerate(self.columns_):
+            if at < self._n_plain:
+                self.medians_[start] = np.nanmedian(cells.numbers[:, cells.positions[column.name]])
+            elif column.may_miss:
+                self.medians_[start] = learned.medians[column.name]
+            indicated += [start] if column.may_miss and column.name in learned.missing else []
+            start += len(column.names)
+        self.indicated_ = np.array(indicated, dtype=int)
+        if indicated:
+            missing = self.encode(cells)[0][:, len(self._names) :] > 0
+            self.indicated_ = self.indicated_[indicated_features(missing)]
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows as numbers, of shape (n, number of features), in float64; float32 stays
+        float32.
+
+        Parameters
+        ----------
+        X : data frame or array
+            With the columns that `fit` kept, by name; of an array, in the same order.
+        """
+        return self.encode(X)[0]
+
+    def encode(self, X: Any) -> tuple[Any, list[str]]:
+        """Return what `transform` returns, and remarks on values that `fit` has not seen."""
+        check_is_fitted(self)
+        cells = self._cells(X, reset=False)
+        plain = [column.name for column in self.columns_[: self._n_plain]]
+        n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
+        given = {column: cells.column(column.name) for column in self.columns_[n_plain:]}
+        n_names = len(self._names)
+        out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
+        unknown, start = [], n_plain
+        for column, values in given.items():
+            start, features = start + len(column.names), out[:, start : start + len(column.names)]
+            unknown.append(column.fill(features, values, self.rules, cells.place))
+        for block in row_blocks(*out.shape) if self.missing == "impute" else []:
+            features = out[block, :n_names]
+            missing = np.isnan(features)
+            out[block, n_names:] = missing[:, self.indicated_]
+            np.copyto(features, self.medians_.astype(out.dtype), where=missing)
+        remarks = note(
+            "unknown values, encoded as none of the known ones", list(filter(None, unknown))
+        )
+        categories = [column for column in given if isinstance(column, CategoryColumn)]
+        new = [column.name for column in categories if column.knows_none(given[column], self.rules)]
+        expect = "expect less of these rows than of those held out before"
+        return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
+
+    @property
+    def _n_plain(self) -> int:
+        """Return how many columns, the first ones, came as numbers."""
+        return sum(isinstance(column, NumberColumn) and column.plain for column in self.columns_)
+
+    @property
+    def _names(self) -> list[str]:
+        """Return the names of the features, without those that say where cells are missing."""
+        return [name for column in self.columns_ for name in column.names]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features, such as "width", "colour=red", "day (year, sin)" and
+        "age (missing)".
+
+        Parameters
+        ----------
+        input_features : array of str, optional
+            Checked to be those of `fit`.
+        """
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        return np.array(
+            [*self._names, *indicator_names(self.columns_, self.indicated_.tolist())], dtype=object
+        )
+
+    def _phrases(self) -> list[str]:
+        size = counted(len(self._names) + len(self.indicated_), "feature")
+        return [
+            f"{counted(self.n_features_in_, 'column')} → {size}",
+            *note("left out", list(self.dropped_)),
+        ]
+
+    def _cells(self, X: Any, *, reset: bool) -> Cells:
+        """Return the cells of X, its columns named as in `fit`."""
+        cells, named = (X, True) if isinstance(X, Cells) else read_cells(X)
+        if reset:
+            self.n_features_in_ = len(cells.known)
+            self.__dict__.pop("feature_names_in_", None)
+            if named:
+                self.feature_names_in_ = np.array(
+                    [name for name in cells.names if name in cells.known], dtype=object
+                )
+        elif not (named and hasattr(self, "feature_names_in_")):
+            if len(cells.names) != self.n_features_in_:
+                expected = (
+                    f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+                )
+                raise ValueError(f"X has {len(cells.names)} features, but {expected}.")
+            cells = cells.renamed(
+                getattr(self, "feature_names_in_", [f"x{at}" for at in range(self.n_features_in_)])
+            )
+        if not reset:
+            cells.require([column.name for column in self.columns_])
+        cells.drop_numbers(self.rules.missing_values or ())
+        return cells
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned as numbers, texts, lists and dicts, which JSON can hold;
+        `remarks_` are left out.
+        """
+        check_is_fitted(self)
+        given, names = self.rules.missing_values, getattr(self, "feature_names_in_", None)
+        return {
+            "parameters": self.get_params()
+            | {"missing_values": None if given is None else list(given)},
+            "names": None if names is None else names.tolist(),
+            "n_features": self.n_features_in_,
+            "numbers": [column.name for column in self.columns_[: self._n_plain]],
+            "columns": [column.to_dict() for column in self.columns_[self._n_plain :]],
+            "indicated": self.indicated_.tolist(),
+            "medians": self.medians_.tolist() if self.missing == "impute" else [],
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Return the encoder of a state that `to_dict` wrote; raise an error where it is none."""
+        encoder = cls(**state["parameters"])
+        encoder._check_parameters()
+        named = {type(name) for name in (*state["numbers"], *(state["names"] or []))} <= {str}
+        if not named or type(state["n_features"]) is not int:
+            raise ValueError("its names")
+        plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
+        encoder.columns_ = [*plain, *map(column_from, state["columns"])]
+        encoder.n_features_in_, encoder.dropped_, encoder.remarks_ = state["n_features"], {}, []
+        if state["names"] is not None:
+            encoder.feature_names_in_ = np.array(state["names"], dtype=object)
+        encoder.indicated_, encoder.medians_ = (
+            np.array(state["indicated"], int),
+            np.array(state["medians"], float),
+        )
+        encoder._check_names()
+        return encoder
+
+
+def missing_cells(X: Any) -> np.ndarray:
+    """Return how many cells of each feature are missing: NaN; sparse rows have none."""
+    return np.zeros(X.shape[1], dtype=int) if issparse(X) else np.isnan(X).sum(axis=0)
+
+
+class Imputer(SimpleImputer):
+    """Fills missing cells with the median of their column, and appends indicators: 1 where a cell
+    was missing, else 0.
+
+    Columns get one as `indicated_features` says, of the rows of `fit`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(strategy="median", add_indicator=True, keep_empty_features=True)
+
+    def fit(self, X: Any, y: Any = None) -> Imputer:
+        """Learn medians, and which columns get an indicator."""
+        super().fit(X, y)
+        self.indicator_.features_ = indicated_features(np.isnan(X))
+        return self
+
+
+def filled(X: Any) -> Any:
+    """Return X as it is where no cell is missing, else filled by its own medians, with an indicator
+    of every gap.
+    """
+    gaps = np.flatnonzero(missing_cells(X))
+    if len(gaps) == 0:
+        return X
+    missing = np.isnan(X[:, gaps])
+    medians = SimpleImputer(
+        strategy="median", keep_empty_features=True
+    )  # of these columns alone: they take long
+    X = np.hstack([X, missing.astype(X.dtype)])
+    X[:, gaps] = medians.fit_transform(X[:, gaps])
+    return X
+
+
+def filled_note(X: Any, names: Any, done: str = "filled by the median") -> list[str]:
+    """Return a remark on the features with missing cells, and what is done with them; none without
+    any.
+    """
+    gaps = [
+        f"{name} ({counted(count, 'row')})"
+        for name, count in zip(names, missing_cells(X), strict=True)
+        if count
+    ]
+    return note(f"missing values, {done}", gaps)
+
+
+def preprocessing(*, scale: bool, sparse: bool, missing: bool) -> list[tuple[str, Any]]:
+    """Return the steps before a map, unfitted: a scaler and an imputer, as far as they are needed.
+
+    Scaled first, as the scaler passes over missing cells: so their indicators stay 0 and 1. Of unit
+    variance, an indicator of 5 missing cells among 1,000 would weigh like 14 standard deviations of
+    a feature: only rows with the same gap would be neighbours (`benchmarks/missing.py`).
+    """
+    steps: list[tuple[str, Any]] = (
+        [("scale", StandardScaler(with_mean=not sparse))] if scale else []
+    )
+    return [*steps, ("impute", Imputer())] if missing else steps

@@ -1,0 +1,727 @@
+"""Nearest neighbours for tables: encoded columns, NCA's map, the vote of all rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.linalg import norm
+from scipy.sparse import issparse
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.sparsefuncs import mean_variance_axis
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
+
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._captions import Estimator
+from .._messages import counted, listed
+from .._validation import (
+    canonical,
+    check_choice,
+    check_integer,
+    check_shared_labels,
+    check_targets_vary,
+    encode_labels,
+    refuse_foreign,
+    refuse_no_rows,
+    refuse_sparse_gaps,
+    refuse_unfit_targets,
+    validated,
+)
+from ..descent import Status
+from ..estimators.base import MAX_ROWS, inner_folds, sample_rows
+from ..estimators.descent_embedding import FLOAT64_ROWS
+from ..objectives.kernel_regression import Loss, log_loss, squared_error
+from .bins import BinnedEncoder, Curve, Feature, Levels, SparseEncoder, features_of, is_table
+from .encoder import TableEncoder
+from .members import (
+    ALPHAS,
+    DISTANCES,
+    MemberPath,
+    Rows,
+    along_principal_axes,
+    member_path,
+    mixed_with_lines,
+    refined,
+)
+
+# What the predictors for tables share: encoded columns, a map by members, the vote of all rows.
+
+Fold = tuple[np.ndarray, np.ndarray]
+
+FEWEST = 4  # rows: two to learn from, in each of two folds
+
+
+class TablePredictor(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC
+):
+    """What the two predictors share. Abstract: a predictor defines `fit` and `_targets`."""
+
+    _loss: Loss
+    _loss_name: ClassVar[str]
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        n_bins: int = 8,
+        alpha: float | str = "auto",
+        n_members: int = 3,
+        distance: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_bins = n_bins
+        self.alpha = alpha
+        self.n_members = n_members
+        self.distance = distance
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.sparse = tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []  # the number of rows decides
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        features: Sequence[Feature] | None = None,
+        folds: Sequence[Fold] | None = None,
+    ) -> Self:
+        """Learn from a table, or from an array of these features, with members on these folds."""
+        task = FitTask(self, X, y, None)
+        X, y, weights = self._encode_table(X, y, sample_weight, features)
+        self._learn(task, X, *self._targets(y, weights), folds)
+        task.end()
+        return self
+
+    @abstractmethod
+    def _targets(
+        self, y: Any, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return what votes are about (n, q), the classes as numbers, the same for all numbers, and
+        weights of rows.
+        """
+
+    def _learn(
+        self,
+        task: FitTask,
+        X: Any,
+        Y: np.ndarray,
+        codes: np.ndarray,
+        weights: np.ndarray | None,
+        folds: Sequence[Fold] | None,
+    ) -> None:
+        """Learn the map from the rows and their targets Y; an interrupt keeps the best so far, if
+        there is one.
+        """
+        weights = None if weights is None else weights / weights.mean()
+        encoded = self.encoder_.transform(X)
+        groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
+        rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
+        if folds is not None:
+            some = np.unique(np.concatenate([part for fold in folds for part in fold]))
+            folds = [
+                (np.searchsorted(some, train), np.searchsorted(some, test)) for train, test in folds
+            ]
+        else:
+            some = (
+                np.arange(len(rows))
+                if len(rows) <= MAX_ROWS
+                else sample_rows(encoded, codes, MAX_ROWS)
+            )
+            folds = inner_folds(encoded[some], codes[some], self.n_members)
+        alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
+
+        def report(found: Callable[[], MemberPath]) -> bool:
+            return task.iteration(lambda: self._learned(found(), rows))
+
+        path = member_path(
+            rows.subset(some), folds, self.n_components, alphas, self.distance, report
+        )
+        self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
+        self.held_out_votes_ = self._answers(path.held_out(self._final_vote(path)))
+        if len(some) < len(rows) and path.status is Status.CONVERGED:
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+            try:
+                path = refined(path, rows, self.n_components, self.distance, rng)
+                report(lambda: path)
+            except KeyboardInterrupt:
+                path = replace(path, status=Status.INTERRUPTED)
+        for name, value in self._learned(path, rows).items():
+            setattr(self, name, value)
+        if path.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _learned(self, path: MemberPath, rows: Rows) -> dict[str, Any]:
+        """Return the attributes that are set where a descent ends."""
+        T, dtype = path.vote.temperature, np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
+        A = along_principal_axes(path.components / T**0.5, rows.X).astype(dtype)
+        return {
+            "components_": A,
+            "temperature_": T,
+            "distance_": path.vote.distance,
+            "vote_": self._final_vote(path).after(T),
+            "alpha_": path.alpha,
+            "alpha_scores_": path.scores,
+            "feature_effects_": self._effects(A, rows.X),
+            "_Z": rows.X @ A.T,
+            "_Y": rows.Y.astype(dtype),
+            "_weights": rows.weights,
+        }
+
+    def _phrases(self) -> list[str]:
+        effects = self.feature_effects_
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(effects))])
+        first = [str(names[j]) for j in np.argsort(-effects, kind="stable")[:3] if effects[j] > 0]
+        chosen = [f"alpha {self.alpha_:.3g}"] * (self.alpha == "auto") + [
+            f"temperature {self.temperature_:.3g}"
+        ]
+        chosen += [f"the {self.distance_} distance"] * (self.distance == "auto")
+        size = f"{np.count_nonzero(effects)} of {counted(len(effects), 'column')}"
+        return [
+            f"{size} → {counted(len(self.components_), 'dimension')}; rows moved farthest "
+            f"by {listed(first)}",
+            f"chosen on held-out rows ({self._loss_name} "
+            f"{-self.alpha_scores_[self.alpha_]:.3g}): {listed(chosen)}",
+        ]
+
+    def _final_vote(self, path: MemberPath) -> Any:
+        """Return how all rows predict."""
+        return path.vote
+
+    def _answers(self, votes: np.ndarray) -> np.ndarray:
+        """Return what votes (n, q) say, in the unit of the targets."""
+        return votes
+
+    def _encode_table(
+        self, X: Any, y: Any, sample_weight: Any, features: Sequence[Feature] | None
+    ) -> tuple[np.ndarray, Any, np.ndarray | None]:
+        """Check all that `fit` was given and learn the encoding; return rows, targets and weights,
+        if not 0.
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        refuse_foreign(X)
+        refuse_no_rows(X)
+        if not is_table(X):
+            X = self._checked(X, sparse=issparse(X))
+        check_consistent_length(X, y)
+        X, y, weights = self._weighted(X, y, sample_weight)
+        if len(self._rows) < FEWEST:
+            raise ValueError(
+                f"Found a table with {len(self._rows)} sample(s) while a minimum of "
+                f"{FEWEST} is required."
+            )
+        return self._learn_encoding(X, features), y, weights
+
+    def _check_parameters(self) -> None:
+        for name, least in (("n_components", 1), ("n_bins", 1), ("n_members", 2)):
+            check_integer(getattr(self, name), name, least)
+        if self.alpha != "auto" and (
+            not isinstance(self.alpha, Real) or not 0 < self.alpha < np.inf
+        ):
+            raise ValueError(f'alpha must be "auto" or a number larger than 0, got {self.alpha!r}.')
+        check_choice(self.distance, "distance", DISTANCES)
+        check_random_state(self.random_state)
+
+    def _learn_encoding(self, X: Any, features: Sequence[Feature] | None) -> Any:
+        """Learn how a table becomes an array, and how that is encoded; return the array."""
+        self._table = (
+            TableEncoder(missing="keep", drop_identifiers=False).fit(X) if is_table(X) else None
+        )
+        if self._table is not None:
+            self.n_features_in_ = self._table.n_features_in_
+            self.__dict__.pop("feature_names_in_", None)
+            if hasattr(self._table, "feature_names_in_"):
+                self.feature_names_in_ = self._table.feature_names_in_
+            self._n_columns = self.n_features_in_
+            X, features = self._table.transform(X), features_of(self._table)
+        else:
+            self._n_columns = (
+                X.shape[1] if features is None else 1 + max(feature.column for feature in features)
+            )
+        if issparse(X):
+            self.encoder_: Any = SparseEncoder().fit(X)
+        else:
+            self.encoder_ = BinnedEncoder(self.n_bins).fit(X, features=features)
+        return X
+
+    def _weighted(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
+        """Return the rows, targets and weights of those whose weight is not 0."""
+        self._rows = np.arange(_num_samples(X))
+        if sample_weight is None:
+            return X, y, None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = weights / weights.max()
+        self._rows = np.flatnonzero(weights)
+        if len(self._rows) < len(weights):
+            X, y = _safe_indexing(X, self._rows), _safe_indexing(y, self._rows)
+        return X, y, weights[self._rows]
+
+    def _checked(self, X: Any, sparse: bool, **options: Any) -> Any:
+        """Return an array of numbers, where sparse ones may come without missing ones."""
+        refuse_sparse_gaps(X)
+        options |= {
+            "accept_sparse": "csr" if sparse else False,
+            "ensure_all_finite": True if sparse else "allow-nan",
+        }
+        return canonical(validated(self, X, dtype=(np.float64, np.float32), **options))
+
+    def _effects(self, components: np.ndarray, X: Any) -> np.ndarray:
+        """Return how far each column moves the rows about their mean: the root of the mean square,
+        (p,).
+        """
+        if issparse(X):
+            return norm(components, axis=0) * mean_variance_axis(X, axis=0)[1] ** 0.5
+        effects, groups = np.zeros(self._n_columns), self.encoder_.groups_
+        for group in np.unique(groups):
+            A = components[:, groups == group].astype(np.float64)
+            covariance = np.atleast_2d(np.cov(X[:, groups == group], rowvar=False, bias=True))
+            effects[group] = max(np.einsum("ij,jk,ik->", A, covariance, A), 0) ** 0.5
+        return effects
+
+    @with_callbacks
+    def fit_encoded(
+        self,
+        X: Any,
+        y: Any,
+        features: Sequence[Feature] | None = None,
+        folds: Sequence[Fold] | None = None,
+    ) -> Self:
+        """Learn from rows that a `TableEncoder` has encoded; all other methods take such rows then,
+        too.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+            NaN where a cell is missing: of `TableEncoder(missing="keep")`.
+        y : array of shape (n,)
+            As in `fit`.
+        features : sequence of p Feature, default=None
+            `nearkin.tables.features_of` the encoder: `feature_effects_` are those of its columns.
+            Without them each is a number.
+        folds : sequence of (training rows, test rows), default=None
+            Of the members, in place of `n_members` folds that are cut here: such as keep the rows
+            of a group together. They hold all rows, or of more than 2,000 about so many.
+        """
+        return self._fit(X, y, features=features, folds=folds)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return rows in the learned space.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+
+        Returns
+        -------
+        Z : ndarray of shape (n, m)
+            Along the principal axes of the training rows, the longest first; up to 2,000 of these
+            in float64, else in float32.
+        """
+        check_is_fitted(self, "components_")
+        refuse_foreign(X)
+        if self._table is None:
+            X = self._checked(X, sparse=isinstance(self.encoder_, SparseEncoder), reset=False)
+        else:
+            X = self._table.transform(X)
+        return self.encoder_.transform(X) @ self.components_.T
+
+    def _votes(self, X: Any) -> np.ndarray:
+        Z = self.transform(X)
+        return self.vote_.predict(Z, self._Z, self._Y, self._weights)
+
+    def curves(self) -> dict[str, Curve | Levels]:
+        """Return how each column moves a row in the learned space: functions that are linear
+        between edges, or levels.
+
+        Returns
+        -------
+        dict of str to Curve or Levels
+            By the names of the columns ("x0", "x1", ... of an array); a date becomes several
+            numbers, such as "day (days since 1970)" and "day (week, sin)", and a category of many
+            values one, "town (frequency)". All know their `column`. Of a number: `edges` (T + 1,),
+            `values` (m, T + 1), 0 at the first edge, and `missing` (m,), the place of a missing
+            value, where the column held some; the edges span the numbers of `fit`. Of a category:
+            `names` of its L values, among them "(missing)" where some were, and `values` (m, L),
+            about their mean over the training rows. None of sparse X.
+        """
+        check_is_fitted(self, "components_")
+        return self.encoder_.curves(self.components_)
+
+    def kneighbors(self, X: Any, n_neighbors: int = 5, *, return_distance: bool = True) -> Any:
+        """Return the nearest training rows in the learned space: of equal weights, those with the
+        largest votes.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, p)
+        n_neighbors : int, default=5
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of shape (n, n_neighbors)
+            Ascending; not without `return_distance`.
+        rows : ndarray of int of shape (n, n_neighbors)
+            The numbers of rows of `fit`.
+        """
+        queries = self.transform(X)
+        k = check_integer(n_neighbors, "n_neighbors", 1, len(self._Z))
+        distances, found = (
+            NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self._Z).kneighbors(queries)
+        )
+        return (distances, self._rows[found]) if return_distance else self._rows[found]
+
+
+# In comparisons three members answer in half the time; the choice that is kept has all that are the
+# default.
+COMPARED = {"own_vote": True, "nested": False, "most_rows": 100_000, "quick": {"n_members": 3}}
+
+
+class NCAClassifier(ClassifierMixin, TablePredictor):
+    """Neighbourhood Components Analysis for tables: nearest neighbours that classify a data frame
+    as it is.
+
+    Columns of numbers, categories and dates, with missing values, become groups of features in
+    which a linear map can bend: bins of a number, indicators of a category
+    (`nearkin.tables.BinnedEncoder`). The map A maximizes NCA's log-likelihood [1]_, in which every
+    row is classified by all others,
+
+        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2)            (eq. 6)
+
+    minus `alpha / sqrt(n) ||A||^2 u^2`, with a norm that prefers few of the G columns of the table,
+
+        ||A||^2 = G^(-1/3) (sum_g ||A_g||^1.5)^(4/3),    A_g the features of column g,
+
+    and u the typical distance of neighbours. The map is the mean, as a metric, of those of
+    `n_members` folds; the rows of the other folds choose alpha, T and the distance of the final
+    vote of all rows,
+
+        p_j ~ exp(-||A (x - x_j)||^2 / T)    or    exp(-2 ||A (x - x_j)|| / sqrt(T)).
+
+    Parameters
+    ----------
+    n_components : int, default=32
+        Dimensions of the map of a member, at most.
+    n_bins : int, default=8
+        Bins of a number, at most: see `nearkin.tables.PiecewiseLinearEncoder`.
+    alpha : float or "auto", default="auto"
+        Weight of the penalty. "auto" begins with 4.5 and goes on to 1.5, 0.5, 0.17, ..., 0.006,
+        every descent from the map before, until the held-out loss rises by 2 %; the weight with the
+        lowest is taken.
+    n_members : int, default=5
+        Folds, at least 2. The cost grows with their number.
+    distance : {"auto", "squared", "plain"}, default="auto"
+        In the vote: of two distances by the held-out loss, or one of them. A plain distance has the
+        longer tail.
+    class_weight : dict of class to positive float, "balanced" or None, default=None
+        How much a row of each class counts, in the likelihood and in the vote; "balanced" is n /
+        (n_classes n_c). The probabilities are those of classes that are as frequent as the weights
+        make them.
+    random_state : int, RandomState or None, default=None
+        Seed of what is drawn for more than 2,000 rows; of fewer nothing is drawn.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    components_ : ndarray of shape (m, n_features_encoded)
+        The map A of the encoded features, over sqrt(T): the votes have the weights exp(-d^2), or
+        exp(-2 d), of the distances d in its space. Its rows are the principal axes of the training
+        rows there, the longest first.
+    temperature_ : float
+        T.
+    distance_ : str
+        The distance in use, "squared" or "plain".
+    alpha_ : float
+        The weight of the penalty in use.
+    alpha_scores_ : dict of float to float
+        Minus the held-out loss of every penalty that was tried.
+    encoder_ : BinnedEncoder
+        What makes the features that the map takes of the numbers and indicators of a table.
+    vote_ : SoftVote, or Mixture of one with local lines
+        How the training rows predict; `nearkin.tables.members`.
+    feature_effects_ : ndarray of shape (`n_features_in_`,)
+        How far each column of the table moves the rows about their mean, as the root of the mean
+        square; 0 for columns that are left out.
+    held_out_rows_ : ndarray of int of shape (n_held_out,)
+        The rows of `fit`, all or of many about 2,000, each of which was held out by one member.
+    held_out_votes_ : ndarray of shape (n_held_out, n_classes)
+        The votes of that member's training rows for them, by the penalty, temperature and distance
+        that these votes chose; of more than 2,000 rows temperature and distance are chosen again
+        afterwards.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    NCARegressor : For numbers.
+    NCA : The map for a numeric array.
+    TableEncoder : Numbers from the columns of a table.
+
+    Notes
+    -----
+    The inner folds are not drawn, and do not know which rows belong together: of grouped rows, such
+    as several of one patient, the penalty comes out too small. Nor is a weight of 2 the same as the
+    row twice, whose copies would be each other's nearest neighbours in the likelihood, and in
+    different folds.
+
+    Sparse X is never made dense as a whole: each of its columns, such as an indicator of a category
+    or a count, is one feature over its deviation, without bins, and a column of its own in the
+    penalty.
+
+    An interrupt (Ctrl-C) leaves the best map so far, once there is one. Callbacks of scikit-learn
+    are called after each penalty, and after the stochastic gradient.
+
+    More than 2,000 rows: all of the above on about 2,000, then 300 steps of stochastic gradient
+    (Adam with one scale for all entries) on all but 1,000, by which T and the distance are chosen
+    again. A step predicts 256 rows drawn by 3,840 others.
+
+    Cost: O(s^2 m + s r m) for an iteration of each member, with s rows, at most 2,000, and r
+    encoded features; up to 40 iterations for each of up to 7 penalties; with more rows O(n r)
+    beside. A prediction costs O(n m) for each new row. Computed in float32, the vote in float64 for
+    up to 2,000 rows.
+
+    References
+    ----------
+    .. [1] J. Goldberger, S. Roweis, G. Hinton and R. Salakhutdinov, "Neighbourhood Components Analysis", NIPS 2004.
+    .. [2] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in Tabular Deep
+       Learning", NeurIPS 2022: the bins.
+    .. [3] Han-Jia Ye, Huai-Hong Yin, De-Chuan Zhan and Wei-Lun Chao, "Revisiting Nearest Neighbor for Tabular Data: A
+       Deep Tabular Baseline Two Decades Later", ICLR 2025: NCA on encoded columns against trees.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from nearkin import NCAClassifier
+    >>> flowers = pd.DataFrame({
+    ...     "petals": [4, 5, 4, 5, 6, 5, 4, 5, 6, 5, 6, 6],
+    ...     "colour": ["red", "red", "red", "red", None, "red", "blue", "blue", "blue", "blue", "blue", "blue"],
+    ... })
+    >>> names = ["poppy"] * 6 + ["flax"] * 6
+    >>> model = NCAClassifier().fit(flowers, names)
+    >>> model.predict(pd.DataFrame({"petals": [5], "colour": ["red"]}))
+    array(['poppy'], dtype='<U5')
+    """
+
+    _loss = staticmethod(log_loss)
+    _loss_name = "log loss"
+    compared_as: ClassVar[dict] = {
+        "NCA tables": COMPARED,
+        "NCA tables balanced": COMPARED
+        | {"params": {"class_weight": "balanced"}, "balanced": True},
+    }
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        n_bins: int = 8,
+        alpha: float | str = "auto",
+        n_members: int = 5,
+        distance: str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            n_bins=n_bins,
+            alpha=alpha,
+            n_members=n_members,
+            distance=distance,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
+            At least 4 rows that are not all equal.
+        y : array of shape (n,)
+            Class labels, at least two classes.
+        sample_weight : array of shape (n,), default=None
+            Not negative: how much each row counts, in the likelihood and in the vote, relative to
+            the others. Rows of weight 0 are left out. Multiplied with `class_weight`. The encoding
+            does not know of weights.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _targets(
+        self, y: Any, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return indicators of the classes, their numbers and weights of rows."""
+        self.classes_, codes = encode_labels(y)
+        check_shared_labels(codes)
+        if self.class_weight is not None:
+            if self.class_weight != "balanced" and not isinstance(self.class_weight, dict):
+                raise ValueError(
+                    'class_weight must be None, "balanced" or a dict of class to weight, '
+                    f"got {self.class_weight!r}."
+                )
+            of_class = compute_sample_weight(self.class_weight, y)
+            if of_class.min() <= 0:
+                raise ValueError(
+                    "class_weight must be larger than 0 for every class, got "
+                    f"{self.class_weight!r}."
+                )
+            weights = of_class if weights is None else weights * of_class
+        return np.eye(len(self.classes_))[codes], codes, weights
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of every class, in the order of `classes_`, shape (n, n_classes)."""
+        return self._votes(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of every row."""
+        votes = self._votes(X)
+        return self.classes_[votes.argmax(axis=1)]
+
+
+class NCARegressor(RegressorMixin, TablePredictor):
+    """Neighbourhood Components Analysis for tables: nearest neighbours that predict numbers from a
+    data frame as it is.
+
+    As `NCAClassifier`, with the leave-one-out error of the weighted mean, the loss of kernel
+    regression [1]_, in place of the log-likelihood:
+
+        1/n sum_i (y_i - y^_i)^2 / var(y),    y^_i = sum_j p_ij y_j,    p_ij ~ exp(-||A x_i - A x_j||^2).
+
+    Parameters
+    ----------
+    n_components, n_bins, alpha, n_members, distance, random_state
+        See `NCAClassifier`; three members by default: more did not predict numbers better.
+
+    Attributes
+    ----------
+    components_, temperature_, distance_, alpha_, encoder_, vote_, feature_effects_
+        See `NCAClassifier`.
+    alpha_scores_ : dict of float to float
+        Minus the held-out squared error of every penalty that was tried, over the variance of y.
+    held_out_rows_, held_out_votes_
+        See `NCAClassifier`; the votes are numbers, of shape (n_held_out,).
+    line_share_ : float
+        The share of local lines in a prediction: 0, 0.25, 0.5, 0.75 or 1.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    NCAClassifier : For classes.
+    MLKR : The map for a numeric array and numbers.
+
+    Notes
+    -----
+    Where it lowers the held-out error by more than one standard error, the weighted mean is mixed
+    with a line through the nearest 150 rows: a ridge regression along the 10 principal directions
+    of the learned space, with weights exp(-d^2 / c) and c among 1, 2 and 5. Predictions never leave
+    the range of the known numbers.
+
+    Cost: as `NCAClassifier`.
+
+    References
+    ----------
+    .. [1] K. Q. Weinberger and G. Tesauro, "Metric Learning for Kernel Regression", AISTATS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearkin import NCARegressor
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> model = NCARegressor().fit(X, np.abs(X[:, 1]))
+    >>> bool(model.feature_effects_.argmax() == 1)
+    True
+    """
+
+    _loss = staticmethod(squared_error)
+    _loss_name = "squared error over variance"
+    compared_as: ClassVar[dict] = {"NCA tables": COMPARED | {"params": None, "regression": {}}}
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars or pyarrow), array or sparse matrix of shape (n, p)
+            At least 4 rows that are not all equal.
+        y : array of shape (n,)
+            Numbers, not all equal.
+        sample_weight : array of shape (n,), default=None
+            See `NCAClassifier.fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _targets(
+        self, y: Any, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return the standardized numbers, a class of them all, and the weights."""
+        refuse_unfit_targets(y, self)
+        y = column_or_1d(
+            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
+        )
+        check_targets_vary(y)
+        self._centre, self._unit = y.mean(), y.std()
+        return ((y - self._centre) / self._unit)[:, None], np.zeros(len(y), dtype=int), weights
+
+    def _final_vote(self, path: MemberPath) -> Any:
+        """Mix local lines with the vote."""
+        return mixed_with_lines(path.vote, path.temperature, path.held_out, path.tested.losses)
+
+    def _learned(self, path: MemberPath, rows: Rows) -> dict[str, Any]:
+        """Return the attributes that are set where a descent ends, the share of the lines among
+        them.
+        """
+        learned = super()._learned(path, rows)
+        return learned | {"line_share_": getattr(learned["vote_"], "share", 0.0)}
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the weighted mean of the numbers of all training rows, or its mixture with local
+        lines, shape (n,).
+        """
+        return self._answers(self._votes(X))
+
+    def _answers(self, votes: np.ndarray) -> np.ndarray:
+        """Return the numbers that votes about standardized ones say."""
+        return votes[:, 0] * self._unit + self._centre

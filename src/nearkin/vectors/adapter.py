@@ -1,0 +1,852 @@
+"""Embeddings of a language or image model, made shorter and more accurate for search by cosines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from .._blocks import affine_unit_rows, blas_in_one_thread, row_blocks, unit_rows
+from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from .._validation import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_positive,
+    encode_partial_labels,
+    refuse_foreign,
+    require_two_classes,
+    validate_rows,
+)
+from ..descent import DescentResult, OnIteration, Status, Value, adam
+from ..estimators.base import Embedding
+from ..objectives.cosine import LOSSES, Comparison, nested_loss
+from ..scatter import total_scatter, within_scatter
+from ..spectral import ratio_trace
+from .codes import QUANTIZERS, BinaryQuantizer, Quantizer
+
+# What the maps of embeddings share that are compared by cosines.
+
+
+class UnitEmbedding(Embedding):
+    """An affine map of rows of unit length to rows of unit length: `Z ~ X/||X|| components_.T +
+    bias_`. Abstract.
+    """
+
+    components_: np.ndarray
+    bias_: np.ndarray
+    _needs_labels = True
+
+    def embed(self, X: Any) -> np.ndarray:
+        """Map rows, and scale them to unit length.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+
+        Returns
+        -------
+        array of shape (n, m)
+            Rows of unit length, so that products are cosines; float32 if X is float32 or float16.
+        """
+        check_is_fitted(self, "components_")
+        return affine_unit_rows(self._dense_rows(X, fitting=False), self.components_, self.bias_)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return `embed(X)`."""
+        return self.embed(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _unit_rows(self, X: Any, *, fitting: bool) -> np.ndarray:
+        """Return valid rows in unit length; without `fitting`, queries that must be as wide as the
+        documents.
+        """
+        if not fitting and len(shape := np.shape(X)) == 2 and shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"queries have {shape[1]} features, documents {self.n_features_in_}: embed "
+                "both by one model."
+            )
+        Z = unit_rows(self._dense_rows(X, fitting=fitting))
+        if fitting:
+            check_directions(Z, "X")
+        return Z
+
+    def _dense_rows(self, X: Any, *, fitting: bool) -> np.ndarray:
+        X = validate_rows(self, X, reset=fitting)
+        return X.toarray() if issparse(X) else X
+
+
+def check_directions(Z: np.ndarray, name: str) -> None:
+    """Raise a ValueError where rows of unit length do not differ by more than their rounding."""
+    if np.ptp(Z, axis=0).max() <= 10 * np.finfo(Z.dtype).eps:
+        raise ValueError(
+            f"{name} does not vary in direction (n_features = {Z.shape[1]}): its rows are "
+            "multiples of one, and "
+            "cosines tell nothing."
+        )
+
+
+# What an embedding adapter learns from: labels, pairs, triplets, or queries with relevant
+# documents.
+#
+# Each kind tells how rows that belong together scatter, and compares some of its items at a time.
+# Rows are of unit length, but for the mean that is subtracted.
+
+TOGETHER = (
+    8  # rows of a label that come in one batch: of many labels, each row has others of its own
+)
+# documents that the queries of a batch are compared with, where the relevant ones are fewer
+CANDIDATES = 2048
+
+
+class Supervision(ABC):
+    """Items, numbered from 0, each with at least one query that has a relevant candidate."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of items."""
+
+    @abstractmethod
+    def within_covariance(self) -> np.ndarray:
+        """Return the covariance of rows that belong together about their mean, (p, p)."""
+
+    @abstractmethod
+    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        """Return the queries of some items, and their candidates."""
+
+    def order(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the items shuffled."""
+        return rng.permutation(len(self))
+
+
+@dataclass(frozen=True)
+class Labelled(Supervision):
+    """Rows of which two are relevant to each other as far as they share labels: |both| / |either|
+    of these.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+    Y : csr_array of shape (n, n_labels)
+        1 for the labels of every row, at least one.
+    fixed : array of shape (n, p) or None
+        The rows as candidates that are not mapped.
+    """
+
+    X: np.ndarray
+    Y: csr_array
+    fixed: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def within_covariance(self) -> np.ndarray:
+        rows = np.repeat(np.arange(len(self)), np.diff(self.Y.indptr))
+        return within_scatter(self.X[rows], self.Y.indices) / max(len(rows) - self.Y.shape[1], 1)
+
+    def order(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the rows shuffled, but for eight of a label that stay together."""
+        rows = rng.permutation(len(self))
+        label = self._label[rows]
+        rows = rows[np.argsort(label, kind="stable")]
+        first = np.searchsorted(self._label[rows], self._label[rows])
+        piece = np.cumsum((np.arange(len(rows)) - first) % TOGETHER == 0) - 1
+        return rows[np.argsort(rng.permutation(piece[-1] + 1)[piece], kind="stable")]
+
+    @cached_property
+    def _label(self) -> np.ndarray:
+        """The first label of every row."""
+        return self.Y.indices[self.Y.indptr[:-1]]
+
+    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        if self.Y.nnz == len(self):  # one label a row
+            W = self._label[items][:, None] == self._label[items]
+        else:
+            Y = self.Y[items]
+            shared, sizes = (Y @ Y.T).toarray(), np.diff(Y.indptr)
+            W = shared / (sizes[:, None] + sizes - shared)
+        np.fill_diagonal(W, 0)
+        return _mutual(self.X, self.fixed, items, W)
+
+
+@dataclass(frozen=True)
+class Paired(Supervision):
+    """Pairs of rows with a grade; rows of a batch that are no known pair are not relevant to each
+    other.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+    pairs : int array of shape (n_pairs, 2)
+    grades : array of shape (n_pairs,)
+        At least 0.
+    fixed : array of shape (n, p) or None
+    """
+
+    X: np.ndarray
+    pairs: np.ndarray
+    grades: np.ndarray
+    fixed: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def within_covariance(self) -> np.ndarray:
+        return _covariance_of_pairs(self.X, self.X, self.pairs, self.grades)
+
+    @cached_property
+    def _graded(self) -> csr_array:
+        n, (left, right) = len(self.X), self.pairs.T
+        G = csr_array((self.grades, (left, right)), shape=(n, n))
+        return csr_array(G + G.T)
+
+    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        rows = np.unique(self.pairs[items])
+        return _mutual(self.X, self.fixed, rows, self._graded[rows][:, rows].toarray())
+
+
+@dataclass(frozen=True)
+class Triples(Supervision):
+    """Row a is to be nearer to row b than to row c; a has no other candidates than these two.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+    triplets : int array of shape (n_triplets, 3)
+    fixed : array of shape (n, p) or None
+    """
+
+    X: np.ndarray
+    triplets: np.ndarray
+    fixed: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.triplets)
+
+    def within_covariance(self) -> np.ndarray:
+        return _covariance_of_pairs(self.X, self.X, self.triplets[:, :2], np.ones(len(self)))
+
+    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        anchors, near, far = self.triplets[items].T
+        W, one = np.eye(len(items), 2 * len(items)), np.eye(len(items), dtype=bool)
+        X = self.X if self.fixed is None else self.fixed
+        candidates = X[np.concatenate([near, far])]
+        return Comparison(
+            self.X[anchors], candidates, W, np.hstack([one, one]), self.fixed is not None
+        )
+
+
+@dataclass(frozen=True)
+class Judged(Supervision):
+    """Queries, and how relevant documents are to them; documents without a judgement are not.
+
+    Attributes
+    ----------
+    queries : array of shape (n_queries, p)
+    documents : array of shape (n_documents, p)
+    relevance : csr_array of shape (n_queries, n_documents)
+        Larger than 0, at least one a query.
+    is_fixed : bool
+        Whether documents are not mapped.
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    relevance: csr_array
+    is_fixed: bool
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def within_covariance(self) -> np.ndarray:
+        at = np.column_stack(self.relevance.nonzero())
+        return _covariance_of_pairs(self.queries, self.documents, at, np.ones(len(at)))
+
+    def comparison(self, items: np.ndarray, rng: np.random.Generator) -> Comparison:
+        R, n = self.relevance[items], len(self.documents)
+        if n <= CANDIDATES:
+            documents = np.arange(n)
+        else:
+            relevant = np.unique(R.indices)
+            documents = np.union1d(
+                relevant, rng.choice(n, max(CANDIDATES - len(relevant), len(items)), replace=False)
+            )
+        return Comparison(
+            self.queries[items],
+            self.documents[documents],
+            R[:, documents].toarray(),
+            fixed=self.is_fixed,
+        )
+
+
+def _mutual(X: np.ndarray, fixed: np.ndarray | None, rows: np.ndarray, W: np.ndarray) -> Comparison:
+    """Return some rows that are candidates of each other, none of itself."""
+    W = W.astype(X.dtype)
+    if fixed is None:
+        return Comparison(X[rows], None, W)
+    return Comparison(X[rows], fixed[rows], W, ~np.eye(len(rows), dtype=bool), fixed=True)
+
+
+def _covariance_of_pairs(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the weighted mean of (x - y)(x - y)' / 2 over pairs of a row of X and one of Y."""
+    S = np.zeros((X.shape[1], X.shape[1]))
+    for block in row_blocks(len(pairs), X.shape[1]):
+        D = (X[pairs[block, 0]] - Y[pairs[block, 1]]).astype(np.float64)
+        S += (D.T * weights[block]) @ D
+    return S / (2 * weights.sum())
+
+
+# Labels and judgements that are given, as sparse matrices.
+
+SEVERAL = "0 and 1 for every label, as scikit-learn's MultiLabelBinarizer makes of lists of labels."
+
+
+def label_matrix(y: Any) -> csr_array:
+    """Return labels as a matrix of 0 and 1, (n, n_labels); rows of 0 have none.
+
+    Raises
+    ------
+    ValueError
+        If no two rows share a label, or a single column leaves no two classes.
+    """
+    refuse_foreign(y, "y")
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: give labels.")
+    try:
+        y = y if issparse(y) else np.asarray(y)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"y must be a label for every row, or {SEVERAL}") from error
+    if y.ndim == 2 and y.shape[1] > 1:
+        if y.dtype.kind in "US":
+            raise ValueError(f"y of several columns holds text; it must hold {SEVERAL}")
+        Y = csr_array(
+            check_array(y, accept_sparse="csr", input_name="y"), dtype=np.float64, copy=True
+        )
+        Y.sum_duplicates()
+        Y.eliminate_zeros()
+        if not (Y.data == 1).all():
+            value = Y.data[Y.data != 1][0]
+            raise ValueError(f"y of several columns holds {value:g}; it must hold {SEVERAL}")
+        Y = csr_array(Y[:, Y.sum(axis=0) > 0])
+    else:
+        classes, codes = encode_partial_labels(y)
+        require_two_classes(classes)
+        known = codes >= 0
+        parts = (np.ones(known.sum()), codes[known], np.concatenate([[0], np.cumsum(known)]))
+        Y = csr_array(parts, shape=(len(codes), len(classes)))
+    if max(Y.sum(axis=0), default=0) < 2:
+        raise ValueError(
+            "y gives no two rows the same label, every class has a single row: merge some classes."
+        )
+    return Y
+
+
+def relevance_matrix(relevance: Any, shape: tuple[int, int]) -> csr_array:
+    """Return the judgements larger than 0 as a matrix, (n_queries, n_documents).
+
+    They come as one, or as rows (query, document) or (query, document, grade).
+    """
+    refuse_foreign(relevance, "relevance")
+    if issparse(relevance):
+        R = csr_array(
+            check_array(relevance, accept_sparse="csr", dtype=np.float64, input_name="relevance")
+        )
+        if R.shape != shape:
+            raise ValueError(
+                f"relevance must be of shape {shape}, queries and documents; got {R.shape}."
+            )
+    else:
+        judged = check_array(relevance, dtype=np.float64, ensure_2d=False, input_name="relevance")
+        if judged.ndim != 2 or judged.shape[1] not in (2, 3):
+            raise ValueError(
+                "relevance must have 2 or 3 columns, query, document and grade; got "
+                f"{judged.shape}."
+            )
+        at = judged[:, :2].astype(np.int64)
+        if (at != judged[:, :2]).any() or at.min() < 0 or (at.max(axis=0) >= shape).any():
+            most = f"{shape[0] - 1} and {shape[1] - 1}"
+            wrong = ((at != judged[:, :2]) | (at < 0) | (at >= shape)).any(axis=1).argmax()
+            found = "{:g}, {:g}".format(*judged[wrong, :2])
+            raise ValueError(
+                f"relevance must hold numbers of a query and a document, 0 to {most}; row "
+                f"{wrong} holds {found}."
+            )
+        grades = judged[:, 2] if judged.shape[1] == 3 else np.ones(len(judged))
+        R = csr_array((grades, at.T), shape=shape)
+    R = csr_array(R.maximum(0))
+    R.eliminate_zeros()
+    if not R.nnz:
+        raise ValueError(
+            "relevance marks no document as relevant (larger than 0): there is nothing to "
+            "learn from."
+        )
+    return R
+
+
+def check_grades(y: Any, n_pairs: int) -> np.ndarray:
+    """Return how much each pair belongs together, at least 0; None for 1 each."""
+    if y is None:
+        return np.ones(n_pairs)
+    grades = np.maximum(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), 0)
+    if grades.shape != (n_pairs,):
+        raise ValueError(
+            f"y must be a number for each of {n_pairs} pairs, got the shape {grades.shape}."
+        )
+    if not grades.any():
+        raise ValueError(
+            "y marks no pair as similar (larger than 0): there is nothing to learn from."
+        )
+    return grades
+
+
+def check_numbers_of_rows(numbers: Any, name: str, width: int, n: int) -> np.ndarray:
+    """Return pairs (n_pairs, 2) or triplets (n_triplets, 3) of the numbers of n rows, those of one
+    all different.
+    """
+    refuse_foreign(numbers, name)
+    numbers = np.asarray(numbers)
+    if (
+        numbers.ndim != 2
+        or numbers.shape[1] != width
+        or not len(numbers)
+        or numbers.dtype.kind not in "iu"
+    ):
+        stacked = numbers.ndim == 3 and numbers.shape[1] == width
+        remedy = (
+            f"; of stacked rows X is {name}.reshape(-1, p), and these are 0, 1, ..."
+            if stacked
+            else ""
+        )
+        found = f"{numbers.dtype} of {numbers.shape}{remedy}"
+        raise ValueError(
+            f"{name} must be numbers of rows of X, integers of shape (n_{name}, {width}), "
+            f"got {found}."
+        )
+    if numbers.min() < 0 or numbers.max() >= n:
+        found = f"{numbers.min()} to {numbers.max()}"
+        raise ValueError(f"{name} must hold numbers of rows, 0 to {n - 1}, got {found}.")
+    ordered = np.sort(numbers, axis=1)
+    twice = ordered[:, 1:] == ordered[:, :-1]
+    if twice.any():
+        at = int(twice.any(axis=1).argmax())
+        row = ordered[at, 1:][twice[at]][0]
+        raise ValueError(
+            f"{name} must be of different rows, number {at} (counted from 0) has row {row} twice."
+        )
+    return numbers
+
+
+# What an embedding adapter accepts, where it begins, and how it descends from there.
+
+BATCH = 512  # rows, pairs, triplets or queries a step
+FEWEST_STEPS = 5  # an iteration
+FIRST_STEP = 0.1  # of the norm of the map
+ROUNDING = 1e-10  # of psi
+# of the within-class covariance that stands for differences between classes that are not known
+UNKNOWN_SHARE = 0.5
+
+
+def check_parameters(adapter: Any) -> int:
+    """Raise an error that names what is wrong; return max_iter."""
+    check_choice(adapter.loss, "loss", ("auto", *LOSSES))
+    check_choice(adapter.side, "side", ("both", "query"))
+    if adapter.quantize is not None:
+        check_choice(adapter.quantize, "quantize", tuple(QUANTIZERS))
+    check_positive(adapter.temperature, "temperature")
+    check_number(adapter.alpha, "alpha", 0)
+    if adapter.side == "query" and (adapter.nested is not None or adapter.quantize == "binary"):
+        what = "nested sizes need" if adapter.nested is not None else 'quantize="binary" needs'
+        raise ValueError(
+            f'{what} side="both": documents that stay as they are can be neither cut nor rotated.'
+        )
+    if adapter.n_components is not None:
+        check_integer(adapter.n_components, "n_components", 1)
+    return check_integer(adapter.max_iter, "max_iter", 1)
+
+
+def plda(rows: np.ndarray, kind: Supervision, m: int) -> np.ndarray:
+    """Return the start A_0 of `EmbeddingAdapter`, (m, p), of norm sqrt(m): probabilistic LDA.
+
+    Where B is nowhere positive, rows that belong together are no nearer than others, and all
+    directions weigh alike.
+    """
+    S_t, S_w = total_scatter(rows) / len(rows), kind.within_covariance()
+    variance = np.trace(S_w) or np.trace(S_t)
+    found = ratio_trace(UNKNOWN_SHARE * S_w - S_t, S_w + variance / len(S_w) * np.eye(len(S_w)), m)
+    psi = np.where(-found.values > ROUNDING, -found.values, 0)
+    A = (found.vectors * np.sqrt(psi / (1 + 2 * psi) if psi.any() else 1)).T
+    return A * (m / np.sum(A**2)) ** 0.5
+
+
+def nested_sizes(nested: Sequence[int] | None, m: int) -> list[int]:
+    """Return the sizes of a nested embedding in ascending order, m the last."""
+    nested = [] if nested is None else nested
+    if not np.iterable(nested):
+        raise TypeError(
+            f"nested must be a sequence of integers, got {nested!r} ({type(nested).__name__})."
+        )
+    return sorted({m, *(check_integer(size, "a size of nested", 1, m) for size in nested)})
+
+
+def descend(
+    estimator: Any,
+    kind: Supervision,
+    start: np.ndarray,
+    sizes: list[int],
+    on_iteration: OnIteration,
+) -> DescentResult:
+    """Minimize the loss plus the penalty by Adam, in steps that shorten to 0; `sizes` are those of
+    `nested_loss`.
+    """
+    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
+    n_batches = -(-len(kind) // BATCH)
+    n_steps = max(n_batches, FEWEST_STEPS)
+    weight, longest = estimator.alpha / len(kind) ** 0.5, FIRST_STEP * float(np.linalg.norm(start))
+    batches: list[np.ndarray] = []
+
+    def estimate(A: np.ndarray, t: int) -> Value:
+        if t % n_batches == 0:
+            batches[:] = np.array_split(kind.order(rng), n_batches)
+        comparison = kind.comparison(batches[t % n_batches], rng)
+        value, gradient = nested_loss(A, comparison, estimator.temperature, estimator.loss_, sizes)
+        return value + weight * float(np.sum((A - start) ** 2)), gradient + 2 * weight * (A - start)
+
+    def step(t: int) -> float:
+        return longest * (1 - t / (estimator.max_iter * n_steps))
+
+    return adam(
+        estimate,
+        start,
+        n_batches=n_steps,
+        max_iter=estimator.max_iter,
+        tol=0,
+        step=step,
+        on_iteration=on_iteration,
+    )
+
+
+class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
+    """A linear map after which the cosine of two embeddings says whether they belong together.
+
+    A row x is scaled to unit length, mapped to z = A (x/||x|| - mean), scaled again. Row i draws
+    row j with probability
+
+        p_ij = exp(cos(z_i, z_j) / T) / sum_{k != i} exp(cos(z_i, z_k) / T),
+
+    and A minimizes, over minibatches of candidates, for weights w_ij of what is relevant to what,
+
+        - 1/n sum_i log sum_j w_ij p_ij                 "nca": NCA's g (Goldberger et al. 2004, eq. 6) on cosines
+        - 1/n sum_i sum_j w_ij log p_ij / sum_j w_ij    "contrastive" (Khosla et al. 2020, eq. 2)
+
+    plus `alpha / sqrt(n) ||A - A_0||^2`, where ||A_0||^2 = m. The start A_0 is probabilistic LDA:
+    with the within-class covariance S_w, W = S_w + tr(S_w) / p I, and B = S_t - S_w / 2, where a
+    half of S_w stands for differences between classes that are not known,
+
+        V'W V = I,  V'B V = diag(psi),   A_0 ~ diag(psi / (1 + 2 psi))^(1/2) V' :
+
+    for Gaussian classes z_i . z_j is the bilinear part of the log likelihood ratio of "same class"
+    against "different classes" (Ioffe 2006).
+
+    Parameters
+    ----------
+    n_components : int or None, default=64
+        m; all p features where these are fewer, or with None.
+    loss : {"auto", "nca", "contrastive"}, default="auto"
+        "nca" wants some of the relevant rows near, "contrastive" all. "auto" takes the former for
+        labels, whose rows may form several groups, and the latter for pairs, triplets and
+        documents.
+    temperature : float, default=0.1
+        T; of a smaller one only the most similar candidates count.
+    side : {"both", "query"}, default="both"
+        "query" maps queries alone and leaves the other rows as they are, so that an index of
+        documents need not be made again: by a p x p map that starts as the identity and subtracts
+        no mean; n_components does not count.
+    nested : sequence of int, default=None
+        Sizes m_1 < m_2 < ... < n_components: the mean of the losses over the leading m_1, m_2, ...,
+        n_components dimensions is minimized, so that each is a good embedding by itself (Kusupati
+        et al. 2022: Matryoshka).
+    quantize : {"int8", "binary"}, default=None
+        What `transform` returns: codes of the rows, see `Int8Quantizer` and `BinaryQuantizer`.
+    alpha : float, default=0.25
+        Weight of the penalty that keeps A near its start; n are rows with a label, pairs, triplets,
+        or queries.
+    max_iter : int, default=20
+        Passes over these in batches of 512, of at least five steps each. The steps shorten to 0
+        meanwhile.
+    random_state : int, RandomState instance or None, default=0
+        Draws the batches of more than 512; the same data and the same seed give the same map.
+
+    Attributes
+    ----------
+    components_ : array of shape (m, p)
+        A, with A_0 of norm sqrt(m).
+    bias_ : array of shape (m,)
+        Minus A mean: Z is `x/||x|| components_.T + bias_`, scaled to unit length.
+    n_components_ : int
+    loss_ : str
+        The loss that "auto" took.
+    quantizer_ : Int8Quantizer, BinaryQuantizer or None
+    n_iter_, loss_curve_
+        Passes made; mean of loss and penalty over the batches of every pass, the first that of the
+        first batch.
+
+    See Also
+    --------
+    Procrustes, NCA
+
+    Notes
+    -----
+    Only directions count, not the length of rows. What is learned from classes helps others less,
+    and may harm: measure with held-out classes, as `nearkin adapt` does. Rows without a label help,
+    in S_t: give those of an index as well.
+
+    Cost: O(n p^2) once, then O(n p m + 512 n m) a pass; the rows in unit length, another copy of X,
+    and p x p numbers.
+
+    References
+    ----------
+    S. Ioffe. Probabilistic linear discriminant analysis. ECCV 2006.
+    P. Khosla et al. Supervised contrastive learning. NeurIPS 2020.
+    A. Kusupati et al. Matryoshka representation learning. NeurIPS 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nearkin import EmbeddingAdapter
+    >>> X, y = load_digits(return_X_y=True)
+    >>> adapter = EmbeddingAdapter(16).fit(X, y)
+    >>> Z = adapter.transform(X)  # of unit length: Z @ Z.T are cosines
+    >>> Z.shape
+    (1797, 16)
+    """
+
+    quantizer_: Quantizer | None
+    _objective_phrase = "{loss_} loss {last_loss:.4g} after {n_iter_} passes"
+
+    def __init__(
+        self,
+        n_components: int | None = 64,
+        *,
+        loss: str = "auto",
+        temperature: float = 0.1,
+        side: str = "both",
+        nested: Sequence[int] | None = None,
+        quantize: str | None = None,
+        alpha: float = 0.25,
+        max_iter: int = 20,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.temperature = temperature
+        self.side = side
+        self.nested = nested
+        self.quantize = quantize
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the map from labels: rows that share one belong together.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+            Embeddings; sparse ones are made dense.
+        y : array of shape (n,), or of shape (n, n_labels)
+            A label for every row, -1, None or NaN for none; or 0 and 1 where rows have several
+            labels or none, as by scikit-learn's `MultiLabelBinarizer`, dense or sparse. Rows of
+            several are relevant to each other by the share that they have in common: `|both| /
+            |either|`.
+
+        Returns
+        -------
+        self
+        """
+        task = FitTask(self, X, y, n_iterations=check_parameters(self))
+        X = self._unit_rows(X, fitting=True)
+        Y = label_matrix(y)
+        check_consistent_length(X, Y)
+        has_label = np.diff(Y.indptr) > 0
+        known = (
+            slice(None) if has_label.all() else np.flatnonzero(has_label)
+        )  # a slice copies nothing
+        rows, mean, fixed = self._sides(X)
+        kind = Labelled(rows[known], Y[known], fixed if fixed is None else fixed[known])
+        return self._learn(kind, rows, mean, "nca", task)
+
+    @with_callbacks
+    def fit_pairs(self, X: Any, pairs: Any, y: Any = None) -> Self:
+        """Learn the map from pairs of rows that belong together, and pairs that do not.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+        pairs : int array of shape (n_pairs, 2)
+            Numbers of two rows each, counted from 0. Either is a query, the other a candidate.
+        y : array of shape (n_pairs,), default=None
+            How much they belong together: 1 (the default), grades between, and 0 or -1 for not at
+            all; the grades of a row's pairs count relative to each other. Rows of a batch that are
+            no known pair count as unlike.
+
+        Returns
+        -------
+        self
+        """
+        task = FitTask(self, X, y, n_iterations=check_parameters(self))
+        X = self._unit_rows(X, fitting=True)
+        pairs = check_numbers_of_rows(pairs, "pairs", 2, len(X))
+        grades = check_grades(y, len(pairs))
+        rows, mean, fixed = self._sides(X)
+        return self._learn(Paired(rows, pairs, grades, fixed), rows, mean, "contrastive", task)
+
+    @with_callbacks
+    def fit_triplets(self, X: Any, triplets: Any) -> Self:
+        """Learn the map from triplets: the first row is more like the second than like the third.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+        triplets : int array of shape (n_triplets, 3)
+            Numbers of rows, counted from 0. With side="query" the first is the query.
+
+        Returns
+        -------
+        self
+        """
+        task = FitTask(self, X, None, n_iterations=check_parameters(self))
+        X = self._unit_rows(X, fitting=True)
+        triplets = check_numbers_of_rows(triplets, "triplets", 3, len(X))
+        rows, mean, fixed = self._sides(X)
+        return self._learn(Triples(rows, triplets, fixed), rows, mean, "contrastive", task)
+
+    @with_callbacks
+    def fit_relevance(self, queries: Any, documents: Any, relevance: Any) -> Self:
+        """Learn the map from queries and the documents that are relevant to them.
+
+        Parameters
+        ----------
+        queries : array of shape (n_queries, p)
+        documents : array of shape (n_documents, p)
+        relevance : array of shape (n_judgements, 2 or 3), or sparse matrix of shape (n_queries, n_documents)
+            Number of the query, number of the document, both counted from 0, and how relevant it is
+            (default: 1). What is not larger than 0, or not judged, is not relevant. Queries without
+            a relevant document do not count.
+
+        Returns
+        -------
+        self
+        """
+        task = FitTask(self, documents, None, n_iterations=check_parameters(self))
+        documents, queries = (
+            self._unit_rows(documents, fitting=True),
+            self._unit_rows(queries, fitting=False),
+        )
+        R = relevance_matrix(relevance, (len(queries), n := len(documents)))
+        judged = np.flatnonzero(np.diff(R.indptr))
+        rows, mean, fixed = self._sides(
+            np.concatenate([documents, queries.astype(documents.dtype)])
+        )
+        kind = Judged(rows[n:][judged], rows[:n], R[judged], fixed is not None)
+        return self._learn(kind, rows, mean, "contrastive", task)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Map rows, and quantize them where that is requested.
+
+        Parameters
+        ----------
+        X : array of shape (n, p)
+            With side="query" these are queries; documents stay as they are.
+
+        Returns
+        -------
+        array of shape (n, m), or (n, ceil(m / 8)) of uint8 for "binary"
+            What `embed` returns, or codes of it.
+        """
+        Z = self.embed(X)
+        return Z if self.quantizer_ is None else self.quantizer_.encode(Z)
+
+    def quantized(self, quantize: str, X: Any) -> Self:
+        """Return a copy of a fitted adapter whose codes are fitted to other rows; for "binary" it
+        is rotated.
+
+        Parameters
+        ----------
+        quantize : {"int8", "binary"}
+        X : array of shape (n, p)
+        """
+        adapter = copy(self)
+        adapter.quantize = str(quantize)
+        check_parameters(adapter)
+        adapter._quantize(self.embed(X), nested_sizes(self.nested, self.n_components_))
+        return adapter
+
+    def _quantize(self, Z: np.ndarray, sizes: Sequence[int]) -> None:
+        """Fit codes to mapped rows, and rotate the map where these need it."""
+        self.quantizer_, rotation = QUANTIZERS[str(self.quantize)].fitted(Z, sizes)
+        self.components_, self.bias_ = rotation @ self.components_, rotation @ self.bias_
+
+    @property
+    def _n_features_out(self) -> int:
+        return (
+            -(-self.n_components_ // 8)
+            if isinstance(self.quantizer_, BinaryQuantizer)
+            else self.n_components_
+        )
+
+    def _sides(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return the rows that are mapped, in place, their mean before, and with side="query" the
+        candidates.
+        """
+        if self.side == "query":
+            return X, np.zeros(X.shape[1]), X
+        mean = X.mean(axis=0, dtype=np.float64)
+        X -= mean.astype(X.dtype)
+        return X, mean, None
+
+    def _learn(
+        self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask
+    ) -> Self:
+        """Descend from the start, quantize, and set the attributes; `rows` are all, `kind` what is
+        known of them.
+        """
+        p = rows.shape[1]
+        start = (
+            np.eye(p) if self.side == "query" else plda(rows, kind, min(self.n_components or p, p))
+        )
+        self.loss_ = loss if self.loss == "auto" else self.loss
+        m, sizes = len(start), nested_sizes(self.nested, len(start))
+
+        def learned(A: np.ndarray) -> dict[str, Any]:
+            A, b = A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
+            return {"components_": A, "bias_": b, "n_components_": m, "quantizer_": None}
+
+        def on_iteration(A: np.ndarray) -> bool:
+            return task.iteration(lambda: learned(A))
+
+        with (
+            blas_in_one_thread()
+        ):  # batches are small: a second thread would wait more than it works
+            found = descend(self, kind, start, sizes, on_iteration)
+        self.__dict__.update(learned(found.x))
+        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
+        if self.quantize is not None:
+            self._quantize(unit_rows(rows @ self.components_.T), sizes)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        task.end()
+        return self

@@ -1,0 +1,312 @@
+"""What is known of vectors: labels, or which documents are relevant to which queries; and its
+honest splits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array, triu
+from scipy.sparse.csgraph import connected_components
+
+from ..graphs import joined_groups
+
+FOLDS = 4
+FEWEST_CLASSES = 8  # of which some are held out as unseen
+SEEN, UNSEEN, ALL = "seen classes", "unseen classes", "queries"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of what is known.
+
+    Attributes
+    ----------
+    train : Judgements
+        What an adapter may learn from.
+    queries, candidates : int arrays
+        Held-out queries, and what they are compared with, by number.
+    parts : dict of str to bool array
+        Which of these queries are scored together.
+    """
+
+    train: Judgements
+    queries: np.ndarray
+    candidates: np.ndarray
+    parts: dict[str, np.ndarray]
+
+
+def quarters(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a quarter 0, ..., 3 for every row: groups stay together, and the quarters are of
+    nearly one size.
+
+    The groups come by size, equal ones in a random order, each into the quarter of fewest rows so
+    far.
+    """
+    _, number = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(number)
+    order = rng.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    held, quarter = [0] * FOLDS, np.empty(len(sizes), dtype=int)
+    for group in order.tolist():
+        quarter[group] = smallest = held.index(min(held))
+        held[smallest] += int(sizes[group])
+    return quarter[number]
+
+
+def judged_matrix(
+    rows: np.ndarray, columns: np.ndarray, grades: np.ndarray, shape: tuple[int, int]
+) -> csr_array:
+    """Return grades above 0 as a matrix; of several for one place the largest."""
+    order = np.argsort(-grades, kind="stable")
+    order = order[grades[order] > 0]
+    places = rows[order].astype(np.int64) * shape[1] + columns[order]
+    kept = order[np.unique(places, return_index=True)[1]]
+    return csr_array((grades[kept], (rows[kept], columns[kept])), shape=shape)
+
+
+class Judgements(ABC):
+    """Queries, documents, and what is relevant to what.
+
+    Attributes
+    ----------
+    own_rows : bool
+        Whether a held-out query is among its candidates, where it does not count.
+    """
+
+    own_rows = False
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of queries."""
+
+    @abstractmethod
+    def splits(self, rng: np.random.Generator) -> Iterator[Split]:
+        """Yield splits of which no two hold out the same query."""
+
+    @property
+    @abstractmethod
+    def can_be_fitted(self) -> bool:
+        """Return whether an adapter can learn from what is known."""
+
+    @abstractmethod
+    def fit(self, adapter: Any) -> Any:
+        """Return an adapter fitted to all that is known."""
+
+    @abstractmethod
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return queries and documents, (n_queries, p) and (n_documents, p)."""
+
+    @abstractmethod
+    def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return how relevant some documents are to each of some queries, both (q, k) -> (q, k) by
+        number.
+        """
+
+    @abstractmethod
+    def best_gains(
+        self, queries: np.ndarray, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ten largest gains among candidates (q, 10), descending, and the numbers of
+        those above 0.
+        """
+
+    @property
+    def median_relevant(self) -> float:
+        """Return how many rows half of the classes have at least; 0 where there are no classes."""
+        return 0.0
+
+    @abstractmethod
+    def units(self, part: str) -> np.ndarray:
+        """Return for every query the group of those that depend on each other in a part."""
+
+
+@dataclass(frozen=True)
+class Labels(Judgements):
+    """Rows with a class each; those of one class are relevant to each other.
+
+    Over four splits each class is unseen once and each row held out once: split i trains on the
+    rows that are neither in the i-th quarter of rows nor in the i-th quarter of classes. All rows
+    outside the former quarter are candidates. Of fewer than eight classes none is held out.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+    y : int array of shape (n,)
+        Classes 0, 1, ..., -1 for none: such rows are trained on, and are no candidates.
+    groups : int array of shape (n,)
+        Rows of one group, such as duplicates, are on one side of every split.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray
+
+    def __len__(self) -> int:
+        return int((self.y >= 0).sum())
+
+    def splits(self, rng: np.random.Generator) -> Iterator[Split]:
+        """Yield four splits, see above."""
+        classes, quarter_of_row = rng.permutation(self.y.max() + 1), quarters(self.groups, rng)
+        held_out = classes % FOLDS if len(classes) >= FEWEST_CLASSES else np.full(len(classes), -1)
+        quarter_of_class = np.append(held_out, -1)[
+            self.y
+        ]  # the last one is that of rows without a class
+        known, splits = self.y >= 0, list[Split]()
+        for i in range(FOLDS):
+            queries = np.flatnonzero(known & (quarter_of_row == i))
+            candidates = np.flatnonzero(known & (quarter_of_row != i))
+            queries = queries[np.isin(self.y[queries], self.y[candidates])]
+            train = np.flatnonzero((quarter_of_row != i) & (quarter_of_class != i))
+            unseen = quarter_of_class[queries] == i
+            splits.append(
+                Split(self.some(train), queries, candidates, {SEEN: ~unseen, UNSEEN: unseen})
+            )
+        if not all(split.parts[UNSEEN].any() for split in splits):
+            splits = [replace(split, parts={SEEN: split.parts[SEEN]}) for split in splits]
+        yield from splits
+
+    def some(self, rows: np.ndarray) -> Self:
+        """Return some rows, with classes and groups numbered anew."""
+        known = self.y[rows] >= 0
+        y = np.full(len(rows), -1)
+        y[known] = np.unique(self.y[rows][known], return_inverse=True)[1]
+        return replace(
+            self, X=self.X[rows], y=y, groups=np.unique(self.groups[rows], return_inverse=True)[1]
+        )
+
+    @property
+    def median_relevant(self) -> float:
+        """Return how many rows half of the classes have at least."""
+        return float(np.median(np.bincount(self.y[self.y >= 0])))
+
+    @property
+    def can_be_fitted(self) -> bool:
+        """Return whether there are two classes, and two rows of one, that differ."""
+        sizes = np.bincount(self.y + 1)[1:]
+        return len(sizes) > 1 and sizes.max() > 1 and len(np.unique(self.groups)) > FOLDS
+
+    def fit(self, adapter: Any) -> Any:
+        """Return the adapter, fitted."""
+        return adapter.fit(self.X, self.y)
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return queries and documents."""
+        return self.X, self.X
+
+    def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return how relevant documents are, (q, k)."""
+        return (self.y[documents] == self.y[queries][:, None]).astype(float)
+
+    def best_gains(
+        self, queries: np.ndarray, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ten largest gains, and the numbers of those above 0."""
+        n_relevant = np.bincount(self.y[candidates], minlength=self.y.max() + 1)[self.y[queries]]
+        return (np.arange(10) < n_relevant[:, None]).astype(float), n_relevant
+
+    def units(self, part: str) -> np.ndarray:
+        """Return the groups of queries that depend on each other."""
+        return self.y if part == UNSEEN else self.groups
+
+
+@dataclass(frozen=True)
+class Relevance(Judgements):
+    """Queries with judged documents; a quarter of the queries is held out at a time, all documents
+    are candidates.
+
+    Attributes
+    ----------
+    queries, documents : arrays of shape (n_queries, p) and (n_documents, p)
+    R : csr_array of shape (n_queries, n_documents)
+        How relevant, larger than 0.
+    groups : int array of shape (n_queries,)
+        Queries of one group are held out together.
+    own_rows : bool
+        Whether queries and documents are the same rows, of which pairs belong together.
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    R: csr_array
+    groups: np.ndarray
+    own_rows: bool = False
+
+    @classmethod
+    def of_pairs(
+        cls, X: np.ndarray, pairs: np.ndarray, grades: np.ndarray, groups: np.ndarray | None = None
+    ) -> Self:
+        """Return rows of which pairs belong together: connected ones, and those of one group, are
+        one group.
+        """
+        n, (left, right) = len(X), np.vstack([pairs, pairs[:, ::-1]]).T
+        R = judged_matrix(left, right, np.concatenate([grades, grades]), (n, n))
+        connected = connected_components(R, directed=False)[1]
+        return cls(X, X, R, connected if groups is None else joined_groups(connected, groups), True)
+
+    def __len__(self) -> int:
+        return int((np.diff(self.R.indptr) > 0).sum())
+
+    def splits(self, rng: np.random.Generator) -> Iterator[Split]:
+        """Yield four splits, see above."""
+        judged = np.diff(self.R.indptr) > 0
+        quarter = np.full(len(judged), -1)
+        quarter[judged] = quarters(self.groups[judged], rng)
+        for i in range(FOLDS):
+            held_out = np.flatnonzero(judged & (quarter == i))
+            train, parts = (
+                np.flatnonzero(judged & (quarter != i)),
+                {ALL: np.full(len(held_out), True)},
+            )
+            yield Split(self.some(train), held_out, np.arange(len(self.documents)), parts)
+
+    def some(self, queries: np.ndarray) -> Self:
+        """Return some queries; of pairs all rows, with the judgements of these."""
+        if not self.own_rows:
+            groups = np.unique(self.groups[queries], return_inverse=True)[1]
+            return replace(self, queries=self.queries[queries], R=self.R[queries], groups=groups)
+        kept = np.zeros(len(self.queries))
+        kept[queries] = 1
+        R = csr_array(self.R.multiply(kept[:, None]))
+        R.eliminate_zeros()
+        return replace(self, R=R)
+
+    @property
+    def can_be_fitted(self) -> bool:
+        """Return whether there is a query with a relevant document."""
+        return self.R.nnz > 0
+
+    def fit(self, adapter: Any) -> Any:
+        """Return the adapter, fitted."""
+        if self.own_rows:
+            upper = triu(self.R, 1, format="coo")
+            return adapter.fit_pairs(self.queries, np.column_stack(upper.coords), upper.data)
+        return adapter.fit_relevance(self.queries, self.documents, self.R)
+
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return queries and documents."""
+        return self.queries, self.documents
+
+    def gains(self, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
+        """Return how relevant documents are, (q, k)."""
+        return np.array(
+            [self.R[[q]].toarray()[0][found] for q, found in zip(queries, documents, strict=True)]
+        )
+
+    def best_gains(
+        self, queries: np.ndarray, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ten largest gains, and the numbers of those above 0."""
+        best = np.zeros((len(queries), 10))
+        for place, q in enumerate(queries):
+            largest = -np.sort(-self.R.data[self.R.indptr[q] : self.R.indptr[q + 1]])[:10]
+            best[place, : len(largest)] = largest
+        return best, np.diff(self.R.indptr)[queries]
+
+    def units(self, part: str) -> np.ndarray:
+        """Return the groups of queries that depend on each other."""
+        return self.groups

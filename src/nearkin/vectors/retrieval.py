@@ -1,0 +1,88 @@
+"""How well vectors retrieve: the most similar candidates of every query by cosine, and scores of
+their ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._blocks import unit_rows
+from ..neighbors import EXACT
+
+DEPTH = 100  # ranks that are looked at
+RESCORED = 10  # times as many candidates as ranks are found by codes, and ranked again
+RETRIEVAL_SCORES = ("precision@1", "precision@10", "recall@100", "nDCG@10", "MRR")
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Queries and candidates in one space, compared by cosine.
+
+    Attributes
+    ----------
+    queries : array of shape (q, m)
+    candidates : array of shape (c, m)
+    codes : pair of arrays or None
+        Queries and candidates by which the first candidates are found, which are then ranked again
+        by the others.
+    """
+
+    queries: np.ndarray
+    candidates: np.ndarray
+    codes: tuple[np.ndarray, np.ndarray] | None = None
+
+    def ranked(self, depth: int) -> np.ndarray:
+        """Return the places of the most similar candidates, (q, depth), most similar first."""
+        depth = min(depth, len(self.candidates))
+        if self.codes is None:
+            return _most_similar(self.queries, self.candidates, depth)
+        some = _most_similar(*self.codes, min(RESCORED * depth, len(self.candidates)))
+        Q, C = unit_rows(self.queries), unit_rows(self.candidates)
+        ranks = [
+            np.argsort(-(C[few] @ q), kind="stable")[:depth] for q, few in zip(Q, some, strict=True)
+        ]
+        return np.take_along_axis(some, np.array(ranks), axis=1)
+
+
+def _most_similar(Q: np.ndarray, C: np.ndarray, k: int) -> np.ndarray:
+    """Return the places of the k candidates of largest cosine: those of unit length that are
+    nearest.
+    """
+    return EXACT.index(unit_rows(C.astype(np.float32)), k)(unit_rows(Q.astype(np.float32)), k)[1]
+
+
+def retrieval_scores(
+    gains: np.ndarray, ideal: np.ndarray, n_relevant: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the scores of every query by name, each in [0, 1].
+
+    Parameters
+    ----------
+    gains : array of shape (q, depth)
+        How relevant the candidates of the first ranks are, 0 for not.
+    ideal : array of shape (q, 10)
+        The largest gains that the candidates of a query hold, descending; 0 where there are fewer.
+    n_relevant : array of shape (q,)
+        How many candidates are relevant, at least one.
+
+    Returns
+    -------
+    dict of str to ndarray
+        "precision@1", "precision@10": the share of relevant ones among the first ranks;
+        "recall@100": the share of the relevant ones that is found; "nDCG@10": `sum_r gain_r /
+        log2(1 + r)` over the first ten ranks r, relative to that of the ideal order (Jarvelin and
+        Kekalainen 2002); "MRR": 1 / rank of the first relevant one, 0 below rank 100.
+    """
+    relevant = gains > 0
+    discount = 1 / np.log2(np.arange(2, 12))
+    first = np.where(relevant.any(axis=1), 1 / (1 + relevant.argmax(axis=1)), 0.0)
+    dcg = gains[:, :10] @ discount[: gains[:, :10].shape[1]]
+    return {
+        "precision@1": relevant[:, 0].astype(float),
+        "precision@10": relevant[:, :10].sum(axis=1) / 10,
+        "recall@100": relevant[:, :DEPTH].sum(axis=1) / n_relevant,
+        "nDCG@10": dcg / (ideal @ discount),
+        "MRR": first,
+    }

@@ -1,0 +1,452 @@
+"""Nearest neighbours for tables."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_matrix, csr_array
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.decomposition import PCA
+
+from nearkin import NCAClassifier, NCARegressor
+from nearkin.estimators.descent_embedding import directions
+from nearkin.objectives.kernel_regression import log_loss, prediction_loss, squared_error
+from nearkin.tables import TableEncoder, features_of, members, predictors
+from nearkin.tables.members import (
+    LocalLines,
+    Mixture,
+    Rows,
+    SoftVote,
+    member_path,
+    merged,
+    mixed_with_lines,
+)
+from nearkin.testing import check_gradient
+
+
+def mixed_table(n=200):
+    """The class depends on the size where the colour is red, on nothing else."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    size, colour = rng.normal(size=n), rng.choice(["red", "blue"], n)
+    frame = pd.DataFrame({"noise": rng.normal(size=n), "colour": colour, "size": size})
+    frame.loc[::17, "noise"] = np.nan
+    return frame, np.where((colour == "red") & (np.abs(size) > 0.6), "far", "near")
+
+
+class TestObjective:
+    X, Y = np.random.default_rng(0).normal(size=(12, 4)), np.eye(3)[np.arange(12) % 3]
+    A = np.random.default_rng(1).normal(size=(2, 4)) / 2
+
+    @pytest.mark.parametrize("loss", [squared_error, log_loss])
+    @pytest.mark.parametrize("n_anchors", [None, 5])
+    def test_gradient(self, loss, n_anchors):
+        check_gradient(lambda A: prediction_loss(A, self.X, self.Y, loss, n_anchors), self.A)
+
+    def test_weights(self):
+        weights = np.array([1, 2, 3] * 4)
+        check_gradient(
+            lambda A: prediction_loss(A, self.X, self.Y, log_loss, weights=weights), self.A
+        )
+        Z, expected = self.X @ self.A.T, 0.0
+        for i in range(12):
+            p = weights * np.exp(-np.sum((Z - Z[i]) ** 2, axis=1))
+            p[i] = 0
+            expected -= weights[i] * np.log(p @ self.Y[:, i % 3] / p.sum())
+        found = prediction_loss(self.A, self.X, self.Y, log_loss, weights=weights)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+    @pytest.mark.parametrize("n_anchors", [12, 5])
+    def test_definition(self, n_anchors):
+        Z, expected = self.X @ self.A.T, 0.0
+        for i in range(n_anchors):
+            weights = np.exp(-np.sum((Z - Z[i]) ** 2, axis=1))
+            weights[i] = 0
+            expected -= np.log(weights @ self.Y[:, i % 3] / weights.sum())
+        found = prediction_loss(self.A, self.X, self.Y, log_loss, n_anchors)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+class TestTransform:
+    frame, y = mixed_table()
+
+    def test_neighbours_are_those_in_the_learned_space(self):
+        model = NCAClassifier().fit(self.frame, self.y)
+        Z = model.transform(self.frame)
+        assert model.get_feature_names_out()[0] == "ncaclassifier0"
+        distances, rows = model.kneighbors(self.frame[:5], 3)
+        np.testing.assert_allclose(
+            distances[:, 2], np.linalg.norm(Z[:5] - Z[rows[:, 2]], axis=1), atol=1e-6
+        )
+        np.testing.assert_array_equal(
+            model.kneighbors(self.frame[:5], 3, return_distance=False), rows
+        )
+
+    def test_coordinates_are_principal_axes(self):
+        covariance = np.cov(
+            NCAClassifier().fit(self.frame, self.y).transform(self.frame), rowvar=False
+        )
+        np.testing.assert_allclose(
+            covariance, np.diag(np.diag(covariance)), atol=1e-4 * covariance.max()
+        )
+        assert (np.diff(np.diag(covariance)) <= 0).all()
+
+    def test_one_coordinate_stays_where_no_column_matters(self):
+        model = NCAClassifier(alpha=1e6).fit(self.frame, self.y)
+        assert model.transform(self.frame).shape == (len(self.frame), 1)
+        frequent = np.unique(self.y, return_counts=True)[1] / len(self.y)
+        np.testing.assert_allclose(
+            model.predict_proba(self.frame), np.tile(frequent, (len(self.y), 1)), atol=0.01
+        )
+
+    def test_encoded_rows(self):
+        """Rows that an encoder has encoded, and what their features are, are learned from as the
+        frame.
+        """
+        encoder = TableEncoder(missing="keep")
+        X = encoder.fit_transform(self.frame)
+        model, expected = NCAClassifier(), NCAClassifier().fit(self.frame, self.y)
+        model.fit_encoded(X, self.y, features_of(encoder))
+        np.testing.assert_allclose(
+            model.predict_proba(X), expected.predict_proba(self.frame), atol=1e-6
+        )
+        np.testing.assert_allclose(model.feature_effects_, expected.feature_effects_, atol=1e-6)
+        with pytest.raises(
+            ValueError, match=rf"must describe the {X.shape[1]} columns of X, got 3"
+        ):
+            model.fit_encoded(X, self.y, features_of(encoder)[:3])
+
+    def test_more_columns_than_rows(self):
+        X = np.random.default_rng(0).normal(size=(40, 150))
+        found, expected = (
+            directions("pca", X, 3),
+            PCA(3, svd_solver="covariance_eigh").fit(X).components_,
+        )
+        np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-6)
+        assert (
+            NCAClassifier(4, alpha=0.055, n_members=2).fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0)
+            > 0.7
+        )
+
+    def test_what_is_missing_may_be_all_that_varies(self):
+        X = np.where(np.arange(40) % 2, 1.0, np.nan)[:, None]
+        assert NCAClassifier().fit(X, np.arange(40) % 2).score(X, np.arange(40) % 2) == 1
+        with pytest.raises(ValueError, match="does not vary"):
+            NCAClassifier().fit(np.ones((40, 1)), np.arange(40) % 2)
+
+
+class TestVote:
+    @pytest.mark.parametrize("distance", ["squared", "plain"])
+    def test_definition(self, distance):
+        rng = np.random.default_rng(0)
+        Q, Z, Y = (
+            rng.normal(size=(5, 3)) + 100,
+            rng.normal(size=(20, 3)) + 100,
+            rng.normal(size=(20, 2)),
+        )
+        squares = np.sum((Q[:, None] - Z) ** 2, axis=2)
+        weights = (
+            np.exp(-2 * np.sqrt(squares / 0.3)) if distance == "plain" else np.exp(-squares / 0.3)
+        )
+        expected = weights @ Y / weights.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(SoftVote(0.3, distance).predict(Q, Z, Y), expected, rtol=1e-6)
+
+    @pytest.mark.parametrize("distance", ["squared", "plain"])
+    def test_by_tiles(self, distance, monkeypatch):
+        """The nearest rows come last, after others that are too far to have a weight."""
+        rng = np.random.default_rng(0)
+        Z = np.sort(rng.normal(size=(60, 1)), axis=0)[::-1] * 50
+        Q, Y, weights = Z[-7:] + 0.1, rng.normal(size=(60, 2)), rng.random(60) + 1e-9
+        whole = SoftVote(0.3, distance).predict(Q, Z, Y, weights)
+        monkeypatch.setattr(members, "TILE_COLUMNS", 7)
+        monkeypatch.setattr(members, "TILE_ROWS", 2)
+        np.testing.assert_allclose(
+            SoftVote(0.3, distance).predict(Q, Z, Y, weights), whole, rtol=1e-9
+        )
+        p = weights * np.exp(
+            -2 * np.abs(Q - Z.T) / 0.3**0.5 if distance == "plain" else -((Q - Z.T) ** 2) / 0.3
+        )
+        np.testing.assert_allclose(whole, p @ Y / p.sum(axis=1, keepdims=True), rtol=1e-9)
+
+
+class TestLocalLines:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(100, 3)) + 50
+    Q = rng.normal(size=(7, 3)) / 2 + 50
+
+    def test_a_line_is_found(self):
+        Y = self.Z @ [[1.0], [-2.0], [0.5]]
+        found = LocalLines(1.0, 1e-9).predict(self.Q, self.Z, Y)
+        np.testing.assert_allclose(found, self.Q @ [[1.0], [-2.0], [0.5]], rtol=1e-6)
+
+    def test_with_a_large_ridge_it_is_the_vote(self):
+        Y = self.Z[:, :1] ** 2
+        expected = SoftVote(0.7).predict(self.Q, self.Z, Y)
+        np.testing.assert_allclose(
+            LocalLines(0.7, 1e9).predict(self.Q, self.Z, Y), expected, rtol=1e-6
+        )
+
+    def test_weights_of_rows_are_those_of_copies(self):
+        Y, twice = self.Z[:, :1] ** 2, np.repeat(np.arange(100), np.arange(100) % 2 + 1)
+        vote = LocalLines(5.0, 1e9)  # as wide as the 150 nearest, and flat
+        found = vote.predict(self.Q, self.Z, Y, np.arange(100) % 2 + 1.0)
+        np.testing.assert_allclose(found, vote.predict(self.Q, self.Z[twice], Y[twice]), rtol=1e-6)
+
+    def test_units_of_the_distance(self):
+        Y = self.Z[:, :1] ** 2
+        mixture = Mixture(SoftVote(0.7, distance="plain"), LocalLines(0.5, 0.1), 0.25)
+        found = mixture.after(0.3).predict(self.Q / 0.3**0.5, self.Z / 0.3**0.5, Y)
+        np.testing.assert_allclose(found, mixture.predict(self.Q, self.Z, Y))
+
+    @pytest.mark.parametrize("straight", [False, True])
+    def test_they_are_mixed_in_where_they_help(self, straight):
+        Z = self.Z if straight else 10.0 * self.rng.integers(3, size=(100, 1))  # else three places
+        y = Z[:, :1] if straight else (Z == 10.0) * 1.0
+        Q, Z, Y, truth = Z[:50], Z[50:], y[50:], y[:50]
+
+        def held_out(vote):
+            return vote.predict(Q, Z, Y)
+
+        vote = mixed_with_lines(
+            SoftVote(1.0), 1.0, held_out, lambda found: np.sum((found - truth) ** 2, axis=1)
+        )
+        assert isinstance(vote, Mixture) is straight
+
+
+class TestMemberPath:
+    def test_the_merged_metric_is_the_mean(self):
+        maps = np.random.default_rng(0).normal(size=(3, 2, 5))
+        A = merged(maps)
+        np.testing.assert_allclose(A.T @ A, np.mean([B.T @ B for B in maps], axis=0), atol=1e-6)
+
+    def test_maps_of_zeros_are_merged_into_one(self):
+        assert merged(np.zeros((3, 2, 5))).shape[1] == 5
+
+    def test_the_lowest_held_out_loss_is_taken(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(90, 3)).astype(np.float32)
+        Y = np.sin(2 * X[:, :1])
+        folds = [(np.setdiff1d(np.arange(90), test), test) for test in np.arange(90).reshape(3, 30)]
+        path = member_path(
+            Rows(X, Y, np.arange(3), squared_error), folds, 2, (0.5, 0.05, 0.005), "auto"
+        )
+        assert path.scores[path.alpha] == max(path.scores.values()) > -0.5
+        assert np.linalg.norm(path.components[:, 0]) > 3 * np.linalg.norm(path.components[:, 1:])
+
+
+class TestClassifier:
+    def test_a_mixed_table(self):
+        frame, y = mixed_table()
+        model = NCAClassifier().fit(frame[::2], y[::2])
+        assert model.score(frame[1::2], y[1::2]) > 0.85
+        assert model.classes_.tolist() == ["far", "near"]
+        assert model.feature_names_in_.tolist() == ["noise", "colour", "size"]
+        assert model.feature_effects_[0] < model.feature_effects_[1:].min() / 2
+        np.testing.assert_allclose(model.predict_proba(frame).sum(axis=1), 1)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+
+    def test_the_vote_is_that_of_the_distances(self):
+        X, y = load_iris(return_X_y=True)
+        model = NCAClassifier(alpha=1.5).fit(X[::2], y[::2])
+        distances, rows = model.kneighbors(X[1:9:2], n_neighbors=75)
+        weights = np.exp(-2 * distances if model.distance_ == "plain" else -(distances**2))
+        votes = np.einsum("ij,ijc->ic", weights, np.eye(3)[y[::2][rows]]) / weights.sum(
+            axis=1, keepdims=True
+        )
+        np.testing.assert_allclose(model.predict_proba(X[1:9:2]), votes, rtol=1e-6)
+
+    def test_effects_are_what_moves_the_rows(self):
+        X, y = load_iris(return_X_y=True)
+        model = NCAClassifier(alpha=1.5).fit(X, y)
+        moved = X.copy()
+        moved[:, 3] = np.random.default_rng(0).permutation(X[:, 3])
+        shift = model.transform(moved) - model.transform(
+            X
+        )  # twice the variance, if the order is random
+        np.testing.assert_allclose(
+            (np.sum(shift**2) / len(X) / 2) ** 0.5, model.feature_effects_[3], rtol=0.1
+        )
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"n_components": 0}, "n_components must be"),
+            ({"n_members": 1}, "n_members must be at least 2"),
+            *(
+                ({"alpha": alpha}, 'alpha must be "auto" or a number larger than 0')
+                for alpha in ("cv", 0.0, None)
+            ),
+            ({"random_state": "a"}, "'a' cannot be used to seed"),
+            *(
+                ({"class_weight": given}, 'class_weight must be None, "balanced" or a dict')
+                for given in ("auto", [1, 2])
+            ),
+            ({"distance": "cosine"}, "distance must be one of auto, squared, plain"),
+        ],
+    )
+    def test_bad_parameters(self, parameters, message):
+        with pytest.raises(ValueError, match=message):
+            NCAClassifier(**parameters).fit(*load_iris(return_X_y=True))
+
+    def test_class_weights(self):
+        rng = np.random.default_rng(0)
+        y = np.repeat([0, 1], [100, 20])
+        X = rng.normal(size=(120, 2)) + y[:, None]
+        shares = [
+            np.mean(NCAClassifier(alpha=1.5, class_weight=weight).fit(X, y).predict(X) == 1)
+            for weight in (None, "balanced", {0: 1, 1: 50})
+        ]
+        assert shares[0] < shares[1] < shares[2]
+        plain, equal = (
+            NCAClassifier(alpha=1.5),
+            NCAClassifier(alpha=1.5, class_weight={0: 3.0, 1: 3.0}),
+        )
+        np.testing.assert_allclose(
+            equal.fit(X, y).predict_proba(X), plain.fit(X, y).predict_proba(X), rtol=1e-4
+        )
+        with pytest.raises(ValueError, match="class_weight must be larger than 0"):
+            NCAClassifier(class_weight={0: 0.0, 1: 1.0}).fit(X, y)
+
+    def test_lists_of_cells(self):
+        frame, y = mixed_table(40)
+        model = NCAClassifier(alpha=1.5).fit(
+            frame.to_numpy().tolist(), y.tolist(), sample_weight=[0] * 9 + [1] * 31
+        )
+        expected = NCAClassifier(alpha=1.5).fit(frame[9:], y[9:]).predict_proba(frame)
+        np.testing.assert_allclose(
+            model.predict_proba(frame.to_numpy().tolist()), expected, rtol=1e-4
+        )
+
+    def test_rows_of_weight_0_are_absent(self):
+        frame, y = mixed_table(120)
+        frame.loc[::5, "size"] = 1e6
+        rows = np.flatnonzero(np.arange(120) % 5)
+        model = NCAClassifier(alpha=1.5).fit(frame, y, sample_weight=np.arange(120) % 5 > 0)
+        without = NCAClassifier(alpha=1.5).fit(frame.iloc[rows], y[rows])
+        np.testing.assert_allclose(
+            model.predict_proba(frame), without.predict_proba(frame), rtol=1e-4
+        )
+        for found, expected in zip(model.kneighbors(frame), without.kneighbors(frame), strict=True):
+            np.testing.assert_allclose(
+                found, expected if expected.dtype.kind == "f" else rows[expected], rtol=1e-4
+            )
+
+    def test_weights_of_rows_and_classes_are_multiplied(self):
+        X, y = load_iris(return_X_y=True)
+        both = NCAClassifier(alpha=1.5, class_weight={0: 1, 1: 2, 2: 3}).fit(
+            X, y, np.arange(150) % 2 + 1
+        )
+        rows = NCAClassifier(alpha=1.5).fit(X, y, (y + 1) * (np.arange(150) % 2 + 1))
+        np.testing.assert_array_equal(both.predict_proba(X), rows.predict_proba(X))
+
+    @pytest.mark.parametrize("weight", [-1.0, np.nan])
+    def test_bad_weights(self, weight):
+        X, y = load_iris(return_X_y=True)
+        with pytest.raises(ValueError, match="sample_weight"):
+            NCAClassifier().fit(X, y, sample_weight=np.where(np.arange(150) == 3, weight, 1.0))
+        with pytest.raises(ValueError, match=r"2 sample\(s\) while a minimum of 4 is required"):
+            NCAClassifier().fit(X, y, sample_weight=np.arange(150) % 100 == 0)
+
+    def test_rare_classes(self):
+        X, y = load_iris(return_X_y=True)
+        y = y.copy()
+        y[0], y[50:52] = 3, 4  # alone, and two
+        model = NCAClassifier(alpha=1.5).fit(X, y)
+        assert model.predict_proba(X).shape == (150, 5)
+
+    def test_few_rows(self):
+        frame = mixed_table()[0]
+        with pytest.raises(ValueError, match=r"3 sample\(s\) while a minimum of 4 is required"):
+            NCAClassifier().fit(frame[:3], ["a", "a", "b"])
+        assert NCAClassifier().fit(frame[:4], ["a", "b", "a", "b"]).predict_proba(
+            frame[:1]
+        ).shape == (1, 2)
+        assert NCARegressor().fit(frame[:4], [1.0, 2.0, 3.0, 5.0]).predict(frame[:1]).shape == (1,)
+
+
+class TestSparse:
+    rng = np.random.default_rng(0)
+    levels = rng.integers(40, size=(300, 2))
+    X = csr_array(np.hstack([np.eye(40)[levels[:, 0]], np.eye(40)[levels[:, 1]]]))
+    y = rng.normal(size=40)[levels[:, 0]]
+
+    def test_one_hot_columns(self):
+        model = NCARegressor(4, alpha=0.05, n_members=2).fit(self.X[:200], self.y[:200])
+        assert model.score(self.X[200:], self.y[200:]) > 0.6
+        assert model.components_.shape[1] == model.feature_effects_.shape[0] == 80
+        assert model.feature_effects_[:40].mean() > 3 * model.feature_effects_[40:].mean()
+        assert model.curves() == {}
+        np.testing.assert_allclose(
+            model.predict(self.X[:9].toarray()), model.predict(csc_matrix(self.X[:9]))
+        )
+
+    def test_many_rows(self, monkeypatch):
+        monkeypatch.setattr(predictors, "MAX_ROWS", 150)
+        monkeypatch.setattr(members, "STEPS", 20)
+        model = NCAClassifier(4, alpha=0.05, random_state=0).fit(self.X, self.y > 0)
+        assert model.score(self.X, self.y > 0) > 0.9
+
+    def test_what_is_refused(self):
+        model = NCAClassifier(alpha=1.5).fit(self.X[:50].toarray(), self.y[:50] > 0)
+        with pytest.raises(TypeError, match="toarray"):
+            model.predict(self.X)
+        gaps = self.X[:50] * np.nan
+        with pytest.raises(ValueError, match="X is sparse and holds NaN: fill these cells"):
+            NCAClassifier().fit(gaps, self.y[:50] > 0)
+        with pytest.raises(ValueError, match="does not vary"):
+            NCAClassifier().fit(self.X[:50] * 0, self.y[:50] > 0)
+
+
+class TestRegressor:
+    def test_numbers(self):
+        X, y = load_diabetes(return_X_y=True)
+        model = NCARegressor(alpha=1.5).fit(X[::2], y[::2])
+        assert model.score(X[1::2], y[1::2]) > 0.4
+
+    def test_the_unit_of_the_target_does_not_matter(self):
+        X, y = load_diabetes(return_X_y=True)
+        X, y = X[:80], y[:80]
+        found = NCARegressor(alpha=1.5).fit(X, 1e6 * y + 1e9).predict(X)
+        np.testing.assert_allclose(
+            (found - 1e9) / 1e6, NCARegressor(alpha=1.5).fit(X, y).predict(X), rtol=1e-4
+        )
+
+    def test_weights(self):
+        """Of two rules, each for half of the rows, the one that counts more is learned."""
+        x = np.linspace(-3, 3, 160)
+        X, second = np.repeat(x, 2)[:, None], np.arange(320) % 2
+        y = np.where(second, np.sin(X[:, 0]), 10.0)
+        model = NCARegressor(alpha=0.5).fit(X, y, sample_weight=np.where(second, 1.0, 1e-6))
+        np.testing.assert_allclose(model.predict(x[10:-10, None]), np.sin(x[10:-10]), atol=0.1)
+
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            (np.full(10, 0.1), "y does not vary"),
+            (np.arange(10) * 1e160, "whose square is lost: scale it first"),
+            (np.arange(10) * 1e-160, "whose square is lost: scale it first"),
+        ],
+    )
+    def test_targets_that_do_not_vary_or_too_much_are_refused(self, y, message):
+        with pytest.raises(ValueError, match=message):
+            NCARegressor().fit(np.arange(10.0)[:, None], y)
+
+
+def test_many_rows_go_on_by_stochastic_gradient(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = np.sin(3 * X[:, 0])
+    monkeypatch.setattr(predictors, "MAX_ROWS", 200)
+    monkeypatch.setattr(members, "ROWS", 256)
+    monkeypatch.setattr(members, "ANCHORS", 32)
+    monkeypatch.setattr(members, "STEPS", 20)
+    model = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:800], y[:800])
+    assert model.components_.shape[0] == 4
+    assert model.score(X[800:], y[800:]) > 0.9
+    classes = NCAClassifier(4, alpha=0.05, class_weight="balanced", random_state=0).fit(
+        X[:800], y[:800] > 0.5
+    )
+    assert classes.score(X[800:], y[800:] > 0.5) > 0.85
+    again = NCARegressor(4, alpha=0.05, random_state=0).fit(X[:800], y[:800])
+    np.testing.assert_array_equal(again.predict(X[800:]), model.predict(X[800:]))

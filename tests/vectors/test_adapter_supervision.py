@@ -1,0 +1,341 @@
+"""What EmbeddingAdapter takes from labels, pairs, triplets and judgements, what it refuses, and how
+a fit is ended.
+"""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csr_array, random_array
+from scipy.special import logsumexp
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from nearkin import EmbeddingAdapter
+from nearkin._blocks import unit_rows
+from nearkin.descent import adam
+from nearkin.objectives.cosine import Comparison, softmax_loss
+from nearkin.testing import check_gradient
+from nearkin.vectors import adapter as adapter_module
+from nearkin.vectors.adapter import (
+    Judged,
+    Labelled,
+    Paired,
+    Triples,
+    label_matrix,
+    relevance_matrix,
+)
+
+P = 6
+X = np.random.default_rng(0).normal(size=(48, P)) * np.arange(1, P + 1) + 1
+Y = np.random.default_rng(1).integers(0, 5, 48)
+PAIRS = np.random.default_rng(2).permutation(48).reshape(24, 2)
+RNG = np.random.default_rng(3)
+
+
+def cosines(model, rows=X):
+    Z = model.embed(rows)
+    return Z @ Z.T
+
+
+def adapter(**parameters):
+    return EmbeddingAdapter(3, **{"max_iter": 4, **parameters})
+
+
+def assert_same(model, other):
+    np.testing.assert_allclose(cosines(model), cosines(other), atol=1e-8)
+
+
+def one_hot(y, n=5):
+    return np.eye(n)[y]
+
+
+class TestLabels:
+    def test_names_do_not_count(self):
+        for names in (
+            np.array(["e", "b", "a", "d", "c"]),
+            np.array([7, 3, 40, 0, 9]),
+            np.array([2.0, 1, 0, 4, 3]),
+        ):
+            assert_same(adapter().fit(X, names[Y]), adapter().fit(X, Y))
+
+    @pytest.mark.parametrize(
+        "form", [np.asarray, csr_array, coo_array, lambda A: A.astype(bool), np.ndarray.tolist]
+    )
+    def test_columns_of_one_label_each_are_plain_labels(self, form):
+        assert_same(adapter().fit(X, form(one_hot(Y))), adapter().fit(X, Y))
+
+    @pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, float])
+    @pytest.mark.parametrize("form", [np.asarray, csr_array])
+    def test_columns_of_several_labels_in_any_form(self, form, dtype):
+        several = np.random.default_rng(0).random((48, 6)) < 0.4
+        assert_same(
+            adapter().fit(X, form(several.astype(dtype))),
+            adapter().fit(X, several.astype(np.int64)),
+        )
+
+    def test_a_column_that_no_row_has_is_none(self):
+        assert_same(adapter().fit(X, one_hot(np.array([0, 2, 3, 6, 8])[Y], 9)), adapter().fit(X, Y))
+
+    def test_given_columns_are_not_changed(self):
+        given = csr_array(one_hot(Y))
+        given.data[::3] = 0
+        n, data = given.nnz, given.data.copy()
+        adapter().fit(X, given)
+        assert given.nnz == n
+        np.testing.assert_array_equal(given.data, data)
+
+    def test_relevance_is_the_share_of_common_labels(self):
+        names = [["a", "b"], ["a"], ["b", "a", "c"], [], ["c"], ["b", "c", "d"]]
+        L = label_matrix(MultiLabelBinarizer().fit_transform(names))
+        sets = [set(one) for one in names if one]
+        rows = np.flatnonzero(np.diff(L.indptr))
+        W = Labelled(X[: len(rows)], L[rows], None).comparison(np.arange(len(rows)), RNG).relevance
+        expected = [[0 if a is b else len(a & b) / len(a | b) for b in sets] for a in sets]
+        np.testing.assert_allclose(W, expected)
+
+    def test_rows_without_a_label_in_any_form(self):
+        plain = adapter().fit(X, np.where(np.arange(48) % 3, Y, -1))
+        names = np.array(["a", "b", "c", "d", "e"], dtype=object)[Y]
+        names[::3] = None
+        numbers = np.where(np.arange(48) % 3, Y, np.nan)
+        columns = one_hot(Y) * (np.arange(48) % 3 > 0)[:, None]
+        for y in (names, numbers, columns, csr_array(columns)):
+            assert_same(adapter().fit(X, y), plain)
+
+    def test_rows_without_a_label_enter_through_the_mean_and_the_total_covariance_alone(self):
+        """A square of rows has the mean and covariance of one that is turned, but no row in common."""
+        square = np.vstack([np.eye(P)[:2], -np.eye(P)[:2]])
+        turned = np.hstack(
+            [square[:, :2] @ np.array([[1, 1], [-1, 1]]) / 2**0.5, np.zeros((4, P - 2))]
+        )
+        y = np.append(Y, np.full(4, -1))
+        models = [adapter().fit(np.vstack([X, rows]), y) for rows in (square, turned)]
+        assert_same(*models)
+        assert not np.allclose(cosines(adapter().fit(X, Y)), cosines(models[0]))
+        query = adapter(side="query")
+        np.testing.assert_array_equal(
+            query.fit(np.vstack([X, square]), y).components_, query.fit(X, Y).components_
+        )  # where neither is used
+
+    def test_a_batch_holds_eight_of_a_label(self):
+        labels = np.random.default_rng(0).integers(0, 30, 700)
+        kind = Labelled(np.zeros((700, 1)), label_matrix(labels), None)
+        order = kind.order(np.random.default_rng(0))
+        np.testing.assert_array_equal(np.sort(order), np.arange(700))
+        ends = np.flatnonzero(np.diff(labels[order], append=-1)) + 1
+        runs, label = np.diff(ends, prepend=0), labels[order][ends - 1]
+        for c, size in enumerate(
+            np.bincount(labels)
+        ):  # the last of a label, fewer than eight, may follow any eight
+            assert np.sum(runs[label == c] % 8 > 0) == (size % 8 > 0)
+        assert len(runs) > 0.8 * np.ceil(np.bincount(labels) / 8).sum()
+        assert not np.array_equal(order, kind.order(np.random.default_rng(1)))
+
+    def test_sparse_rows(self):
+        S = random_array(
+            (48, 300), density=0.03, random_state=np.random.default_rng(0), format="csr"
+        )
+        sparse, dense = adapter().fit(S, Y), adapter().fit(S.toarray(), Y)
+        np.testing.assert_array_equal(sparse.components_, dense.components_)
+        np.testing.assert_array_equal(sparse.transform(S), dense.transform(S.toarray()))
+
+
+class TestPairs:
+    def test_have_no_order(self):
+        grades = np.linspace(0.5, 1, 24)
+        plain = adapter().fit_pairs(X, PAIRS, grades)
+        assert_same(adapter().fit_pairs(X, PAIRS[:, ::-1], grades), plain)
+        assert_same(adapter().fit_pairs(X, PAIRS[::-1], grades[::-1]), plain)
+        some = np.where(np.arange(24)[:, None] % 2, PAIRS, PAIRS[:, ::-1])
+        assert_same(adapter().fit_pairs(X, some, grades), plain)
+
+    def test_a_pair_that_comes_twice_counts_twice_whichever_row_is_first(self):
+        chain = np.column_stack([np.arange(47), np.arange(1, 48)])
+        again = chain[::2]
+        grades = 1.0 + (np.arange(47) % 2 == 0)
+        graded = adapter(alpha=0).fit_pairs(X, chain, grades)
+        for more in (again, again[:, ::-1]):
+            assert_same(adapter(alpha=0).fit_pairs(X, np.vstack([chain, more])), graded)
+
+    @pytest.mark.parametrize("grade", [0, -1])
+    def test_of_no_grade_are_as_others_that_are_not_known(self, grade):
+        more = np.roll(PAIRS.ravel(), 1).reshape(24, 2)
+        graded = adapter(alpha=0).fit_pairs(X, np.vstack([PAIRS, more]), np.repeat([1, grade], 24))
+        assert_same(graded, adapter(alpha=0).fit_pairs(X, PAIRS))
+
+    def test_grades_weight_the_covariance(self):
+        grades = np.random.default_rng(0).uniform(0, 1, 24)
+        D = X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
+        expected = (D.T * grades) @ D / 2 / grades.sum()
+        np.testing.assert_allclose(Paired(X, PAIRS, grades, None).within_covariance(), expected)
+
+    def test_of_all_rows_of_a_class_are_its_labels(self):
+        """But for the start, whose covariance of pairs weights large classes more: in equal classes
+        it is the same.
+        """
+        y = np.arange(48) % 8
+        i, j = np.nonzero(np.triu(y[:, None] == y, 1))
+        labelled = adapter(loss="contrastive", alpha=0).fit(X, y)
+        assert_same(adapter(alpha=0).fit_pairs(X, np.column_stack([i, j])), labelled)
+
+
+class TestTriplets:
+    def test_have_one_relevant_candidate_of_two(self):
+        triplets = np.random.default_rng(0).permutation(48).reshape(16, 3)
+        U = unit_rows(X)
+        comparison = Triples(U, triplets, None).comparison(np.arange(16), RNG)
+        A = np.random.default_rng(1).normal(size=(3, P))
+        z = unit_rows(U @ A.T)[triplets]
+        expected = np.logaddexp(0, np.sum(z[:, 0] * (z[:, 2] - z[:, 1]), axis=1) / 0.1).mean()
+        for loss in ("nca", "contrastive"):
+            assert softmax_loss(A, comparison, 0.1, loss)[0] == pytest.approx(expected)
+
+    def test_both_losses_are_one(self):
+        triplets = np.random.default_rng(0).permutation(48).reshape(16, 3)
+        assert_same(
+            *(adapter(loss=loss).fit_triplets(X, triplets) for loss in ("nca", "contrastive"))
+        )
+
+
+class TestRelevance:
+    Q = np.random.default_rng(4).normal(size=(10, P)) + 1
+    R = random_array((10, 48), density=0.1, random_state=np.random.default_rng(5), format="csr")
+
+    def triples(self):
+        query, document = self.R.nonzero()
+        return np.column_stack([query, document, self.R.data])
+
+    def test_triples_are_the_sparse_matrix(self):
+        by_matrix = adapter().fit_relevance(self.Q, X, self.R)
+        for triples in (self.triples(), self.triples()[::-1], self.triples().tolist()):
+            assert_same(adapter().fit_relevance(self.Q, X, triples), by_matrix)
+        assert_same(adapter().fit_relevance(self.Q, X, coo_array(self.R)), by_matrix)
+
+    def test_without_a_grade_it_is_1(self):
+        at, one = self.triples()[:, :2], csr_array(self.R > 0).astype(int)
+        assert_same(
+            adapter().fit_relevance(self.Q, X, at.astype(int)),
+            adapter().fit_relevance(self.Q, X, one),
+        )
+
+    def test_not_larger_than_0_is_not_judged(self):
+        at = np.argwhere(self.R.toarray() == 0)[::7]
+        more = np.vstack([self.triples(), np.column_stack([at, -np.arange(len(at))])])
+        assert_same(
+            adapter().fit_relevance(self.Q, X, more), adapter().fit_relevance(self.Q, X, self.R)
+        )
+
+    def test_queries_without_a_relevant_document_enter_through_the_mean_alone(self):
+        Q = np.vstack([self.Q, X[:3]])
+        for side in ("both", "query"):
+            judged = self.triples()
+            with_them = adapter(side=side).fit_relevance(Q, X, judged)
+            assert np.isfinite(with_them.components_).all()
+            assert side == "both" or np.array_equal(
+                with_them.components_,
+                adapter(side=side).fit_relevance(self.Q, X, judged).components_,
+            )
+
+    def test_of_many_documents_the_relevant_ones_are_always_candidates(self, monkeypatch):
+        monkeypatch.setattr(adapter_module, "CANDIDATES", 20)
+        kind = Judged(self.Q, X, relevance_matrix(self.R, (10, 48)), False)
+        items = np.array([1, 4, 7])
+        comparison = kind.comparison(items, RNG)
+        assert 20 - np.diff(self.R.indptr)[items].sum() <= len(comparison.candidates) <= 20
+        np.testing.assert_allclose(
+            np.sort(comparison.relevance.sum(axis=1)), np.sort(self.R[items].sum(axis=1))
+        )
+        everything = Comparison(self.Q[items], X, self.R[items].toarray())
+        A = np.eye(P)
+        assert (
+            softmax_loss(A, comparison, 0.1, "nca")[0] < softmax_loss(A, everything, 0.1, "nca")[0]
+        )
+
+    def test_covariance(self):
+        query, document = self.R.nonzero()
+        D = self.Q[query] - X[document]
+        kind = Judged(self.Q, X, relevance_matrix(self.R, (10, 48)), False)
+        np.testing.assert_allclose(kind.within_covariance(), D.T @ D / 2 / len(D))
+
+
+class TestObjective:
+    @pytest.mark.parametrize(("side", "m"), [("both", 3), ("query", P)])
+    @pytest.mark.parametrize("kind", ["labels", "pairs"])
+    def test_is_the_loss_and_the_penalty(self, kind, side, m, monkeypatch):
+        descents = []
+
+        def noted(estimate, start, **options):
+            descents.append((estimate, start))
+            return adam(estimate, start, **options)
+
+        monkeypatch.setattr(adapter_module, "adam", noted)
+        model = adapter(alpha=3.0, side=side, loss="nca", temperature=0.2)
+        model = model.fit(X, Y) if kind == "labels" else model.fit_pairs(X, PAIRS)
+        ((estimate, start),) = descents
+        A = start + np.random.default_rng(0).normal(size=(m, P)) / 3
+        check_gradient(lambda A: estimate(A, 0), A)
+        W, n = 1.0 * (Y[:, None] == Y) * ~np.eye(48, dtype=bool), 48
+        if kind == "pairs":
+            W, n = np.zeros((48, 48)), 24
+            W[PAIRS[:, 0], PAIRS[:, 1]] = W[PAIRS[:, 1], PAIRS[:, 0]] = 1
+        U = unit_rows(X)
+        S = unit_rows((U - U.mean(axis=0) if side == "both" else U) @ A.T)
+        S = S @ (S if side == "both" else U).T / 0.2
+        np.fill_diagonal(S, -np.inf)
+        losses = logsumexp(S, axis=1) - logsumexp(S, axis=1, b=W)
+        penalty = 3.0 / n**0.5 * np.sum((A - start) ** 2)
+        assert estimate(A, 0)[0] == pytest.approx(losses.mean() + penalty, rel=1e-9)
+        assert model.loss_curve_[0] == pytest.approx(estimate(start, 0)[0], rel=1e-9)
+
+
+class TestEndings:
+    @pytest.mark.parametrize("quantize", [None, "int8", "binary"])
+    def test_an_interrupt_keeps_the_map_so_far(self, quantize, monkeypatch):
+        model, loss, calls = adapter(quantize=quantize), adapter_module.nested_loss, []
+
+        def interrupted(*arguments):
+            calls.append(arguments)
+            if len(calls) in (1, 13):  # at once, and in the third pass of the next fit
+                raise KeyboardInterrupt
+            return loss(*arguments)
+
+        monkeypatch.setattr(adapter_module, "nested_loss", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+        assert not hasattr(model, "components_")
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+        assert model.n_iter_ == 2
+        assert len(model.loss_curve_) == 3
+        assert model.transform(X).shape == (48, 1 if quantize == "binary" else 3)
+
+    @pytest.mark.skipif(
+        find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on"
+    )
+    @pytest.mark.parametrize("quantize", [None, "int8", "binary"])
+    def test_callbacks_see_the_map_so_far_and_stop_the_fit(self, quantize):
+        class Watching:
+            seen = ()
+
+            def setup(self, estimator, context):
+                pass
+
+            teardown = setup
+
+            def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
+                pass
+
+            def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+                self.seen += (
+                    fitted_estimator.transform(X),
+                    fitted_estimator.get_feature_names_out(),
+                )
+                return len(self.seen) >= 6
+
+        watching = Watching()
+        model = adapter(quantize=quantize).set_callbacks(watching).fit(X, Y)
+        assert model.n_iter_ == 3
+        np.testing.assert_array_equal(watching.seen[-2], model.transform(X))
+        plain = adapter(quantize=quantize, max_iter=4).fit(X, Y)
+        assert plain.n_iter_ == 4
+        assert model.loss_curve_.tolist() == plain.loss_curve_[:4].tolist()
