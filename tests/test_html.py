@@ -6,7 +6,6 @@ import inspect
 import re
 import sys
 from dataclasses import replace
-from html import escape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,35 +13,20 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
-from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import nearkin
 from nearkin import (
-    DNE,
-    LDE,
     LMNN,
     LPP,
     MLKR,
     NCA,
-    NMMP,
-    SDA,
     TDL,
-    DiscriminativeProjections,
-    EmbeddingAdapter,
     NCAClassifier,
     NCARegressor,
     PairNCA,
     Procrustes,
-    SoftNeighborsClassifier,
-    TableEncoder,
     TDLClassifier,
 )
-from nearkin._captions import DOCUMENTATION, caption_of
-from nearkin.descent import DescentResult, Status
-from nearkin.estimators import nca as nca_module
 from nearkin.evaluation import Adaptation, Method, PairedTest, Reference, Way, WayResult, compare
 from nearkin.evaluation.folds import progress_bar
 
@@ -97,15 +81,6 @@ class Text(HTMLParser):
 
 class TestEveryEstimator:
     @every_estimator
-    def test_says_what_it_has_learned_and_only_then(self, estimator):
-        assert caption_of(estimator) is None
-        assert 'class="caption"' not in estimator._repr_html_()
-        caption = caption_of(fitted(estimator))
-        assert re.match(r"4 (of 4 )?(features|columns)", caption)
-        assert f'<div class="caption">{escape(caption)}</div>' in estimator._repr_html_()
-        assert estimator._repr_mimebundle_()["text/plain"] == repr(estimator)
-
-    @every_estimator
     def test_is_shown_whatever_is_missing(self, estimator):
         attributes = vars(fitted(estimator))
         for name in [
@@ -114,131 +89,6 @@ class TestEveryEstimator:
             value = attributes.pop(name)
             assert type(estimator).__name__ in estimator._repr_html_()
             attributes[name] = value
-
-    @every_estimator
-    def test_leads_to_its_page(self, estimator):
-        assert (
-            estimator._get_doc_link()
-            == f"{DOCUMENTATION}/api/generated/nearkin.{type(estimator).__name__}.html"
-        )
-
-
-@pytest.mark.parametrize(
-    ("estimator", "caption"),
-    [
-        (
-            DNE(n_neighbors=3),
-            r"→ 4 dimensions \(the number of negative eigenvalues\); Phi\(P\) = -",
-        ),
-        (DNE(0.5), r"→ 1 dimension \(50% of the negative sum\)"),
-        (
-            DNE(2, n_neighbors="auto"),
-            r"→ 2 dimensions; .*; n_neighbors = \d+ \(held-out accuracy 0\.\d+\)",
-        ),
-        (LDE(), r"→ 4 dimensions \(the rank\); sum of the between-class shares \d"),
-        (LDE(2, shrinkage="auto"), r"; shrinkage = 0\.\d+ \(auto\)"),
-        (
-            NMMP(),
-            r"→ 2 dimensions \(half the rank\); trace ratio [\d.]+ after \d+ eigen-decompositions",
-        ),
-        (NMMP("bound"), r"\(directions better than all together\)"),
-        (
-            NMMP(criterion="ratio_trace"),
-            r"\(at most 3 for each class\); sum of the between-class shares",
-        ),
-        (NMMP(2, weight=1.0), "; trace difference"),
-        (LPP(), r"\(eigenvalues below 3/4\); sum of the eigenvalues"),
-        (SDA(), r"→ \d dimensions? \(those that separate the class means\)"),
-        (
-            NCA(2, max_iter=2),
-            "; leave-one-out expected accuracy 0.9.*, ended by max_iter after 2 iterations",
-        ),
-        (
-            NCA(1, tol=0.01, objective="log_likelihood"),
-            "; leave-one-out log likelihood -.*, converged after",
-        ),
-        (NCA(1, alpha="cv", max_iter=2), r"; alpha = 0\.\d+ \(held-out accuracy 0\.\d+\)"),
-        (NCA(1, solver="sgd", max_iter=1, random_state=0), " after 1 epoch$"),
-        (
-            DiscriminativeProjections(),
-            r"\(the classes less one\).*; mu = [\d.e-]+ \(the paper's rule\)",
-        ),
-        (
-            DiscriminativeProjections(1, mu="auto"),
-            r"→ 1 dimension; .*; mu = [\d.e-]+ \(held-out accuracy",
-        ),
-        (TDL(2, reg=1.0), r"; label shift 0\.\d\d$"),
-        (
-            EmbeddingAdapter(max_iter=2),
-            r"→ 4 dimensions \(64 requested\); nca loss -?[\d.e-]+ after 2 passes",
-        ),
-        (
-            SoftNeighborsClassifier(bandwidth="auto"),
-            r"; the nearest 75 training rows vote; bandwidth = .* \(auto\)",
-        ),
-        (
-            NCAClassifier(n_members=2),
-            r"4 of 4 columns → \d dimensions?; rows moved farthest by x[23], x\d, x\d; "
-            r"chosen on held-out rows "
-            r"\(log loss 0\.\d+\): alpha [\d.]+, temperature [\d.]+, the (squared|plain) distance",
-        ),
-    ],
-    ids=repr,
-)
-def test_what_they_say(estimator, caption):
-    assert re.search(caption, caption_of(estimator.fit(X, Y))), caption_of(estimator)
-
-
-@pytest.mark.filterwarnings("ignore:No direction separates")
-def test_dne_without_a_negative_eigenvalue():
-    on_a_line = np.arange(8.0)[:, None]
-    assert "no eigenvalue is negative" in caption_of(DNE().fit(on_a_line, [0, 1] * 4))
-
-
-def test_names_of_columns_are_escaped():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(X, columns=["<script>", "a & b", "c", "d"])
-    for model in (
-        NCAClassifier(n_members=2, alpha=1.0).fit(frame, Y),
-        TableEncoder().fit(frame.assign(**{"<i>": 0.0})),
-    ):
-        page = model._repr_html_()
-        assert escape(caption_of(model)) in page
-        assert "<script>," not in page
-        assert "left out: <i>" not in page
-
-
-def test_an_interrupted_fit(monkeypatch):
-    def interrupted(loss, start, **_):
-        return DescentResult(start, 1.0, 3, [1.0] * 4, Status.INTERRUPTED)
-
-    monkeypatch.setattr(nca_module, "lbfgs", interrupted)
-    model = NCA(2)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y)
-    assert "interrupted after 3 iterations" in model._repr_html_()
-
-
-def test_in_pipelines_and_searches():
-    model = make_pipeline(StandardScaler(), DNE(2), KNeighborsClassifier())
-    search = GridSearchCV(model, {"dne__n_neighbors": [1, 3]}, cv=2)
-    assert "4 features →" not in search._repr_html_()
-    for shown_model in (model.fit(X, Y), search.fit(X, Y)):
-        assert "4 features → 2 dimensions; Phi(P) = " in shown_model._repr_html_()
-
-
-@pytest.mark.slow  # distributed takes seconds to load
-def test_on_a_cluster():
-    dask = pytest.importorskip("nearkin.dask")
-    model = dask.DaskDNE(2)
-    assert caption_of(model) is None
-    assert caption_of(model._take_over(DNE(2).fit(X, Y))).startswith(
-        "4 features → 2 dimensions; Phi(P) = "
-    )
-    assert model._get_doc_link().endswith("/nearkin.dask.DaskDNE.html")
-    assert "after 2 iterations" in caption_of(
-        dask.DaskNCA(2)._take_over(NCA(2, max_iter=2).fit(X, Y))
-    )
 
 
 @pytest.fixture(scope="module")

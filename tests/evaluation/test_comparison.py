@@ -273,7 +273,9 @@ class TestProtocol:
         )
         regression = {method.name: method for method in all_methods("regression")}
         assert regression["toy"].estimator.n_neighbors == 3
-        added = {method.name: method for method in all_methods(semi_supervised=True)}["toy of few labels"]
+        added = {method.name: method for method in all_methods(semi_supervised=True)}[
+            "toy of few labels"
+        ]
         assert (added.name, added.most_rows, added.unlabelled) == ("toy of few labels", 100, True)
         Toy.compared_as["toy"]["neested"] = True
         with pytest.raises(TypeError, match="neested"):
@@ -464,7 +466,9 @@ class TestTime:
     def test_a_fold_that_is_cut_short_does_not_count(self, monkeypatch, n_fits, n_folds):
         """The clock strikes in that fit of a method: of three folds, each takes four."""
         now = [0.0]
-        monkeypatch.setattr(folds_module, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter))
+        monkeypatch.setattr(
+            folds_module, "time", SimpleNamespace(time=lambda: now[0], perf_counter=perf_counter)
+        )
 
         class Strikes(LastFeature):
             calls = 0

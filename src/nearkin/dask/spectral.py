@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Self
 
 import dask.array as da
 import numpy as np
-from sklearn.base import TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._captions import DOCUMENTATION, Estimator
 from .._validation import check_integer
 from ..estimators import DMLMJ, DNE, GMML, LDE, LFDA, LPP, MFA, NMMP
 from ..linalg import eigh
@@ -27,7 +26,7 @@ from .table import Work, as_table, check_dask_rows, kept_dtype
 # What all Dask classes share: a local twin that holds what was learned, and maps block by block.
 
 
-class DaskTransformer(TransformerMixin, Estimator):
+class DaskTransformer(TransformerMixin, BaseEstimator):
     """The Dask form of a local class: its parameters, its fitted attributes, Dask arrays in and
     out.
 
@@ -35,7 +34,6 @@ class DaskTransformer(TransformerMixin, Estimator):
     fits a local twin.
     """
 
-    _doc_link_template = f"{DOCUMENTATION}/api/generated/nearkin.dask.{{estimator_name}}.html"
     _local_class: ClassVar[type]
 
     def transform(self, X: da.Array) -> da.Array:
@@ -70,9 +68,6 @@ class DaskTransformer(TransformerMixin, Estimator):
         local = self._local_class(**clone(self).get_params(deep=False))
         vars(local).update(deepcopy(_fitted_attributes(self)))
         return local
-
-    def _phrases(self) -> list[str]:
-        return self.to_local()._phrases()
 
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
         """Return the local estimator to be fitted, and X checked, in blocks of whole rows."""

@@ -9,13 +9,12 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._captions import EIGENVALUES, Estimator
 from .._validation import (
     check_integer,
     check_number,
@@ -157,7 +156,9 @@ class SparseRowsMixin:
         return tags
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseRowsMixin, Estimator, ABC):
+class Embedding(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, SparseRowsMixin, BaseEstimator, ABC
+):
     """A transformer of dense or sparse rows to coordinates, whose number is `_n_features_out`."""
 
     _needs_labels = False
@@ -257,7 +258,6 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     _needs_labels = True
     _positive_integers: tuple[str, ...] = ()  # parameters of which this is checked
     _neighbor_counts: tuple[str, ...] = ()
-    _objective_phrase = EIGENVALUES
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, distances: Any = None) -> Self:
@@ -339,9 +339,6 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         for name in self._positive_integers:
             check_integer(getattr(self, name), name, 1)
 
-    def _dimension_rule(self) -> str:
-        return "the rank" if self.n_components is None and self.n_components_ == self.rank_ else ""
-
     def _scores_of_neighbors(
         self, names: list[str], X: Any, codes: np.ndarray, task: FitTask
     ) -> dict[int, np.ndarray]:
@@ -387,7 +384,6 @@ class ShrinkageEmbedding(SpectralEmbedding):
     """A spectral method with a parameter `shrinkage`, which is described in `LDE`. Abstract."""
 
     shrinkage: Any
-    _objective_phrase = "sum of the between-class shares {objective_:.4g}"
 
     def _shrink(self, rows: Rows, S_w: np.ndarray, degrees_of_freedom: float) -> np.ndarray:
         """Return S_w shrunk on the span of the rows; sets `shrinkage_`."""

@@ -18,7 +18,7 @@ from sklearn.utils.extmath import row_norms
 
 from .._blocks import densified
 from .._callbacks import CallbackSupportMixin, FitTask
-from .._messages import counted, warn_user
+from .._messages import warn_user
 from .._validation import check_integer
 from ..descent import DescentResult, Status
 from ..linalg import LinAlgError, eigh
@@ -344,7 +344,6 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
     max_iter: Any
     warm_start = False
     _ended = "ended"  # how the descent did
-    _objective_phrase = "leave-one-out {objective} {objective_:.4g}"
 
     def fit_problem(
         self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None
@@ -390,10 +389,6 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
         if task is not None:
             task.end()
         return self
-
-    def _objective(self) -> str:
-        unit = "epoch" if getattr(self, "solver", None) == "sgd" else "iteration"
-        return f"{super()._objective()}, {self._ended} after {counted(self.n_iter_, unit)}"
 
     def _report(self, best: DescentResult) -> None:
         """Raise the interrupt that ended the descent, once its result is kept; warn where it has

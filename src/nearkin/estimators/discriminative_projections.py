@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import issparse
-from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import centre, dense_float64, relative_to, require_memory
-from .._captions import EIGENVALUES, Estimator
 from .._validation import (
     check_choice,
     check_integer,
@@ -322,7 +321,6 @@ class DiscriminativeProjections(LinearEmbedding):
     """
 
     _needs_labels = True
-    _objective_phrase = EIGENVALUES
     compared_as: ClassVar[dict] = {
         "DP": {
             "settings": lambda p: [{"n_components": min(p, 50)}],
@@ -431,16 +429,6 @@ class DiscriminativeProjections(LinearEmbedding):
         self.search_, self.search_recall_ = search.name, search.recall
         return self
 
-    def _phrases(self) -> list[str]:
-        return [
-            *super()._phrases(),
-            *([f"mu = {self.mu_:.3g} (the paper's rule)"] if self.mu is None else []),
-        ]
-
-    def _dimension_rule(self) -> str:
-        by_default = "the classes less one" if self.target == "classes" else "one for each target"
-        return "" if self.n_components or self.n_components_ == self.n_features_in_ else by_default
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self.target == "continuous"
@@ -451,7 +439,7 @@ class DiscriminativeProjections(LinearEmbedding):
 # common space.
 
 
-class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
+class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     """Classify by the nearest label in the space that `DiscriminativeProjections` makes for rows
     and labels.
 
@@ -517,9 +505,6 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Esti
         ]
         return self
 
-    def _phrases(self) -> list[str]:
-        return self.projections_._phrases()
-
     def _distances(self, X: Any) -> np.ndarray:
         """Return the squared distance of every row to every label, shape (n, c)."""
         return euclidean_distances(
@@ -540,7 +525,7 @@ class DiscriminativeProjectionsClassifier(ClassifierMixin, SparseRowsMixin, Esti
         return self.classes_[self._distances(validate_rows(self, X, reset=False)).argmin(axis=1)]
 
 
-class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, Estimator):
+class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, BaseEstimator):
     """Predict the value whose label is nearest to the row in the common space of
     `DiscriminativeProjections`.
 
@@ -620,9 +605,6 @@ class DiscriminativeProjectionsRegressor(RegressorMixin, SparseRowsMixin, Estima
         self.projections_, self.row_mean_, self.target_mean_ = projections, row_mean, target_mean
         self._one_target = y.ndim == 1
         return self
-
-    def _phrases(self) -> list[str]:
-        return self.projections_._phrases()
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the value of every row, shape (n,) or (n, q)."""

@@ -106,7 +106,6 @@ class DMLMJ(ShrinkageEmbedding):
     compared_as: ClassVar[dict] = {"DMLMJ": {"settings": lambda p: COMPARED_AMOUNTS}}
 
     _neighbor_counts = ("n_neighbors",)
-    _objective_phrase = "Jeffrey divergence {objective_:.4g}"
 
     def __init__(
         self,

@@ -114,7 +114,6 @@ class DNE(SpectralEmbedding):
     }
 
     _neighbor_counts = ("n_neighbors",)
-    _objective_phrase = "Phi(P) = {objective_:.4g}"
 
     def __init__(
         self, n_components: Any = None, *, n_neighbors: int | str = 1, search: Any = "exact"
@@ -152,18 +151,6 @@ class DNE(SpectralEmbedding):
                 )
         elif self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
-
-    def _dimension_rule(self) -> str:
-        if _is_integer(self.n_components):
-            return ""
-        if self.eigenvalues_[0] >= -ZERO * np.abs(self.eigenvalues_).max():
-            return "no eigenvalue is negative"
-        whole = self.n_components is None
-        return (
-            "the number of negative eigenvalues"
-            if whole
-            else f"{self.n_components:.0%} of the negative sum"
-        )
 
     def _uses_lanczos(self, n: int, p: int) -> bool:
         return (

@@ -111,7 +111,6 @@ class GMML(SpectralEmbedding):
     compared_as: ClassVar[dict] = {
         "GMML": {"settings": lambda p: [{"t": t} for t in (0.25, 0.5, 0.75)]}
     }
-    _objective_phrase = "mean squared Riemannian distance {objective_:.4g}"
 
     def __init__(
         self,

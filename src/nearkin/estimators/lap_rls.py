@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve
 from scipy.sparse import csr_array
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import require_memory, row_blocks
-from .._captions import Estimator
 from .._validation import (
     check_integer,
     check_number,
@@ -33,12 +32,10 @@ from .base import SparseRowsMixin
 from .transductive import evaluate, kernel_function
 
 
-class LapRLS(SparseRowsMixin, Estimator):
+class LapRLS(SparseRowsMixin, BaseEstimator):
     """What the classifier and the regressor share: functions f of the rows for targets Y (n, q),
     NaN where unknown.
     """
-
-    _objective_phrase = "weight of the graph {gamma_I_:.3g}"
 
     def __init__(
         self,
@@ -190,7 +187,8 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     See Also
     --------
     nearkin.DiscriminativeProjectionsClassifier : Labels are mapped, too, so that f need not match
-    their numbers. nearkin.LapRLSRegressor : The same for numbers.
+        their numbers.
+    nearkin.LapRLSRegressor : The same for numbers.
 
     Notes
     -----

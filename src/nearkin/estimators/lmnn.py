@@ -130,7 +130,6 @@ class LMNN(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"LMNN": COMPARED | {"params": {"tol": 1e-3}}}  # see `EARLY`
-    _objective_phrase = "loss {objective_:.4g}"
     _needs_labels = True
 
     def __init__(

@@ -131,9 +131,6 @@ class LPP(SpectralEmbedding):
             result, vectors=T @ result.vectors[:, :m], values=values, objective=float(values.sum())
         )
 
-    def _dimension_rule(self) -> str:
-        return "" if self.n_components else "eigenvalues below 3/4"
-
     def _principal_directions(self, B: np.ndarray) -> np.ndarray:
         """Return leading eigenvectors of B, its principal directions, as columns; for all variance
         the features.

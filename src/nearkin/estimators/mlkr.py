@@ -101,7 +101,6 @@ class MLKR(DescentEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"MLKR": COMPARED | {"params": None, "regression": EARLY}}
-    _objective_phrase = "mean squared leave-one-out error {objective_:.4g}"
     _needs_labels = True
 
     def __init__(

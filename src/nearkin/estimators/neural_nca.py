@@ -371,7 +371,6 @@ class NeuralNCA(CallbackSupportMixin, Embedding):
     """
 
     _needs_labels = True
-    _objective_phrase = "objective {objective_:.4g} after epoch {best_iter_} of {n_iter_}"
 
     def __init__(
         self,

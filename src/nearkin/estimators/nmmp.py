@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._messages import counted, warn_user
+from .._messages import warn_user
 from .._validation import check_choice, check_integer, check_number
 from ..spectral import (
     ZERO,
@@ -194,20 +194,6 @@ class NMMP(ShrinkageEmbedding):
                 result = without if result.status in (Status.FLAT, without.status) else result
         self.n_iter_ = result.n_iter
         return result
-
-    def _objective(self) -> str:
-        if self.criterion == "ratio_trace":
-            return super()._objective()
-        name = "trace ratio" if self.weight is None else "trace difference"
-        return f"{name} {self.objective_:.4g} after {counted(self.n_iter_, 'eigen-decomposition')}"
-
-    def _dimension_rule(self) -> str:
-        if self.n_components == "bound":
-            return "directions better than all together"
-        if self.n_components:
-            return ""
-        half = self.criterion == "trace_ratio" and self.n_components_ == -(-self.rank_ // 2)
-        return "half the rank" if half else "at most 3 for each class"
 
     def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
         """Return m, for scatters in the range of the total scatter."""

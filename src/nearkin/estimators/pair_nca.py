@@ -236,7 +236,6 @@ class PairNCA(DescentEmbedding):
     True
     """
 
-    _objective_phrase = "cost of a pair {objective_:.4g}"
     objective, structure = "pairs", "full"  # not parameters: eq. 8, and any map
 
     def __init__(

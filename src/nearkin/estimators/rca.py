@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._captions import EIGENVALUES
 from .._messages import counted, warn_user
 from .._validation import (
     check_choice,
@@ -123,8 +122,6 @@ class RCA(ShrinkageEmbedding):
     """
 
     compared_as: ClassVar[dict] = {"RCA": {"settings": lambda p: COMPARED_AMOUNTS}}
-
-    _objective_phrase = EIGENVALUES
 
     def __init__(
         self, n_components: int | None = None, *, target: str = "classes", shrinkage: Any = 0.5

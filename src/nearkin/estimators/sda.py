@@ -136,9 +136,6 @@ class SDA(SpectralEmbedding):
             status=Status.RANK_DEFICIENT if m < (self.n_components or m) else result.status,
         )
 
-    def _dimension_rule(self) -> str:
-        return "" if self.n_components else "those that separate the class means"
-
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)
         check_number(self.alpha, "alpha", 0)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._captions import Estimator
 from .._validation import (
     as_rows,
     check_integer,
@@ -33,13 +32,11 @@ from .descent_embedding import PERPLEXITY, perplexities, unit_distance
 VOTES = 100  # counted by default where the search is not exact
 
 
-class _SoftNeighbors(SparseRowsMixin, Estimator):
+class _SoftNeighbors(SparseRowsMixin, BaseEstimator):
     """Votes of all training rows, `p_j ~ exp(-||x - x_j||^2 / h^2)`.
 
     Abstract: `fit` keeps, with the rows, what each votes for.
     """
-
-    _objective_phrase = "the nearest {_n_votes} training rows vote"
 
     def __init__(
         self, *, bandwidth: float | str = 1.0, n_neighbors: int | None = None, search: Any = "exact"

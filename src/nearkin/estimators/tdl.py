@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array, diags_array, issparse
 from scipy.sparse.linalg import eigsh
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import row_blocks
-from .._captions import EIGENVALUES, Estimator
 from .._messages import warn_user
 from .._validation import (
     check_choice,
@@ -461,8 +460,6 @@ class TDL(TransductiveEmbedding):
         }
     }
 
-    _objective_phrase = f"{EIGENVALUES}; label shift {{label_shift_:.2f}}"
-
     def __init__(
         self,
         n_components: int = 2,
@@ -591,7 +588,7 @@ EIGENVECTORS = 100  # or twice as many as there are classes
 LABELS_PER_CLASS = 3  # mean number from which on the labels choose
 
 
-class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
+class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
     """Classify by votes of the labelled rows along a graph of all rows, or among their features.
 
     Few rows have labels. A graph of all rows, with or without labels, gives them coordinates: those
@@ -747,9 +744,6 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, Estimator):
 
     def _profiles(self, V: np.ndarray) -> np.ndarray:
         return profile_coordinates(V, self.tdl_.roughness_, self.tdl_.penalty_size_)
-
-    def _phrases(self) -> list[str]:
-        return self.tdl_._phrases()
 
     def predict_proba(self, X: Any, *, affinity: Any = None) -> np.ndarray:
         """Return the shares of the votes for every class, in the order of `classes_`, shape (n_new,

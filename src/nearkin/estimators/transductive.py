@@ -20,7 +20,6 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, require_memory, row_blocks
-from .._captions import EIGENVALUES
 from .._messages import warn_user
 from .._validation import (
     check_choice,
@@ -44,8 +43,6 @@ class TransductiveEmbedding(Embedding):
     """Coordinates of the training rows, and an extension to new ones. Abstract: a method defines
     `__init__`, `fit`.
     """
-
-    _objective_phrase = EIGENVALUES
 
     def _graph_penalty(
         self, X: Any, affinity: Any, search: Searcher, *, signed: bool

@@ -9,13 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._blocks import row_blocks
-from .._captions import Estimator
 from .._messages import counted, listed, note, quoted
 from .._validation import check_choice, check_integer
 from .cells import Cells, read_cells
@@ -69,7 +68,7 @@ def indicated_features(missing: np.ndarray) -> np.ndarray:
 # Data frames as people have them to rows of numbers.
 
 
-class TableEncoder(TransformerMixin, Estimator):
+class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as people have them, with text, dates and missing cells, as rows of numbers.
 
     What a column becomes is decided for the column as a whole:
@@ -344,13 +343,6 @@ class TableEncoder(TransformerMixin, Estimator):
         return np.array(
             [*self._names, *indicator_names(self.columns_, self.indicated_.tolist())], dtype=object
         )
-
-    def _phrases(self) -> list[str]:
-        size = counted(len(self._names) + len(self.indicated_), "feature")
-        return [
-            f"{counted(self.n_features_in_, 'column')} → {size}",
-            *note("left out", list(self.dropped_)),
-        ]
 
     def _cells(self, X: Any, *, reset: bool) -> Cells:
         """Return the cells of X, its columns named as in `fit`."""

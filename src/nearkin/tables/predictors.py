@@ -12,6 +12,7 @@ import numpy as np
 from numpy.linalg import norm
 from scipy.sparse import issparse
 from sklearn.base import (
+    BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     RegressorMixin,
@@ -31,8 +32,6 @@ from sklearn.utils.validation import (
 )
 
 from .._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from .._captions import Estimator
-from .._messages import counted, listed
 from .._validation import (
     canonical,
     check_choice,
@@ -71,7 +70,7 @@ FEWEST = 4  # rows: two to learn from, in each of two folds
 
 
 class TablePredictor(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
     """What the two predictors share. Abstract: a predictor defines `fit` and `_targets`."""
 
@@ -195,22 +194,6 @@ class TablePredictor(
             "_Y": rows.Y.astype(dtype),
             "_weights": rows.weights,
         }
-
-    def _phrases(self) -> list[str]:
-        effects = self.feature_effects_
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(effects))])
-        first = [str(names[j]) for j in np.argsort(-effects, kind="stable")[:3] if effects[j] > 0]
-        chosen = [f"alpha {self.alpha_:.3g}"] * (self.alpha == "auto") + [
-            f"temperature {self.temperature_:.3g}"
-        ]
-        chosen += [f"the {self.distance_} distance"] * (self.distance == "auto")
-        size = f"{np.count_nonzero(effects)} of {counted(len(effects), 'column')}"
-        return [
-            f"{size} → {counted(len(self.components_), 'dimension')}; rows moved farthest "
-            f"by {listed(first)}",
-            f"chosen on held-out rows ({self._loss_name} "
-            f"{-self.alpha_scores_[self.alpha_]:.3g}): {listed(chosen)}",
-        ]
 
     def _final_vote(self, path: MemberPath) -> Any:
         """Return how all rows predict."""

@@ -634,7 +634,6 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     """
 
     quantizer_: Quantizer | None
-    _objective_phrase = "{loss_} loss {last_loss:.4g} after {n_iter_} passes"
 
     def __init__(
         self,

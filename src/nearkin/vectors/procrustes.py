@@ -80,8 +80,6 @@ class Procrustes(UnitEmbedding):
     True
     """
 
-    _objective_phrase = "scale {scale_:.3g}"
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         (
