@@ -15,7 +15,7 @@ import pytest
 
 import nearkin
 
-from .browser import Browser
+from .browser import Browser, find_chromium
 
 SITE = Path(__file__).parents[1] / "docs" / "_build" / "html"
 PAGES = sorted(SITE.rglob("*.html"))
@@ -115,6 +115,63 @@ def test_every_public_name_has_its_place():
     pages = "".join(path.read_text(encoding="utf-8") for path in (SITE / "api").rglob("*.html"))
     documented = {name.rpartition(".")[2] for name in re.findall(r'id="(nearkin\.[\w.]+)"', pages)}
     assert not sorted({name.rpartition(".")[2] for name in public_names()} - documented)
+
+
+chromium = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed")
+SHOWN = [path for path in PAGES if "_static" not in path.parts]
+WRITTEN = [path for path in SHOWN if not {"generated", "genindex.html"} & set(path.parts)]
+
+# What is too wide: the window, or a box around the heading of the page, which scrolls with all that
+# the page holds. Boxes of a table, of code or of a formula may scroll.
+TOO_WIDE = """
+(() => {
+  const boxes = [];
+  for (let box = document.querySelector('h1'); box; box = box.parentElement) boxes.push(box);
+  return boxes.filter(box => box.clientWidth && box.scrollWidth > box.clientWidth + 1).map(box => {
+    const end = box.getBoundingClientRect().right + 1;
+    const wide = [...box.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > end);
+    const causes = wide.slice(-3).map(e => e.tagName + '.' + e.className + ' ' + e.textContent.trim().slice(0, 40));
+    return [box.tagName + '.' + box.className, box.scrollWidth, box.clientWidth, ...causes].join('; ');
+  });
+})()
+"""
+
+# What is wrong with a page as it is shown: text that is hard to read (WCAG AA), no way past the
+# navigation by keyboard, or an order of its own for the Tab key.
+FAULTS = """
+(() => {
+  const faults = [];
+  if (!document.querySelector('#pst-skip-link a[href="#main-content"]') || document.querySelector('[tabindex="1"]'))
+    faults.push('keyboard');
+  const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const luminance = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map(i => a * top[i] + (1 - a) * below[i]); };
+  const background = element => {
+    const layers = [];
+    for (let e = element; e; e = e.parentElement) layers.push(channels(getComputedStyle(e).backgroundColor));
+    return layers.reverse().reduce((below, layer) => layer.length ? over(layer, below) : below, [255, 255, 255]);
+  };
+  const seen = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement, style = getComputedStyle(element);
+    const shown = element.checkVisibility({opacityProperty: true, visibilityProperty: true});
+    if (!shown || !walker.currentNode.data.trim()) continue;
+    if (element.closest('script, style, [disabled], .visually-hidden, .skip-link')) continue;
+    const below = background(element), color = over(channels(style.color), below);
+    const [light, dark] = [luminance(color), luminance(below)].sort((a, b) => b - a);
+    const ratio = (light + 0.05) / (dark + 0.05), size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    const fault = element.tagName + '.' + element.className + ' ' + style.color + ' on ' + below.map(Math.round);
+    if (ratio < (large ? 3 : 4.5) && !seen.has(fault)) {
+      seen.add(fault);
+      faults.push('contrast ' + ratio.toFixed(2) + ': ' + fault + ': ' + walker.currentNode.data.trim().slice(0, 30));
+    }
+  }
+  return faults.slice(0, 8);
+})()
+"""
 
 
 @chromium
