@@ -1,5 +1,6 @@
 """Nearest neighbours for tables."""
 
+import json
 import pickle
 
 import numpy as np
@@ -232,6 +233,44 @@ class TestMemberPath:
         )
         assert path.scores[path.alpha] == max(path.scores.values()) > -0.5
         assert np.linalg.norm(path.components[:, 0]) > 3 * np.linalg.norm(path.components[:, 1:])
+
+
+class TestArrays:
+    """What a saved model keeps of a predictor makes one that predicts the same."""
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize("regression", [False, True])
+    def test_round_trip(self, sparse, regression):
+        frame, y = mixed_table(120)
+        encoder = TableEncoder().fit(frame)
+        X, features = encoder.transform(frame), features_of(encoder)
+        X = csr_array(X) if sparse else X
+        y = frame["size"].to_numpy() if regression else y
+        predictor = NCARegressor(alpha=0.5) if regression else NCAClassifier(alpha=0.5)
+        predictor.fit_encoded(X, y, features)
+        arrays, states = predictor.to_arrays()
+        Z = predictor.transform(X)
+        answers = y if regression else np.searchsorted(predictor.classes_, y)
+        again = type(predictor).from_arrays(
+            arrays | {"voters": Z, "answers": answers},
+            json.loads(json.dumps(states)),
+            features,
+            None if regression else predictor.classes_.tolist(),
+        )
+        expected = predictor.predict(X) if regression else predictor.predict_proba(X)
+        np.testing.assert_allclose(again.vote(Z), expected, rtol=1e-5)
+        if sparse:  # an affine map of the encoded rows
+            mapped = X @ arrays["components"].T - arrays["offset"]
+            np.testing.assert_allclose(mapped, Z, rtol=1e-4, atol=1e-4)
+        else:
+            np.testing.assert_array_equal(again.transform(X), Z)
+            assert again.curves().keys() == predictor.curves().keys()
+
+    def test_class_weights(self):
+        X, y = load_iris(return_X_y=True)
+        given = {0: 1.0, 1: 2.0, 2: 4.0}
+        arrays, _ = NCAClassifier(alpha=1.5, class_weight=given).fit(X, y).to_arrays()
+        assert arrays["class_weights"].tolist() == [1, 2, 4]
 
 
 class TestClassifier:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -20,7 +20,7 @@ from sklearn.base import (
 )
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -60,6 +60,7 @@ from .members import (
     member_path,
     mixed_with_lines,
     refined,
+    vote_from,
 )
 
 # What the predictors for tables share: encoded columns, a map by members, the vote of all rows.
@@ -119,6 +120,12 @@ class TablePredictor(
         self._learn(task, X, *self._targets(y, weights), folds)
         task.end()
         return self
+
+    @abstractmethod
+    def _voted(self, answers: np.ndarray, classes: Any) -> np.ndarray:
+        """Return what training rows vote about (n, q): indicators of classes, or standardized
+        numbers.
+        """
 
     @abstractmethod
     def _targets(
@@ -340,9 +347,76 @@ class TablePredictor(
             X = self._table.transform(X)
         return self.encoder_.transform(X) @ self.components_.T
 
+    def vote(self, Z: np.ndarray) -> np.ndarray:
+        """Return what all training rows vote for rows in the learned space, (n, m).
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes) or (n,)
+            The probability of every class, or numbers.
+        """
+        return self._answers(self.vote_.predict(Z, self._Z, self._Y, self._weights))
+
+    def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+        """Return what a saved model keeps of the map and the vote, but for the rows that vote.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            "components", (m, r) of the features of a `BinnedEncoder`; for sparse rows (m, p) of
+            these as they are, with an "offset" (m,) of zeros; "effects", `feature_effects_`; and
+            "class_weights" (n_classes,), where classes were weighted.
+        states : dict of str to dict
+            Of numbers and texts, which JSON can hold: "bins", of the `BinnedEncoder`, empty for
+            sparse rows, and "soft_vote", of the vote.
+        """
+        check_is_fitted(self, "components_")
+        arrays = {"components": self.components_, "effects": self.feature_effects_}
+        bins: dict[str, Any] = {}
+        if isinstance(self.encoder_, SparseEncoder):  # it scales, no more
+            arrays["components"] = self.components_ / self.encoder_.scale_
+            arrays["offset"] = np.zeros(len(self.components_))
+        else:
+            bins = self.encoder_.to_dict()
+        if getattr(self, "_class_weights", None) is not None:
+            arrays["class_weights"] = self._class_weights
+        return arrays, {"bins": bins, "soft_vote": asdict(self.vote_)}
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: dict[str, np.ndarray],
+        states: dict[str, dict[str, Any]],
+        features: Sequence[Feature],
+        classes: Any = None,
+    ) -> Self:
+        """Return a predictor of encoded rows, by what `to_arrays` returned; raise an error where it
+        is none.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Also "voters" (n, m), the training rows in the learned space, and "answers" (n,): the
+            positions of their classes, or their numbers.
+        states : dict of str to dict
+            As `to_arrays` returns them; those of other names are passed over.
+        features : sequence of Feature
+            `nearkin.tables.features_of` what encodes the rows.
+        classes : list, default=None
+            Labels, sorted, of a classifier.
+        """
+        predictor = cls()
+        predictor._table = predictor._weights = None
+        if states["bins"]:
+            predictor.encoder_ = BinnedEncoder.from_dict(states["bins"], features)
+        predictor.vote_ = vote_from(states["soft_vote"])
+        predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
+        predictor.n_features_in_ = len(features)
+        predictor._Y = predictor._voted(arrays["answers"], classes)
+        return predictor
+
     def _votes(self, X: Any) -> np.ndarray:
-        Z = self.transform(X)
-        return self.vote_.predict(Z, self._Z, self._Y, self._weights)
+        return self.vote(self.transform(X))
 
     def curves(self) -> dict[str, Curve | Levels]:
         """Return how each column moves a row in the learned space: functions that are linear
@@ -573,20 +647,29 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         """Return indicators of the classes, their numbers and weights of rows."""
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
+        self._class_weights = None
         if self.class_weight is not None:
             if self.class_weight != "balanced" and not isinstance(self.class_weight, dict):
                 raise ValueError(
                     'class_weight must be None, "balanced" or a dict of class to weight, '
                     f"got {self.class_weight!r}."
                 )
-            of_class = compute_sample_weight(self.class_weight, y)
-            if of_class.min() <= 0:
+            self._class_weights = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=self.classes_[codes]
+            )
+            if self._class_weights.min() <= 0:
                 raise ValueError(
                     "class_weight must be larger than 0 for every class, got "
                     f"{self.class_weight!r}."
                 )
+            of_class = self._class_weights[codes]
             weights = of_class if weights is None else weights * of_class
-        return np.eye(len(self.classes_))[codes], codes, weights
+        return self._voted(codes, self.classes_), codes, weights
+
+    def _voted(self, answers: np.ndarray, classes: Any) -> np.ndarray:
+        """Return indicators of the classes."""
+        self.classes_ = np.asarray(classes)
+        return np.eye(len(self.classes_))[answers]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every class, in the order of `classes_`, shape (n, n_classes)."""
@@ -685,8 +768,12 @@ class NCARegressor(RegressorMixin, TablePredictor):
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
         check_targets_vary(y)
-        self._centre, self._unit = y.mean(), y.std()
-        return ((y - self._centre) / self._unit)[:, None], np.zeros(len(y), dtype=int), weights
+        return self._voted(y), np.zeros(len(y), dtype=int), weights
+
+    def _voted(self, answers: np.ndarray, classes: Any = None) -> np.ndarray:
+        """Return the standardized numbers."""
+        self._centre, self._unit = answers.mean(), answers.std()
+        return ((answers - self._centre) / self._unit)[:, None]
 
     def _final_vote(self, path: MemberPath) -> Any:
         """Mix local lines with the vote."""
@@ -703,7 +790,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         """Return the weighted mean of the numbers of all training rows, or its mixture with local
         lines, shape (n,).
         """
-        return self._answers(self._votes(X))
+        return self._votes(X)
 
     def _answers(self, votes: np.ndarray) -> np.ndarray:
         """Return the numbers that votes about standardized ones say."""
