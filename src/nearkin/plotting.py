@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._validation import check_integer, known_labels
-from .evaluation import CLASSIFICATION, Comparison, MethodResult, Vote, held_out_map, named_task
+from .evaluation import CLASSIFICATION, Comparison, RankingRow, Vote, held_out_map, named_task
 from .evaluation import SCORES as SCORES_OF
 from .linalg import svd
 from .tables import DAYS, Curve, Levels, with_seasons
@@ -527,22 +527,21 @@ class RankingDisplay(Display):
     def _draw(self, ax: Any) -> None:
         found, n_folds = self.comparison, len(self.comparison.folds)
         factor, title, label = SCORES[found.score.name]
-        results = [*found.results, *found.references]
-        for position, result in enumerate(results):
-            if position == len(
-                found.results
-            ):  # a constant that is far off must not squeeze the others
+        rows = found.ranking()
+        for position, row in enumerate(rows):
+            # a constant that is far off must not squeeze the others
+            if position == len(found.results):
                 ax.margins(x=0.3)
                 ax.set_xlim(ax.get_xlim())
                 ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
-            self._plot_result(ax, result, position, factor)
-        ax.axvline(
-            factor * found.raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0
-        )
-        ax.set_yticks(
-            range(len(results)), [f"{r.name}, {r.status}" for r in results], parse_math=False
-        )
-        ax.set_ylim(len(results) - 0.5, -0.5)
+            self._plot_row(ax, row, position, factor)
+            if row.kind == "baseline":
+                ax.axvline(
+                    factor * row.score, color="black", linewidth=0.8, linestyle="--", zorder=0
+                )
+        names = [f"{row.name}, {row.status}" for row in rows]
+        ax.set_yticks(range(len(rows)), names, parse_math=False)
+        ax.set_ylim(len(rows) - 0.5, -0.5)
         vote = "" if found.n_neighbors is None else f", {found.n_neighbors}-NN"
         spread = (
             f"mean ± std, {n_folds} folds"
@@ -552,21 +551,23 @@ class RankingDisplay(Display):
         ax.set_xlabel(f"{label}{vote}\n{spread}")
         ax.set_title(f"{title} on held-out rows (dashed: raw features)", loc="right")
 
-    def _plot_result(self, ax: Any, result: MethodResult, position: int, factor: int) -> None:
-        folds, style = factor * result.score, {"color": STATUS_COLORS[result.status]}
-        mean, (low, high) = folds.mean(), ax.get_xlim()
-        if result.kind == "reference" and not low <= mean <= high:
+    def _plot_row(self, ax: Any, row: RankingRow, position: int, factor: int) -> None:
+        mean, style = factor * row.score, {"color": STATUS_COLORS[row.status]}
+        low, high = ax.get_xlim()
+        if row.kind == "reference" and not low <= mean <= high:
             edge, text, side = (
                 (low, f" ← {mean:.3g}", "left") if mean < low else (high, f"{mean:.3g} → ", "right")
             )
             ax.text(edge, position, text, ha=side, va="center", **style)
             return
-        half = factor * np.ptp(result.interval) / 2  # a single fold does not vary, but its rows do
-        if len(folds) > 1:
+        half = factor * row.deviation
+        if np.isnan(half):  # a single fold does not vary, but its rows do
+            half = factor * (row.high - row.low) / 2
+        else:
+            folds = factor * row.fold_scores
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(folds))
             ax.scatter(folds, position + jitter, alpha=0.3, s=14, linewidths=0, **style)
-            half = folds.std(ddof=1)
-        marker = {"fmt": "D", "markersize": 8} if result.kind == "choice" else {"fmt": "o"}
+        marker = {"fmt": "D", "markersize": 8} if row.kind == "choice" else {"fmt": "o"}
         ax.errorbar(mean, position, xerr=half, capsize=3, **marker, **style)
 
 

@@ -26,6 +26,7 @@ from nearkin.evaluation import (
     all_methods,
     compare,
     default_references,
+    leader,
 )
 from nearkin.evaluation import folds as folds_module
 from nearkin.evaluation.folds import FoldRun, Outcome
@@ -91,6 +92,43 @@ class TestStatus:
         assert np.mean(differences) == pytest.approx(0.07, abs=0.02)
         assert np.mean([comparison.least_difference for comparison in found]) < 0.08
         assert sum(comparison["first"].status == "better" for comparison in found) >= 4
+
+
+class TestRanking:
+    def test_one_row_a_contestant_with_the_references_last(self, comparison):
+        rows = comparison.ranking()
+        every = [*comparison.results, *comparison.references]
+        assert [row.name for row in rows] == [result.name for result in every]
+        for row, result in zip(rows, every, strict=True):
+            assert (row.kind, row.status, row.p_value) == (
+                result.kind,
+                result.status,
+                pytest.approx(result.p_value, nan_ok=True),
+            )
+            assert row.score == result.score.mean()
+            assert row.deviation == result.score.std(ddof=1)
+            assert (row.low, row.high) == result.interval
+            assert row.is_tested == (result.kind in ("method", "choice"))
+            assert (row.dimensions is None) == (row.vote == "") == (result.kind == "reference")
+
+    def test_the_automatic_choice_leads_and_says_what_it_was(self, comparison):
+        (choice,) = (row for row in comparison.ranking() if row.kind == "choice")
+        assert leader(comparison.ranking()) == choice
+        assert sum(choice.chosen.values()) == len(choice.fold_scores) == len(comparison.folds)
+        assert choice.settings == tuple(({"method": name}, n) for name, n in choice.chosen.items())
+        assert (choice.vote, choice.neighbors, choice.soft) == ("3-NN", (3, 3, 3), 0)
+
+    def test_without_a_choice_the_best_method_leads(self, comparison):
+        rows = [row for row in comparison.ranking() if row.kind != "choice"]
+        assert leader(rows).name == "DNE"
+        others = [row for row in rows if row.kind != "method"]
+        assert leader(others).kind == "baseline"
+
+    def test_settings_are_counted(self):
+        ranking = quick(*hidden(), methods=[DNE_METHOD]).ranking()
+        (row,) = (row for row in ranking if row.name == "DNE")
+        assert sum(n for _, n in row.settings) == 3
+        assert all(settings.keys() == {"n_neighbors"} for settings, _ in row.settings)
 
 
 class TestProtocol:

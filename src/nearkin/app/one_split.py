@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..evaluation import CLASSIFICATION, RAW, SCORES, Doubt, MethodResult, Score, Vote, ranked
+from ..evaluation import (
+    CLASSIFICATION,
+    RAW,
+    SCORES,
+    Doubt,
+    MethodResult,
+    RankingRow,
+    Score,
+    Vote,
+    ranked,
+)
 
 MOST_HELD_OUT = 20_000
 
@@ -59,6 +69,10 @@ class SplitComparison:
         that of these.
         """
         return next((result for result in self.results if result.status == "better"), self.raw)
+
+    def ranking(self) -> list[RankingRow]:
+        """Return the rows of the ranking, best first."""
+        return [result.row() for result in self.results]
 
 
 def split_result(

@@ -45,7 +45,9 @@ from .protocol import first_repeat as first_repeat
 from .results import Comparison as Comparison
 from .results import Doubt as Doubt
 from .results import MethodResult as MethodResult
+from .results import RankingRow as RankingRow
 from .results import difference_test as difference_test
+from .results import leader as leader
 from .results import ranked as ranked
 from .scores import CLASSIFICATION as CLASSIFICATION
 from .scores import REGRESSION as REGRESSION

@@ -52,12 +52,13 @@ def comparison_html(found: Any) -> str:
     """
     lines, size = list[Line](), abs(found.results[0].score.mean())
     decimals = int(np.clip(3 - np.ceil(np.log10(size)), 0, 6)) if size > 0 else 3
-    for one in (*found.results, *found.references):
-        spread = f" ± {one.score.std(ddof=1):.{decimals}f}" if len(one.score) > 1 else ""
-        dimension = "" if one.kind == "reference" else f"{np.median(one.dimension):g}"
-        cells = [one.name, f"{one.score.mean():.{decimals}f}{spread}", dimension]
+    for row in found.ranking():
+        spread = "" if np.isnan(row.deviation) else f" ± {row.deviation:.{decimals}f}"
+        dimension = "" if row.dimensions is None else f"{row.dimension:g}"
+        cells = [row.name, f"{row.score:.{decimals}f}{spread}", dimension]
+        interval = row.low, row.high
         lines.append(
-            Line(cells, one.difference, one.interval, one.p_value, one.status, one.kind == "choice")
+            Line(cells, row.difference, interval, row.p_value, row.status, row.kind == "choice")
         )
     head, *_ = repr(found).split("\n")
     winner = (

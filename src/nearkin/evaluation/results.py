@@ -18,7 +18,7 @@ from .folds import CHOICE, Found, Outcome, with_choice
 from .methods import RAW, Method, Params, Reference
 from .protocol import NO_ROWS, Fold, Protocol, first_repeat
 from .ranking_html import comparison_html
-from .scores import Score, Task, Vote
+from .scores import OwnVote, Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 
 ORDER = ("choice", "baseline", "method", "reference")  # of equals
@@ -105,6 +105,145 @@ class MethodResult:
         p = "" if np.isnan(self.p_value) else f"  p = {self.p_value:.2g}"
         change = "" if self.kind == "baseline" else f"  {self.difference:+.3f}{p}"
         return f"{self.name:22} {self.score.mean():.3f}{change}  {self.status}"
+
+    def row(self) -> RankingRow:
+        """Return the row of this result in the ranking."""
+        is_reference = self.kind == "reference"
+        of_nearest = [
+            vote for vote in self.votes if not is_reference and not isinstance(vote, OwnVote)
+        ]
+        neighbors = [vote.n_neighbors for vote in of_nearest]
+        soft = float(np.mean([vote.soft for vote in of_nearest])) if of_nearest else np.nan
+        if is_reference:
+            vote = ""
+        elif 2 * len(of_nearest) < len(self.votes):
+            vote = str(OwnVote(self.n_learned))
+        else:
+            vote = str(Vote(_spread(neighbors)[1], soft > 0.5))
+        settings = Counter(
+            tuple((key, str(value)) for key, value in params.items() if key != "n_components")
+            for params in self.params
+        )
+        low, high = self.interval
+        return RankingRow(
+            name=self.name,
+            kind=self.kind,
+            status=self.status,
+            doubted=self.doubted,
+            score=float(self.score.mean()),
+            deviation=float(self.score.std(ddof=1)) if len(self.score) > 1 else np.nan,
+            fold_scores=self.score,
+            scores={name: float(values.mean()) for name, values in self.scores.items()},
+            difference=self.difference,
+            low=low,
+            high=high,
+            p_value=self.p_value,
+            dimension=float(np.median(self.dimension)),
+            dimensions=None if is_reference else _spread(self.dimension),
+            vote=vote,
+            neighbors=_spread(neighbors) if neighbors else None,
+            soft=soft,
+            chosen=Counter(params["method"] for params in self.params if self.kind == "choice"),
+            settings=tuple(
+                (dict(found), n) for found, n in settings.most_common() if any(settings)
+            ),
+            seconds=float(self.fit_seconds.mean()),
+            n_learned=self.n_learned,
+        )
+
+
+def _spread(values: Any) -> tuple[int, int, int]:
+    """Return the smallest value, a middle one and the largest."""
+    low, middle, high = np.percentile(values, [0, 50, 100], method="nearest").tolist()
+    return int(low), int(middle), int(high)
+
+
+@dataclass(frozen=True)
+class RankingRow:
+    """A row of a ranking: plain figures, with all that is decided about a contestant.
+
+    The console, the notebook, the picture, the page and the JSON document write or draw the list
+    that `Comparison.ranking` returns, and decide nothing.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"choice", "baseline", "method", "reference"}
+        See `MethodResult`.
+    status : {"better", "worse", "unclear", "baseline", "reference"}
+    doubted : bool
+        Whether no difference is called better, whatever its p-value.
+    score : float
+        That by which methods are ranked, in the mean over the folds.
+    deviation : float
+        Standard deviation of the score over the folds; NaN for one.
+    fold_scores : ndarray of shape (n_folds,)
+    scores : dict of str to float
+        Mean of every score of the task.
+    difference, low, high : float
+        Of the score from that of the raw features, and its 95 % interval; all 0 for these.
+    p_value : float
+        Holm-corrected; NaN where nothing was tested.
+    dimension : float
+        Median over the folds.
+    dimensions : tuple of int or None
+        Smallest, middle and largest one of the folds; None for a reference.
+    vote : str
+        The usual one, such as "soft 25-NN" or "all rows"; empty for a reference.
+    neighbors : tuple of int or None
+        Smallest, middle and largest k of the folds; None where no k nearest rows vote.
+    soft : float
+        Share of these votes that are soft; NaN where no k nearest rows vote.
+    chosen : Counter of str
+        Of the automatic choice: in how many folds it was which method.
+    settings : tuple of (dict of str to str, int)
+        What inner folds chose beside dimension and vote, and in how many folds, the most usual
+        first; of the automatic choice also "method".
+    seconds : float
+        Of one fit.
+    n_learned : int
+        Rows that it was learned from.
+    """
+
+    name: str
+    kind: str
+    status: str
+    doubted: bool
+    score: float
+    deviation: float
+    fold_scores: np.ndarray
+    scores: dict[str, float]
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    dimension: float
+    dimensions: tuple[int, int, int] | None
+    vote: str
+    neighbors: tuple[int, int, int] | None
+    soft: float
+    chosen: Counter[str]
+    settings: tuple[tuple[dict[str, str], int], ...]
+    seconds: float
+    n_learned: int
+
+    @property
+    def is_tested(self) -> bool:
+        """Return whether the difference from the raw features was tested."""
+        return not np.isnan(self.p_value)
+
+
+def leader(rows: Sequence[RankingRow]) -> RankingRow:
+    """Return the row that a comparison answers with.
+
+    It is the automatic choice; without one the best method that is shown to be better than the raw
+    features, or else the first method; with none the raw features.
+    """
+    methods = [row for row in rows if row.kind in ("choice", "method")]
+    choice = [row for row in methods if row.kind == "choice"]
+    better = [row for row in methods if row.status == "better"]
+    baseline = [row for row in rows if row.kind == "baseline"]
+    return [*choice, *better, *methods, *baseline][0]
 
 
 @dataclass(frozen=True)
@@ -348,6 +487,10 @@ class Comparison:
 
     _repr_html_ = comparison_html  # a table with a picture
 
+    def ranking(self) -> list[RankingRow]:
+        """Return the rows of the ranking, best first, and those of the references after them."""
+        return [result.row() for result in (*self.results, *self.references)]
+
     def to_frame(self) -> Any:
         """Return the ranking as a pandas DataFrame, one row a method, the references last (needs
         pandas).
@@ -359,17 +502,20 @@ class Comparison:
                 "to_frame() needs pandas: pip install pandas (or nearkin[app])"
             ) from error
         return pd.DataFrame(
-            {"method": r.name, "kind": r.kind}
-            | {name: values.mean() for name, values in r.scores.items()}
-            | {"dimension": float(np.median(r.dimension)), "fit_seconds": r.fit_seconds.mean()}
-            | {
-                "learned_rows": r.n_learned,
-                "difference": r.difference,
-                "low": r.interval[0],
-                "high": r.interval[1],
+            {
+                "method": row.name,
+                "kind": row.kind,
+                **row.scores,
+                "dimension": row.dimension,
+                "fit_seconds": row.seconds,
+                "learned_rows": row.n_learned,
+                "difference": row.difference,
+                "low": row.low,
+                "high": row.high,
+                "p_value": row.p_value,
+                "status": row.status,
             }
-            | {"p_value": r.p_value, "status": r.status}
-            for r in (*self.results, *self.references)
+            for row in self.ranking()
         )
 
 
