@@ -44,10 +44,9 @@ from nearkin import DMLMJ, LDE, LFDA, MFA, NMMP, RCA
 from nearkin.evaluation import Method, all_methods, compare
 
 SHRINKING = ("RCA", "LDE", "MFA", "LFDA", "NMMP", "NMMP ratio trace")
-FORMS: dict[str, Any] = {"paper": None, "auto": "auto", "default": 0.5}
+FORMS: dict[str, Any] = {"paper": None, "default": 0.5}
 AMOUNTS: dict[str, Any] = {
     "paper": None,
-    "auto": "auto",
     "0.3": 0.3,
     "0.5": 0.5,
     "0.7": 0.7,
@@ -213,7 +212,7 @@ def by_training_rows(name: str) -> dict[str, Any]:
                 models = {
                     f"{method}|{shrinkage}": model(shrinkage=shrinkage)
                     for method, model in OF_TRAINING_ROWS.items()
-                    for shrinkage in (None, 0.1, 0.5, "auto")
+                    for shrinkage in (None, 0.1, 0.5)
                 }
                 for rule, m in component_rules(rank, n_classes).items():
                     models |= {
@@ -237,9 +236,9 @@ def text_of_training_rows(results: dict[str, dict[str, Any]]) -> str:
         (int(n), one["r"], one["acc"]) for of_set in results.values() for n, one in of_set.items()
     ]
     ratio = np.array([n / rank for n, rank, _ in cells])
-    none, half, auto = (
+    none, half = (
         np.array([[acc[f"{method}|{amount}"] for method in OF_TRAINING_ROWS] for *_, acc in cells])
-        for amount in (None, 0.5, "auto")
+        for amount in (None, 0.5)
     )
     rows = []
     for low, high in pairwise(BOUNDS):
@@ -260,7 +259,6 @@ def text_of_training_rows(results: dict[str, dict[str, Any]]) -> str:
     rules = {
         "None": none,
         "a half": half,
-        '"auto"': auto,
         "the better of the two": np.maximum(none, half),
     }
     for limit in (5, 10, 20, 50):
@@ -372,9 +370,8 @@ def main() -> None:
         for _ in measure(one, results.setdefault(one.name, {}), options.splits):
             options.store.write_text(json.dumps(results, indent=1))
     print(
-        "Difference to 3-NN on the raw features in points: the paper's form / auto / the "
-        "default / the better of the "
-        "paper's and the default by inner folds; dimension chosen.\n"
+        "Difference to 3-NN on the raw features in points: the paper's form / the default / the "
+        "better of the two by inner folds; dimension chosen.\n"
     )
     print(text({one.name: results[one.name] for one in chosen}))
     print("\nWith `n_components=None`:\n")

@@ -40,7 +40,7 @@ from nearkin import DNE, NCA, RCA, EmbeddingAdapter
 SETS = ("banking77_minilm", "usps")
 IMAGES = ("usps", "mnist", "coil20_16", "umist_28x23", "orl_56x46")  # of defaults.py; no tables
 K = 10
-WHITENINGS = {"RCA()": RCA(), 'RCA(shrinkage="auto")': RCA(shrinkage="auto")}
+WHITENINGS = {"RCA()": RCA()}
 FORMS = (".1f", *["+.1f"] * len(WHITENINGS))
 
 
@@ -54,8 +54,7 @@ def whitened(methods: dict[str, Any]) -> dict[str, Any]:
 
 def compared(m: int) -> dict[str, Any]:
     alone = {f"DNE({m}, n_neighbors=10)": DNE(m, n_neighbors=10), f"NCA({m})": NCA(m)}
-    rca = {f"RCA({m})": RCA(m), f'RCA({m}, shrinkage="auto")': RCA(m, shrinkage="auto")}
-    others = {"raw": FunctionTransformer(), f"PCA({m})": PCA(m)} | rca
+    others = {"raw": FunctionTransformer(), f"PCA({m})": PCA(m), f"RCA({m})": RCA(m)}
     return others | alone | whitened(alone) | {f"EmbeddingAdapter({m})": EmbeddingAdapter(m)}
 
 

@@ -115,25 +115,18 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 "y mixes strings with other labels: give all labels one type, e.g. y.astype(str)."
             )
         y = np.array(y.tolist())
-    with (
-        np.errstate(invalid="ignore"),
-        warnings.catch_warnings(),
-    ):  # of infinite labels, which are refused
-        warnings.filterwarnings(
-            "ignore", "The number of unique classes"
-        )  # of many small classes, such as products
+    # infinite labels are refused, many small classes, such as products, are not worth a warning
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")
         try:
             check_classification_targets(y)
         except ValueError as error:
             if y.dtype.kind != "f" or not np.isfinite(y).all():
                 raise
             example = shown(float(y[y != np.rint(y)][0]))
-            found = (
-                f"Unknown label type: continuous. y holds real numbers, such as {example}, "
-                "and no classes"
-            )
             raise ValueError(
-                f"{found}: take a regressor, such as NCARegressor, or cut them into classes."
+                f"Unknown label type: continuous. y holds real numbers, such as {example}, and no "
+                "classes: take a regressor, such as NCARegressor, or cut them into classes."
             ) from error
     return np.unique(y, return_inverse=True)
 
@@ -174,6 +167,13 @@ def refuse_foreign(array: Any, name: str = "X") -> None:
         )
 
 
+def refuse_no_rows(X: Any) -> None:
+    """Raise a ValueError where X has rows of features, but none of them."""
+    shape = getattr(X, "shape", (len(X),) if isinstance(X, list) else None)
+    if shape is not None and len(shape) and shape[0] == 0:
+        raise ValueError(f"X has 0 rows (shape {tuple(shape)}): give at least one.")
+
+
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Return what scikit-learn's `validate_data` does; cells that are no numbers are refused by
     place and remedy.
@@ -181,13 +181,6 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     refuse_no_rows(X)
     with _cells_named(X, type(estimator).__name__, options.get("ensure_all_finite") == "allow-nan"):
         return validate_data(estimator, widened(X), y, **options)
-
-
-def refuse_no_rows(X: Any) -> None:
-    """Raise a ValueError where X has rows of features, but none of them."""
-    shape = getattr(X, "shape", (len(X),) if isinstance(X, list) else None)
-    if shape is not None and len(shape) and shape[0] == 0:
-        raise ValueError(f"X has 0 rows (shape {tuple(shape)}): give at least one.")
 
 
 @contextmanager
@@ -198,17 +191,26 @@ def _cells_named(X: Any, reader: str, gaps_allowed: bool) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        if words := _no_numbers(X):
-            remedy = (
-                f"take {_TABLES}, which read tables as they are, or put TableEncoder() "
-                "before it in a pipeline"
-            )
-            raise ValueError(f"X holds {words}, and {reader} needs numbers: {remedy}.") from error
-        if not gaps_allowed and (gaps := _missing_cells(X)):
-            remedy = f"take {_TABLES}, which read tables with gaps, or put TableEncoder() or "
-            remedy += "sklearn.impute.SimpleImputer() before it in a pipeline"
+        found: dict[str, list[str]] = {}
+        gaps = []
+        for name, cells in _columns_of(X):
+            if cells.dtype.kind in "mM":
+                found.setdefault("dates or durations", []).append(name)
+            elif (word := _first_word(cells)) is not None:
+                found.setdefault("words", []).append(f"{name} (such as {shown(word)})")
+            if n_missing := np.count_nonzero(is_missing(cells)):
+                gaps.append(f"{name} ({counted(n_missing, 'row')})")
+        if found:
+            words = " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
             raise ValueError(
-                f"Input X contains NaN in {gaps}, and {reader} needs every cell: {remedy}."
+                f"X holds {words}, and {reader} needs numbers: take {_TABLES}, which read tables "
+                "as they are, or put TableEncoder() before it in a pipeline."
+            ) from error
+        if gaps and not gaps_allowed:
+            raise ValueError(
+                f"Input X contains NaN in {listed(gaps, 5)}, and {reader} needs every cell: take "
+                f"{_TABLES}, which read tables with gaps, or put TableEncoder() or "
+                "sklearn.impute.SimpleImputer() before it in a pipeline."
             ) from error
         raise
 
@@ -222,48 +224,25 @@ def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
         return [(shown(str(name)), np.asarray(X.iloc[:, at])) for at, name in enumerate(X.columns)]
     if issparse(X):
         return []
-    cells: Any = np.empty(0)
-    with suppress(ValueError):  # of rows of several lengths
-        cells = (
-            X if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" else np.array(X, dtype=object)
-        )
-    if cells.ndim != 2:
+    if not (isinstance(X, np.ndarray) and X.dtype.kind in "biuf"):
+        try:
+            X = np.array(X, dtype=object)
+        except ValueError:  # rows of several lengths
+            return []
+    if X.ndim != 2:
         return []
-    return [(f"column {at} (counted from 0)", column) for at, column in enumerate(cells.T)]
+    return [(f"column {at} (counted from 0)", column) for at, column in enumerate(X.T)]
 
 
-def _no_numbers(X: Any) -> str:
-    """Return e.g. "words in 'colour' (such as 'red')"; "" where there are none."""
-    found: dict[str, list[str]] = {}
-    for name, cells in _columns_of(X):
-        if cells.dtype.kind in "mM":
-            found.setdefault("dates or durations", []).append(name)
-        elif cells.dtype.kind in "OUST":
-            word = next(
-                (cell for cell in cells.tolist() if isinstance(cell, str) and not _is_number(cell)),
-                None,
-            )
-            if word is not None:
-                found.setdefault("words", []).append(f"{name} (such as {shown(word)})")
-    return " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
-
-
-def _missing_cells(X: Any) -> str:
-    """Return e.g. "'age' (3 rows)" of the columns with missing cells; "" where there are none."""
-    found = []
-    for name, cells in _columns_of(X):
-        n_missing = int(np.count_nonzero(is_missing(cells)))
-        if n_missing:
-            found.append(f"{name} ({counted(n_missing, 'row')})")
-    return listed(found, 5)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _first_word(cells: np.ndarray) -> str | None:
+    """Return the first cell that is text but no number."""
+    for cell in cells.ravel().tolist() if cells.dtype.kind in "OUST" else []:
+        if isinstance(cell, str):
+            try:
+                float(cell)
+            except ValueError:
+                return cell
+    return None
 
 
 def refuse_unfit_targets(y: Any, estimator: Any) -> None:
@@ -273,28 +252,21 @@ def refuse_unfit_targets(y: Any, estimator: Any) -> None:
     if y is None:  # which whoever needs y refuses
         return
     refuse_foreign(y, "y")
-    cells = np.asarray(y)
+    cells = np.asarray(y).ravel()
     reader = type(estimator).__name__
     if cells.dtype.kind in "mM":
         raise ValueError(
             f"y holds dates or durations, and {reader} needs numbers here: give these, such "
             "as days."
         )
-    flat = cells.ravel()
-    if cells.dtype.kind in "OUST":
-        row = next(
-            (at for at, cell in enumerate(flat) if isinstance(cell, str) and not _is_number(cell)),
-            None,
+    word = _first_word(cells)
+    if word is not None:
+        raise ValueError(
+            f"y holds words (such as {shown(word)}), and {reader} needs numbers here: give these, "
+            "or take a classifier, such as NCAClassifier, for classes."
         )
-        if row is not None:
-            found = (
-                f"y holds words (such as {shown(str(flat[row]))}), and {reader} needs numbers here"
-            )
-            raise ValueError(
-                f"{found}: give these, or take a classifier, such as NCAClassifier, for classes."
-            )
-    if cells.dtype.kind in "Of" and (missing := is_missing(flat)).any():
-        rows = f"{counted(int(missing.sum()), 'row')} (the first: {int(missing.argmax())})"
+    if cells.dtype.kind in "Of" and (missing := is_missing(cells)).any():
+        rows = f"{counted(missing.sum(), 'row')} (the first: {missing.argmax()})"
         raise ValueError(f"y holds NaN in {rows}: drop rows without a target.")
 
 
@@ -503,14 +475,7 @@ def validate_affinity(
     ValueError
         If it is not a finite symmetric n x n matrix, or has negative weights though not `signed`.
     """
-    refuse_foreign(affinity, name)
-    W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name=name)
-    if W.shape != (n, n):
-        raise ValueError(
-            f"{name} must be of shape ({n}, {n}), a weight for every pair of rows of X; got "
-            f"{W.shape}."
-        )
-    W = csr_array(W)
+    W = _weights(affinity, name, (n, n), "a weight for every pair of rows of X")
     W = canonical(csr_array(W - diags_array(W.diagonal())))
     W.eliminate_zeros()
     if W.nnz and abs(W - W.T).max() > 1e-10 * abs(W).max():
@@ -526,16 +491,21 @@ def validate_edges(affinity: Any, n_new: int, n: int) -> csr_array:
     """Return the weights that new rows have to training rows, given by the user, as a float64
     csr_array.
     """
-    refuse_foreign(affinity, "affinity")
-    W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
-    if W.shape != (n_new, n):
-        what = f"the weights of {n_new} new rows to {n} training rows"
-        raise ValueError(f"affinity must be of shape ({n_new}, {n}), {what}; got {W.shape}.")
+    what = f"the weights of {n_new} new rows to {n} training rows"
+    W = _weights(affinity, "affinity", (n_new, n), what)
     if W.nnz and W.min() < 0:
         raise ValueError(
             f"affinity must not be negative (smallest weight: {W.min():.3g}) on edges of new rows."
         )
-    return canonical(csr_array(W))
+    return canonical(W)
+
+
+def _weights(W: Any, name: str, shape: tuple[int, int], what: str) -> csr_array:
+    refuse_foreign(W, name)
+    W = check_array(W, accept_sparse="csr", dtype=np.float64, input_name=name)
+    if W.shape != shape:
+        raise ValueError(f"{name} must be of shape {shape}, {what}; got {W.shape}.")
+    return csr_array(W)
 
 
 def widened(X: Any) -> Any:
@@ -554,34 +524,29 @@ def canonical(X: Any) -> Any:
     return X
 
 
-def check_spread(X: Any, names: Sequence[str] = ()) -> None:
-    """Raise a ValueError when X does not vary, or so little or much that squares under- or
-    overflow; name where.
+def check_spread(X: Any, names: Sequence[str] = (), *, constant: bool = False) -> None:
+    """Raise a ValueError where X varies so little or much that squares under- or overflow, and name
+    the feature; also where X does not vary at all, unless it may be `constant`.
     """
-    if check_squares(X, names) == 0:
-        raise ValueError(CONSTANT)
-
-
-def check_squares(X: Any, names: Sequence[str] = ()) -> float:
-    """Return the largest spread of a feature; raise a ValueError when its square under- or
-    overflows, and name it.
-    """
-    ends = (
-        [X.max(axis=0), X.min(axis=0)] if issparse(X) else [np.fmax.reduce(X), np.fmin.reduce(X)]
-    )  # NaN is missing
-    largest, smallest = (end.toarray().ravel() if issparse(X) else end for end in ends)
+    if issparse(X):
+        largest, smallest = X.max(axis=0).toarray().ravel(), X.min(axis=0).toarray().ravel()
+    else:
+        largest, smallest = np.fmax.reduce(X), np.fmin.reduce(X)  # NaN is missing
     with np.errstate(over="ignore"):
         spreads = np.nan_to_num(largest - smallest, posinf=np.inf)
     at = int(spreads.argmax())
-    spread = float(spreads[at])
+    spread = spreads[at]
+    if spread == 0:
+        if not constant:
+            raise ValueError(CONSTANT)
+        return
     most = 1e18 if X.dtype == np.float32 else 1e100
-    if spread and not 1 / most < spread < most:
+    if not 1 / most < spread < most:
         size = f"{spread:.1e}" if np.isfinite(spread) else f"more than {np.finfo(X.dtype).max:.1e}"
-        where = f"{shown(names[at])}" if len(names) else f"feature {at} (counted from 0)"
+        where = shown(names[at]) if len(names) else f"feature {at} (counted from 0)"
         raise ValueError(
             f"X varies by {size} in {where}, whose square is lost: scale the features first."
         )
-    return spread
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:

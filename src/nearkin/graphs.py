@@ -78,18 +78,6 @@ def laplacian(W: csr_array) -> csr_array:
     return csr_array(diags_array(W.sum(axis=1)) - W)
 
 
-def laplacian_traces(L: csr_array) -> np.ndarray:
-    """Return tr L and tr L^2, for `degrees_of_freedom`."""
-    return np.array([L.diagonal().sum(), np.square(L.data).sum()])
-
-
-def degrees_of_freedom(trace: float, trace_of_square: float) -> float:
-    """Return nu = tr(L)^2 / tr(L^2), 0 without edges: about so many rows would determine a
-    covariance as X'LX does.
-    """
-    return float(trace**2 / trace_of_square) if trace_of_square > 0 else 0.0
-
-
 def normalized_laplacian(W: csr_array) -> csr_array:
     """Return `I - D^-1/2 W D^-1/2`; the row and column of an isolated row are 0."""
     d = W.sum(axis=1)

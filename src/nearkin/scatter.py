@@ -258,32 +258,24 @@ def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def local_fisher_scatters(
     X: Any, codes: np.ndarray, scales: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return LFDA's S_w and S_b, from the scatters of the single classes, in which no weight is
     negative.
-
-    The third value is tr L and tr L^2 of the graph of S_w.
 
     With B the scatter of the class means, F_c Fisher's scatter of class c (weights 1 / n_c) and S_c
     the local one (weights a_ij / n_c): S_w = sum_c S_c and S_b = B + sum_c (1 - n_c/n)(F_c - S_c).
     """
     share_of_others = 1 - np.bincount(codes) / len(codes)
     S_b = between_scatter(X, codes) + within_scatter(X, codes, share_of_others)
-    S_w, traces = np.zeros_like(S_b), np.zeros(2)
-    for share, (S_c, of_class) in zip(
-        share_of_others, locally_scaled_scatters(X, codes, scales), strict=True
-    ):
+    S_w = np.zeros_like(S_b)
+    for share, S_c in zip(share_of_others, locally_scaled_scatters(X, codes, scales), strict=True):
         S_w += S_c
         S_b -= share * S_c
-        traces += of_class
-    return S_w, S_b, traces
+    return S_w, S_b
 
 
-def locally_scaled_scatters(
-    X: Any, codes: np.ndarray, scales: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`, and its
-    tr L and tr L^2.
+def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield, for every class c, `1 / (2 n_c) sum_{i,j in c} a_ij (x_i - x_j)(x_i - x_j)'`.
 
     a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by
     blocks of rows. With infinite scales the sum over classes is `within_scatter`.
@@ -293,7 +285,7 @@ def locally_scaled_scatters(
     for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
         X_c = X[members] if anchor is None else _relative(X, members, anchor[members])
         s, n_c = scales[members], len(members)
-        S, traces = np.zeros((X.shape[1], X.shape[1])), np.zeros(2)
+        S = np.zeros((X.shape[1], X.shape[1]))
         for rows in row_blocks(n_c, n_c):
             W = scaled_weights(
                 euclidean_distances(X_c[rows], X_c, squared=True), np.outer(s[rows], s)
@@ -301,8 +293,7 @@ def locally_scaled_scatters(
             L = -W
             L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
             S += X_c[rows].T @ (L @ X_c)
-            traces += np.trace(L, offset=rows.start) / n_c, np.square(L / n_c).sum()
-        yield (S + S.T) / (2 * n_c), traces
+        yield (S + S.T) / (2 * n_c)
 
 
 # The span of the rows: where p > n, there and back exactly, so that no p x p matrix is ever formed.

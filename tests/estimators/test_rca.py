@@ -221,7 +221,7 @@ class TestWhereChunkletsDoNotVary:
             [X, 0.1 * y[:, None] + 1e3, np.zeros((150, 100)) + 1e-3 * (np.arange(100) == 7)]
         )
         with pytest.warns(
-            UserWarning, match="do not vary at all in 1 direction .*set shrinkage='auto'"
+            UserWarning, match="do not vary at all in 1 direction .*set shrinkage=0.5"
         ):
             model = paper().fit(container(shifted), y)
         assert model.rank_ == 5
@@ -238,7 +238,7 @@ class TestWhereChunkletsDoNotVary:
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(200, 10)), rng.integers(0, 3, 200)
         X = np.hstack([X, 0.01 * y[:, None]])
-        for shrinkage in ("auto", None):
+        for shrinkage in (0.1, None):
             with warnings.catch_warnings():
                 warnings.simplefilter("error" if shrinkage else "ignore")
                 Z = RCA(2, shrinkage=shrinkage).fit_transform(scale(X), y)

@@ -12,7 +12,7 @@ from nearkin.estimators import rows as module
 METHODS = [
     RCA(), GMML(), GMML(t=0.25), LPP(3), LFDA(), LDE(), LDE(n_neighbors_within=3), MFA(n_pairs=20), MFA(n_pairs=200),
     DMLMJ(), DNE(), DNE(n_neighbors=3), DNE(n_neighbors=10), NMMP(2), NMMP(4), NMMP(3, n_neighbors_within=[2, 5, 1]),
-    NMMP(criterion="ratio_trace"), SDA(), NMMP(3, shrinkage="auto"), DNE(4),
+    NMMP(criterion="ratio_trace"), SDA(), NMMP(3, shrinkage=0.1), DNE(4),
 ]  # fmt: skip
 
 

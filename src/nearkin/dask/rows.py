@@ -15,12 +15,11 @@ from scipy.sparse import csr_array, hstack
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._blocks import human_bytes
-from ..graphs import binary, degrees_of_freedom, heat_kernel
+from ..graphs import binary, heat_kernel
 from ..neighbors import Searcher
 from ..scatter import RowSpace, span_basis, triangular_factor
 from .scatter import (
     add_differences,
-    add_local_degrees,
     add_local_pairs,
     between_scatter,
     class_means,
@@ -72,14 +71,6 @@ def squared_lengths(G: csr_array) -> np.ndarray:
 def farthest(G: csr_array) -> np.ndarray:
     """Return the distance of every row to the farthest neighbour that it lists, 0 if it lists none."""
     return G.max(axis=1).toarray().ravel()
-
-
-def laplacian_traces(W: csr_array) -> np.ndarray:
-    """Return what a block adds to tr L, the sum of the degrees, and to tr L^2, that of d_i^2 and of
-    all w_ij^2.
-    """
-    d = W.sum(axis=1)
-    return np.array([d.sum(), np.square(d).sum() + np.square(W.data).sum()])
 
 
 def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
@@ -220,10 +211,6 @@ class ClusterRows:
         """See `Rows`."""
         return self._work.map(csr_array.sum, graph, axis=1)
 
-    def degrees_of_freedom(self, graph: list[Future]) -> float:
-        """See `Rows`."""
-        return degrees_of_freedom(*self._work.total(self._work.map(laplacian_traces, graph)))
-
     def span_basis(self) -> np.ndarray:
         """See `Rows`."""
         factors = self._work.map(triangular, self._table.blocks)
@@ -241,13 +228,13 @@ class ClusterRows:
         """See `Rows`."""
         return between_scatter(class_means(self._work, self._table), self.class_sizes)
 
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`.
 
         With m_c and m the means of class c and of all rows, w_ij = a_ij / n_c the weights of S_w,
         S_b is the sum of n_c (m_c - m)(m_c - m)' and of the scatter of the weights (1 -
         n_c/n)(1/n_c - w_ij) within classes, of which none is negative. O(p sum_c n_c^2) time; n p /
-        2 numbers travel for every block, twice: the second time for the degrees.
+        2 numbers travel for every block.
         """
         scales = self._work.map(farthest, self._knn("same", k))
         n_c, rows = self.class_sizes, [self._table.blocks, scales]
@@ -255,9 +242,7 @@ class ClusterRows:
         every = np.ones((len(scales), len(scales)), dtype=bool)
         S = self._sum_over_pairs(every, add_local_pairs, rows, rows, means=means, class_sizes=n_c)
         S_w, S_b = (S + S.swapaxes(1, 2)) / 2
-        *d, of_squares = self._sum_over_pairs(every, add_local_degrees, rows, rows, class_sizes=n_c)
-        S_b += between_scatter(means, n_c)
-        return S_w, S_b, degrees_of_freedom(np.sum(d), np.square(d).sum() + of_squares)
+        return S_w, S_b + between_scatter(means, n_c)
 
     def _sum_over_pairs(
         self, adjacent: np.ndarray, task: Callable, of_a: list, of_b: list, **how: Any

@@ -88,26 +88,6 @@ def add_local_pairs(
     return S
 
 
-def add_local_degrees(
-    d: Any, block: Block, s: np.ndarray, others: Block, t: np.ndarray, *, class_sizes: np.ndarray
-) -> np.ndarray:
-    """Add the pairs of one class between two blocks to the degrees of all n rows in LFDA's S_w,
-    followed by sum w_ij^2.
-
-    A row and itself are no pair.
-    """
-    d = d + np.zeros(class_sizes.sum() + 1)
-    for c, i, j, W in _local_weights(block, s, others, t, class_sizes):
-        if block.start == others.start:
-            W = np.where(np.equal.outer(i, j), 0.0, W)
-        else:
-            d[others.start + j] += W.sum(axis=0)
-            d[-1] += np.square(W).sum()
-        d[block.start + i] += W.sum(axis=1)
-        d[-1] += np.square(W).sum()
-    return d
-
-
 def _local_weights(
     block: Block, s: np.ndarray, others: Block, t: np.ndarray, class_sizes: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:

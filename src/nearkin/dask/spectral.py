@@ -313,7 +313,7 @@ class DaskLFDA(DaskSpectralEmbedding):
     `DaskSpectralEmbedding` for the cost.
 
     The within-class graph joins all pairs of a class: O(p sum_c n_c^2) time besides, whatever the
-    search; n p numbers travel for every block.
+    search; n p / 2 numbers travel for every block.
     """
 
     _local_class = LFDA

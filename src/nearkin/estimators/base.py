@@ -24,7 +24,7 @@ from .._validation import (
     validate_rows,
 )
 from ..neighbors import EXACT, searcher
-from ..spectral import SpectralResult, range_basis, shrinkage_by_discrepancy, shrunk
+from ..spectral import SpectralResult, range_basis, shrunk
 from .rows import Rows, TableRows
 
 # Choosing a parameter on the training rows: folds of them, scores on these, and the rule of one
@@ -98,36 +98,6 @@ def _by_class(X: Any, codes: np.ndarray) -> np.ndarray:
     return np.lexsort((distances, codes, nearest[codes]))
 
 
-def held_out_accuracies(
-    embedding: Any,
-    settings: Sequence[dict[str, Any]],
-    X: Any,
-    y: np.ndarray,
-    on_fold: Callable[[list], object],
-) -> np.ndarray:
-    """Return the accuracy of 1-NN on the test rows of `inner_folds` after the embedding: (settings,
-    folds).
-
-    After every fold `on_fold` is called with the fitted maps.
-    """
-    scores = []
-    with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
-        for train, test in inner_folds(X, y):
-            vote = KNeighborsClassifier(1)
-            maps = [
-                clone(embedding).set_params(**setting).fit(X[train], y[train])
-                for setting in settings
-            ]
-            scores.append(
-                [
-                    vote.fit(m.transform(X[train]), y[train]).score(m.transform(X[test]), y[test])
-                    for m in maps
-                ]
-            )
-            on_fold(maps)
-    return np.transpose(scores)
-
-
 def best_setting(scores: Any) -> int:
     """Return the first setting whose mean score is within one standard error of the best mean.
 
@@ -145,6 +115,11 @@ def best_setting(scores: Any) -> int:
 
 
 NUMBERS_OF_NEIGHBORS = (1, 3, 5, 7, 10, 15)  # among which "auto" chooses
+
+# Among which `compare` chooses the parameter `shrinkage` of the methods that divide by a
+# within-class scatter, the default first: neither is better on all tables
+# (benchmarks/shrinkage.py).
+COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
 
 
 class SparseRowsMixin:
@@ -250,7 +225,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
     reads the attributes of their names with an underscore behind. "auto" takes the smallest k among
     1, 3, 5, 7, 10 and 15 (the same for all parameters that are "auto") whose accuracy, of 1-NN in
     the learned space, is within one standard error of the best on five folds of the training rows
-    (`_folds.inner_folds`: not drawn, so there is no seed). Of more than 2,000 rows the folds are
+    (`inner_folds`: not drawn, so there is no seed). Of more than 2,000 rows the folds are
     made of about 2,000, of each class at least ten. That takes 30 fits of 1,600 rows or fewer.
     """
 
@@ -308,13 +283,22 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
             self.n_neighbors_scores_ = scores
         for name in self._neighbor_counts:
             k = getattr(self, name)
-            if k == "auto" and scores is None:
-                raise ValueError(
-                    f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a "
-                    "sample of them."
-                )
-            k = list(scores)[best_setting(list(scores.values()))] if k == "auto" and scores else k
+            if k == "auto":
+                if scores is None:
+                    raise ValueError(
+                        f"{name}='auto' needs rows in memory: give the {name}_ of a fit to a "
+                        "sample of them."
+                    )
+                k = list(scores)[best_setting(list(scores.values()))]
             setattr(self, f"{name}_", check_integer(k, name, 1))
+        if hasattr(self, "shrinkage"):
+            s = self.shrinkage
+            if s is not None and (isinstance(s, str) or check_number(s, "shrinkage", 0) > 1):
+                raise ValueError(
+                    f"shrinkage must be None or a number between 0 and 1, got {s!r}: choose "
+                    "between None and 0.5 by inner folds, e.g. with GridSearchCV."
+                )
+            self.shrinkage_ = 0.0 if s is None else float(s)
         self._check_parameters(rows.shape[1])
         result = self._solve(rows)
         result.warn()
@@ -339,6 +323,18 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         for name in self._positive_integers:
             check_integer(getattr(self, name), name, 1)
 
+    _encode_labels = staticmethod(encode_labels)
+
+    def _solves_in_span(self, n: int, p: int) -> bool:
+        """Say whether, for p > n, coordinates are those in the span of the rows."""
+        return True
+
+    def _shrunk(self, S_w: np.ndarray, rows: Rows) -> np.ndarray:
+        """Return S_w shrunk on the span of the rows by `shrinkage_`: see `LDE`."""
+        if self.shrinkage_ == 0:
+            return S_w
+        return shrunk(S_w, range_basis(rows.total_scatter()), self.shrinkage_)
+
     def _scores_of_neighbors(
         self, names: list[str], X: Any, codes: np.ndarray, task: FitTask
     ) -> dict[int, np.ndarray]:
@@ -346,65 +342,31 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
         have.
         """
         sample = sample_rows(X, codes)
-        settings = [dict.fromkeys(names, k) for k in NUMBERS_OF_NEIGHBORS]
-        silent = type(self)(**self.get_params(deep=False))  # without callbacks
-
-        def on_fold(maps: list[Self]) -> bool:
-            return task.iteration(lambda: {"components_": maps[0].components_})
-
-        scores = held_out_accuracies(silent, settings, X[sample], codes[sample], on_fold)
-        if scores.size == 0:
+        X, codes = X[sample], codes[sample]
+        method = type(self)(**self.get_params(deep=False))  # without callbacks
+        vote = KNeighborsClassifier(1)
+        scores = []
+        with warnings.catch_warnings(action="ignore"):  # of fits that are not kept
+            for train, test in inner_folds(X, codes):
+                maps = [
+                    clone(method).set_params(**dict.fromkeys(names, k)).fit(X[train], codes[train])
+                    for k in NUMBERS_OF_NEIGHBORS
+                ]
+                of_fold = []
+                for m in maps:
+                    vote.fit(m.transform(X[train]), codes[train])
+                    of_fold.append(vote.score(m.transform(X[test]), codes[test]))
+                scores.append(of_fold)
+                components = maps[0].components_
+                task.iteration(lambda components=components: {"components_": components})
+        if not scores:
             raise ValueError(
                 f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours."
             )
-        return dict(zip(NUMBERS_OF_NEIGHBORS, scores, strict=True))
-
-    def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        return encode_labels(y)
-
-    def _solves_in_span(self, n: int, p: int) -> bool:
-        """Say whether, for p > n, coordinates are those in the span of the rows."""
-        return True
+        return dict(zip(NUMBERS_OF_NEIGHBORS, np.transpose(scores), strict=True))
 
 
 def _distance(components: np.ndarray, u: Any, v: Any, squared: bool = False) -> float:
     difference = components @ np.subtract(u, v, dtype=np.float64)
     square = float(difference @ difference)
     return square if squared else square**0.5
-
-
-# The parameter `shrinkage` of the methods that divide by a within-class scatter.
-
-# Among which `compare` chooses, the default first: neither is better on all tables
-# (benchmarks/shrinkage.py).
-COMPARED_AMOUNTS: tuple[dict[str, Any], ...] = ({"shrinkage": 0.5}, {"shrinkage": None})
-
-
-class ShrinkageEmbedding(SpectralEmbedding):
-    """A spectral method with a parameter `shrinkage`, which is described in `LDE`. Abstract."""
-
-    shrinkage: Any
-
-    def _shrink(self, rows: Rows, S_w: np.ndarray, degrees_of_freedom: float) -> np.ndarray:
-        """Return S_w shrunk on the span of the rows; sets `shrinkage_`."""
-        self.shrinkage_ = 0.0
-        if self.shrinkage is None:
-            return S_w
-        T = range_basis(rows.total_scatter())
-        if self.shrinkage == "auto":
-            self.shrinkage_ = shrinkage_by_discrepancy(S_w, T.shape[1], degrees_of_freedom)
-        else:
-            self.shrinkage_ = float(self.shrinkage)
-        return shrunk(S_w, T, self.shrinkage_)
-
-    def _check_parameters(self, n_features: int) -> None:
-        super()._check_parameters(n_features)
-        s = self.shrinkage
-        if (
-            s is not None
-            and s != "auto"
-            and (isinstance(s, str) or check_number(s, "shrinkage", 0) > 1)
-        ):
-            raise ValueError(
-                f"shrinkage must be 'auto', None or a number between 0 and 1, got {s!r}."
-            )

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..spectral import ZERO, SpectralResult, Status, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
 
-class DMLMJ(ShrinkageEmbedding):
+class DMLMJ(SpectralEmbedding):
     """Distance Metric Learning through Maximization of the Jeffrey divergence between two kinds of
     differences.
 
@@ -40,8 +40,8 @@ class DMLMJ(ShrinkageEmbedding):
         m, at most p; None takes the rank of S_w + S_b: the metric is S_w^-1, where that exists.
     n_neighbors : int or "auto", default=5
         k, of both kinds; in a class of fewer rows, all others. "auto": see `DNE`.
-    shrinkage : float in [0, 1], "auto" or None, default=0.5
-        s; "auto" finds it for S_w as in `LDE`. Both covariances are shrunk toward the same multiple
+    shrinkage : float in [0, 1] or None, default=0.5
+        s. Both covariances are shrunk toward the same multiple
         of the identity, that of S_w: in directions in which rows hardly vary, lambda is 1 and
         nothing diverges. None for the paper's method.
     search
@@ -121,11 +121,11 @@ class DMLMJ(ShrinkageEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        W, W_b = (rows.mean_knn(relation, self.n_neighbors_) for relation in ("same", "other"))
-        S = rows.scatter(W)
-        S_w = self._shrink(rows, S, rows.degrees_of_freedom(W))
+        S = rows.scatter(rows.mean_knn("same", self.n_neighbors_))
+        S_w = self._shrunk(S, rows)
         kept = 1 - self.shrinkage_ if S.any() else 1.0  # 0 has no trace to shrink toward
-        S_b = kept * rows.scatter(W_b) + (S_w - kept * S)
+        S_b = rows.scatter(rows.mean_knn("other", self.n_neighbors_))
+        S_b = kept * S_b + (S_w - kept * S)
         return unit_within_scatter(most_divergent(generalized_eigh(S_b, S_w), self.n_components))
 
 

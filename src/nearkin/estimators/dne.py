@@ -85,9 +85,9 @@ class DNE(SpectralEmbedding):
     -----
     The scale of the features matters: a feature in small units has a small eigenvalue and is
     dropped. Standardize first unless the units are comparable. Embeddings of text are better
-    whitened, in which differences within classes count alike: `make_pipeline(RCA(shrinkage="auto"),
+    whitened, in which differences within classes count alike: `make_pipeline(RCA(),
     DNE(64, n_neighbors=10))` raises precision at 10 on those of banking77 from .86 to .88. But 17
-    of 34 tables lose by it, one 7 points, and so do pixels.
+    of 34 tables lose by it, one 8 points.
 
     Cost: n^2 pairs of distances, O(n k p + n p^2 + p^3) after them, O(n k + p^2) memory. For p > n
     the problem is solved in the span of the rows, O(n^2 p), without a p x p matrix. With an integer

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
 
-class LDE(ShrinkageEmbedding):
+class LDE(SpectralEmbedding):
     """Local Discriminant Embedding: attract same-class neighbours, repel others, with heat-kernel
     weights.
 
@@ -33,14 +33,12 @@ class LDE(ShrinkageEmbedding):
         k_w. "auto": see `DNE`; both have the same value if both are "auto".
     n_neighbors_between : int or "auto", default=5
         k_b.
-    shrinkage : float in [0, 1], "auto" or None, default=0.5
+    shrinkage : float in [0, 1] or None, default=0.5
         s: with r the dimension of the span of the rows and P the projection onto it, `(1 - s) S_w +
         s (tr S_w / r) P` takes the place of S_w. With 0.5 no direction counts more than twice as
         much as one of mean scatter, however little the rows of a class vary along it. None is the
-        paper's method, s = 0; with 1 the directions are those of most between-class scatter. "auto"
-        takes the largest s <= 1/2 for which the two differ no more than S_w does from the truth by
-        chance, which depends on its spectrum and on the degrees of freedom of its graph
-        (`nearkin.spectral.shrinkage_by_discrepancy` derives it); of more rows it is smaller.
+        paper's method, s = 0; with 1 the directions are those of most between-class scatter. Inner
+        folds choose between None and 0.5, e.g. those of `GridSearchCV`.
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
         How neighbours are found. "auto" is approximate from 100,000 rows on; a transformer is one
         like scikit-learn's KNeighborsTransformer, which is cloned.
@@ -131,7 +129,7 @@ class LDE(ShrinkageEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        W = rows.union_knn("same", self.n_neighbors_within_, weights="heat")
-        S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
+        S_w = rows.scatter(rows.union_knn("same", self.n_neighbors_within_, weights="heat"))
         S_b = rows.scatter(rows.union_knn("other", self.n_neighbors_between_, weights="heat"))
+        S_w = self._shrunk(S_w, rows)
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
 
-class LFDA(ShrinkageEmbedding):
+class LFDA(SpectralEmbedding):
     """Local Fisher Discriminant Analysis: LDA with local scaling within classes, which may consist
     of several clusters.
 
@@ -99,6 +99,6 @@ class LFDA(ShrinkageEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S_w, S_b, degrees_of_freedom = rows.local_fisher_scatters(self.n_neighbors_)
-        S_w = self._shrink(rows, S_w, degrees_of_freedom)
+        S_w, S_b = rows.local_fisher_scatters(self.n_neighbors_)
+        S_w = self._shrunk(S_w, rows)
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

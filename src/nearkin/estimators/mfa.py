@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..spectral import SpectralResult, generalized_eigh, unit_within_scatter
-from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
 
-class MFA(ShrinkageEmbedding):
+class MFA(SpectralEmbedding):
     """Marginal Fisher Analysis: attract same-class neighbours, repel the closest rows of other
     classes.
 
@@ -106,7 +106,6 @@ class MFA(ShrinkageEmbedding):
         self.search = search
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        W = rows.union_knn("same", self.n_neighbors_)
-        S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
+        S_w = self._shrunk(rows.scatter(rows.union_knn("same", self.n_neighbors_)), rows)
         S_b = rows.scatter(rows.closest_pairs(self.n_pairs))
         return unit_within_scatter(generalized_eigh(S_b, S_w, self.n_components))

@@ -19,11 +19,11 @@ from ..spectral import (
     trace_difference,
     trace_ratio,
 )
-from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
 
-class NMMP(ShrinkageEmbedding):
+class NMMP(SpectralEmbedding):
     """Neighborhood MinMax Projections: attract mutual same-class neighbours, repel mutual
     other-class neighbours.
 
@@ -168,8 +168,8 @@ class NMMP(ShrinkageEmbedding):
             if self.n_neighbors_within is None
             else self._of_classes("n_neighbors_within", len(n_c))
         )
-        W = rows.mutual_knn("same", np.minimum(k_w, n_c - 1))
-        S_w = self._shrink(rows, rows.scatter(W), rows.degrees_of_freedom(W))
+        S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
+        S_w = self._shrunk(S_w, rows)
         S_b = rows.scatter(
             rows.mutual_knn("other", self._of_classes("n_neighbors_between", len(n_c)))
         )

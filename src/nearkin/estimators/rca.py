@@ -27,13 +27,13 @@ from ..spectral import (
     largest_scatter_first,
     ratio_trace,
 )
-from .base import COMPARED_AMOUNTS, ShrinkageEmbedding
+from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows, TableRows
 
 LABELS = {"classes": encode_labels, "chunklets": encode_partial_labels}
 
 
-class RCA(ShrinkageEmbedding):
+class RCA(SpectralEmbedding):
     """Relevant Component Analysis: whitening by the covariance within chunklets, sets of rows that
     belong together.
 
@@ -59,9 +59,8 @@ class RCA(ShrinkageEmbedding):
         What y holds. "classes": every row has a label. "chunklets": rows of one label belong
         together, and those of -1 (None or NaN, too) are in no chunklet. Rows of two chunklets may
         belong together as well.
-    shrinkage : float in [0, 1], "auto" or None, default=0.5
-        See `LDE`; S_w has n - c degrees of freedom for c chunklets of two rows or more. 1 leaves
-        the metric Euclidean.
+    shrinkage : float in [0, 1] or None, default=0.5
+        See `LDE`. 1 leaves the metric Euclidean.
 
     Attributes
     ----------
@@ -161,8 +160,7 @@ class RCA(ShrinkageEmbedding):
                 "rows that belong together the "
                 "same label in y."
             )
-        S_w = self._shrink(rows, S_w, n_c.sum() - len(n_c))
-        result = ratio_trace(S_w, S_t)
+        result = ratio_trace(self._shrunk(S_w, rows), S_t)
         share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))
         n_limited = int(np.sum(result.values <= ZERO))
         if n_limited:
@@ -170,7 +168,7 @@ class RCA(ShrinkageEmbedding):
                 f"Rows of one label do not vary at all in {counted(n_limited, 'direction')} "
                 "in which others differ: "
                 f"there they count as if they varied by {LEAST_WITHIN:g} of the most; set "
-                "shrinkage='auto', or reduce "
+                "shrinkage=0.5, or reduce "
                 "the features."
             )
         m = min(self.n_components or result.rank, result.rank)

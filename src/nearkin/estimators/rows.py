@@ -15,11 +15,9 @@ from sklearn.base import BaseEstimator
 from .._validation import validate_labelled_rows
 from ..graphs import (
     binary,
-    degrees_of_freedom,
     heat_kernel,
     kth_distance,
     laplacian,
-    laplacian_traces,
     mutual,
     union,
 )
@@ -115,11 +113,6 @@ class Rows(Protocol):
     def degrees(self, graph: Any) -> Any:
         """Return D 1, the sum of the weights of the edges of every row."""
 
-    def degrees_of_freedom(self, graph: Any) -> float:
-        """Return nu = tr(L)^2 / tr(L^2) of X'LX, 0 without edges: see
-        `nearkin.spectral.shrinkage_by_discrepancy`.
-        """
-
     def span_basis(self) -> np.ndarray:
         """Return an orthonormal basis (d, r) of the span of the rows about their mean, in
         coordinates of the scatters.
@@ -137,11 +130,9 @@ class Rows(Protocol):
     def between_scatter(self) -> np.ndarray:
         """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
 
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return LFDA's S_w and S_b, with the distance to the k-th nearest of the same class as
         local scale.
-
-        The third value is the degrees of freedom of S_w.
         """
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
@@ -232,10 +223,6 @@ class TableRows:
         """See `Rows`."""
         return graph.sum(axis=1)
 
-    def degrees_of_freedom(self, graph: csr_array) -> float:
-        """See `Rows`."""
-        return degrees_of_freedom(*laplacian_traces(laplacian(graph)))
-
     def span_basis(self) -> np.ndarray:
         """See `Rows`."""
         if self._space.to_features is not None:
@@ -259,12 +246,9 @@ class TableRows:
         labelled = self.codes >= 0
         return between_scatter(self.X[labelled], self.codes[labelled])
 
-    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray, float]:
+    def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
-        S_w, S_b, L = local_fisher_scatters(
-            self.X, self.codes, kth_distance(self._knn("same", k), k)
-        )
-        return S_w, S_b, degrees_of_freedom(*L)
+        return local_fisher_scatters(self.X, self.codes, kth_distance(self._knn("same", k), k))
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
@@ -359,7 +343,6 @@ class SharedRows(TableRows):
     closest_pairs = _kept(TableRows.closest_pairs)
     scatter = _kept(TableRows.scatter)
     degrees = _kept(TableRows.degrees)
-    degrees_of_freedom = _kept(TableRows.degrees_of_freedom)
     span_basis = _kept(TableRows.span_basis)
     total_scatter = _kept(TableRows.total_scatter)
     within_scatter = _kept(TableRows.within_scatter)

@@ -19,7 +19,6 @@ from .criteria import generalized_eigh as generalized_eigh
 from .criteria import largest_scatter_first as largest_scatter_first
 from .criteria import range_basis as range_basis
 from .criteria import ratio_trace as ratio_trace
-from .criteria import shrinkage_by_discrepancy as shrinkage_by_discrepancy
 from .criteria import shrunk as shrunk
 from .criteria import trace_difference as trace_difference
 from .criteria import trace_ratio as trace_ratio

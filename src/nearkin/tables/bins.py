@@ -28,7 +28,6 @@ from .._validation import (
     check_choice,
     check_integer,
     check_spread,
-    check_squares,
     refuse_foreign,
     validated,
 )
@@ -407,7 +406,7 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         self._read_features(features or [Feature(f"x{j}", j) for j in range(X.shape[1])])
         numbers = X[:, self._numbers]
         if numbers.shape[1]:
-            check_squares(numbers, self.number_names_ if features else ())
+            check_spread(numbers, self.number_names_ if features else (), constant=True)
         self.piecewise_ = (
             PiecewiseLinearEncoder(self.n_bins).fit(numbers) if numbers.shape[1] else None
         )
