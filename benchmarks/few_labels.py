@@ -30,7 +30,6 @@ from threadpoolctl import threadpool_limits
 
 from nearkin import (
     SDA,
-    DiscriminativeProjections,
     DiscriminativeProjectionsClassifier,
     LaplacianEigenmaps,
     LapRLSClassifier,
@@ -74,9 +73,6 @@ def methods(X: np.ndarray) -> dict[str, Labeller]:
         RAW: lambda X, few: knn(X, few, 3),
         "1-NN": lambda X, few: knn(X, few, 1),
         "DP": transduced(DiscriminativeProjectionsClassifier()),
-        "DP, mu=auto": transduced(
-            DiscriminativeProjectionsClassifier(DiscriminativeProjections(None, mu="auto"))
-        ),
         "TDL": transduced(TDLClassifier()),
         "Laplacian Eigenmaps + vote": lambda X, few: soft_votes(maps, few),
         "SDA + 1-NN": lambda X, few: knn(SDA().fit_transform(X, few), few, 1),

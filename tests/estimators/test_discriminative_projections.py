@@ -14,7 +14,6 @@ from nearkin import (
     DiscriminativeProjectionsRegressor,
 )
 from nearkin.estimators import discriminative_projections as module
-from nearkin.estimators.base import best_setting, inner_folds
 from nearkin.graphs import connected_components, heat_kernel, union
 from nearkin.neighbors import nearest
 
@@ -426,6 +425,7 @@ def test_bad_targets(target, y, message):
     [
         ("mu", -1, ValueError, "mu must be a finite number of at least 0, got -1"),
         ("mu", "l/s", TypeError, "mu must be a number, got 'l/s'"),
+        ("mu", "auto", TypeError, "mu must be a number, got 'auto'"),
         ("n_neighbors", 0, ValueError, "n_neighbors must be at least 1, got 0"),
     ],
 )
@@ -445,77 +445,6 @@ def test_bad_parameters(parameter, value, error, message):
 def test_bad_graphs(affinity, message):
     with pytest.raises(ValueError, match=message):
         DiscriminativeProjections().fit(X_BAD, [0, 1, 0, 1], affinity=affinity)
-
-
-class TestPath:
-    def scores_by_hand(self, X, y, target, mus, predictor):
-        """Hide the labels of every fold, fit as the user would, and score the predictions of the
-        hidden ones.
-        """
-        known = y >= 0 if target == "classes" else ~np.isnan(y)
-        scores = []
-        for _, test in inner_folds(X, y if target == "classes" else np.where(known, 0, -1)):
-            few = y.copy()
-            few[test] = -1 if target == "classes" else np.nan
-            row = []
-            for mu in mus:
-                share = mu * (known.sum() - len(test)) / known.sum()
-                said = (
-                    predictor(DiscriminativeProjections(None, target=target, mu=share))
-                    .fit(X, few)
-                    .predict(X[test])
-                )
-                error = np.mean((y[test] - said) ** 2) / np.mean(y[known] ** 2)
-                row.append(np.mean(said == y[test]) if target == "classes" else 1 - error)
-            scores.append(row)
-        return np.transpose(scores)
-
-    @pytest.mark.parametrize(
-        ("target", "wide"), [("classes", False), ("classes", True), ("continuous", True)]
-    )
-    def test_definition(self, target, wide):
-        X, y = (wine()[0], wine()[2]) if target == "classes" else values()
-        Q = (
-            np.linalg.qr(np.random.default_rng(0).normal(size=(200, X.shape[1])))[0]
-            if wide
-            else np.eye(X.shape[1])
-        )
-        X = X @ Q.T
-        model = DiscriminativeProjections(None, target=target, mu="auto").fit(X, y)
-        faces = {
-            "classes": DiscriminativeProjectionsClassifier,
-            "continuous": lambda maps: DiscriminativeProjectionsRegressor(
-                maps, fit_intercept=False
-            ),
-        }
-        n_known = np.sum(y >= 0)  # NaN is not
-        unit = {"classes": 3.0, "continuous": 0.1}[target] * n_known / graph(X)[0].sum()
-        mus = list(model.mu_scores_)
-        np.testing.assert_allclose(
-            np.array(mus) / unit, [1, 3, 1 / 3, 10, 0.1, 30, 1 / 30], rtol=1e-6
-        )
-        scores = list(model.mu_scores_.values())
-        np.testing.assert_allclose(
-            scores[::3], self.scores_by_hand(X, y, target, mus[::3], faces[target]), atol=1e-6
-        )
-        assert model.mu_ == mus[best_setting(scores)]
-        fixed = DiscriminativeProjections(None, target=target, mu=model.mu_).fit(X, y)
-        np.testing.assert_array_equal(model.components_, fixed.components_)
-
-    def test_one_label_a_class_leaves_nothing_to_hide(self):
-        X, _, y = wine((1, 1, 1))
-        model = DiscriminativeProjections(mu="auto").fit(X, y)
-        assert model.mu_scores_ is None
-        assert model.mu_ == pytest.approx(3 * 3 / graph(X)[0].sum())
-
-    def test_other_mu_have_no_scores_and_the_order_of_rows_is_of_no_account(self):
-        X, _, y = wine()
-        assert DiscriminativeProjections().fit(X, y).mu_scores_ is None
-        order = np.random.default_rng(0).permutation(len(y))
-        model = DiscriminativeProjections(mu="auto").fit(X, y)
-        shuffled = DiscriminativeProjections(mu="auto").fit(X[order], y[order])
-        assert shuffled.mu_ == pytest.approx(model.mu_)
-        np.testing.assert_allclose(shuffled.components_, model.components_, atol=1e-8)
 
 
 class TestClassifier:

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 
 from nearkin import TDL, LaplacianEigenmaps
-from nearkin.estimators.tdl import label_costs, relative_unit, solve
+from nearkin.estimators.tdl import label_costs, solve
 from nearkin.estimators.transductive import GraphPenalty
 from nearkin.graphs import heat_kernel, laplacian, union
 from nearkin.neighbors import nearest
@@ -329,7 +329,7 @@ class TestClipped:
         np.testing.assert_allclose((A + A.T).toarray() / 2, cost(X, few), atol=1e-15)
         penalty = GraphPenalty(union(heat_kernel(nearest(X, 20))), normalized=False, graph=None)
         smoothest = penalty.solve(csr_array(A.shape), 1.0, 4)
-        weight = reg * relative_unit(A, smoothest.values, penalty.size)
+        weight = reg * TDL()._unit(A, float(smoothest.values.mean()))
         solution = solve(penalty, A, weight, smoothest, "clipped")
 
         def objective(V):

@@ -233,13 +233,17 @@ class TestDefault:
         [(9, 2.0, True), (1, 2.0, False), (1, 0.5, True), (-9, 0.5, False)],
     )
     def test_accuracy_decides_beyond_its_standard_error_and_the_loss_within(
-        self, n_more, loss, expected
+        self, n_more, loss, expected, monkeypatch
     ):
         """Of 9 labels on which two spaces differ the standard error is 3; of one it is 1."""
         right, more = np.zeros((2, 20), dtype=bool)
         (more if n_more > 0 else right)[: abs(n_more)] = True
-        better = tdl_module._predicts_better(LeftOut(1.0, loss, more), LeftOut(1.0, 1.0, right))
-        assert better is expected
+        rows, _, few = banana_in_noise()
+        found = iter([LeftOut(1.0, 1.0, right), LeftOut(1.0, loss, more)])
+        monkeypatch.setattr(tdl_module, "best_bandwidth", lambda Z, codes: next(found))
+        model = TDLClassifier().fit(rows, few)
+        assert list(model.losses_.items()) == [("tdl", 1.0), ("features", loss)]
+        assert (model.space_ == "features") is expected
 
     def test_a_graph_of_the_user_is_the_only_space(self):
         rows, _, few = banana_in_noise()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -58,62 +58,48 @@ class LapRLS(SparseRowsMixin, BaseEstimator):
         ridge = check_positive(self.gamma_A, "gamma_A") * n_labelled
         k = check_integer(self.n_neighbors, "n_neighbors", 1)
         search = searcher(self.search, n)
-        W = (
-            union(heat_kernel(nearest(X, k, search)))
-            if affinity is None
-            else validate_affinity(affinity, n)
-        )
-        self.gamma_I_ = self._graph_weight(W)
-        penalty = self.gamma_I_ * n_labelled / n**2 * laplacian(W)
-        solve_for = self._solve_linear if self.kernel is None else self._solve_kernel
-        solve_for(X, Y, labelled, ridge, csr_array(penalty))
-        self.search_, self.search_recall_ = search.name, search.recall
-
-    def _graph_weight(self, W: csr_array) -> float:
+        if affinity is None:
+            W = union(heat_kernel(nearest(X, k, search)))
+        else:
+            W = validate_affinity(affinity, n)
         if self.gamma_I is not None:
-            return check_number(self.gamma_I, "gamma_I", 0)
-        if W.nnz == 0:
+            self.gamma_I_ = check_number(self.gamma_I, "gamma_I", 0)
+        elif W.nnz > 0:
+            self.gamma_I_ = float(2 * n**2 / W.sum())
+        else:
             raise ValueError(
                 "affinity has no edge, so gamma_I cannot be chosen: set gamma_I=0 to leave it out."
             )
-        return float(2 * W.shape[0] ** 2 / W.sum())
-
-    def _solve_linear(
-        self, X: Any, Y: np.ndarray, labelled: np.ndarray, ridge: float, penalty: csr_array
-    ) -> None:
-        """Solve (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY in the span of the rows."""
-        rows = row_space(X)
-        Z = rows.coordinates
-        H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty)
-        H[np.diag_indices_from(H)] += ridge
-        row_mean, target_mean = Z[labelled].mean(axis=0, dtype=np.float64), Y[labelled].mean(axis=0)
-        residual = Y[labelled] - target_mean
-        moment = Z[labelled].T @ residual - np.outer(row_mean, residual.sum(axis=0))
-        w = solve(H, moment, assume_a="pos")
-        self.coef_ = (w if rows.to_features is None else rows.to_features(w)).T
-        self.intercept_ = (
-            target_mean - np.asarray(X[labelled].mean(axis=0, dtype=np.float64)) @ self.coef_.T
-        )
-
-    def _solve_kernel(
-        self, X: Any, Y: np.ndarray, labelled: np.ndarray, ridge: float, penalty: csr_array
-    ) -> None:
-        """Solve (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y."""
-        n = X.shape[0]
-        remedy = "take kernel=None after sklearn.kernel_approximation.Nystroem"
-        require_memory(4 * 8 * n * n, f"The kernel of {n} rows", remedy)
-        self.kernel_, self.X_fit_ = (
-            kernel_function(self.kernel, X),
-            X.copy(),
-        )  # the user's rows may change
-        K = evaluate(self.kernel_, X, X)
-        target_mean, mean = Y[labelled].mean(axis=0), K[labelled].mean(axis=0)
-        M, JY = penalty @ K, np.zeros(Y.shape)
-        M[labelled] += K[labelled] - mean
-        M[np.diag_indices_from(M)] += ridge
-        JY[labelled] = Y[labelled] - target_mean
-        self.dual_coef_ = solve(M, JY, overwrite_a=True)
-        self.intercept_ = target_mean - mean @ self.dual_coef_
+        penalty = csr_array(self.gamma_I_ * n_labelled / n**2 * laplacian(W))
+        Y = Y[labelled]
+        target_mean = Y.mean(axis=0)
+        if self.kernel is None:
+            # (X'JX + gamma_A l I + gamma_I l / n^2 X'LX) w = X'JY, in the span of the rows
+            rows = row_space(X)
+            Z = rows.coordinates
+            H = total_scatter(Z, labelled.astype(np.float64)) + scatter(Z, penalty)
+            H[np.diag_indices_from(H)] += ridge
+            Z, JY = Z[labelled], Y - target_mean
+            moment = Z.T @ JY - np.outer(Z.mean(axis=0, dtype=np.float64), JY.sum(axis=0))
+            w = solve(H, moment, assume_a="pos")
+            self.coef_ = (w if rows.to_features is None else rows.to_features(w)).T
+            row_mean = np.asarray(X[labelled].mean(axis=0, dtype=np.float64))
+            self.intercept_ = target_mean - row_mean @ self.coef_.T
+        else:
+            # (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y
+            remedy = "take kernel=None after sklearn.kernel_approximation.Nystroem"
+            require_memory(4 * 8 * n * n, f"The kernel of {n} rows", remedy)
+            self.kernel_ = kernel_function(self.kernel, X)
+            self.X_fit_ = X.copy()  # the user's rows may change
+            K = evaluate(self.kernel_, X, X)
+            mean = K[labelled].mean(axis=0)
+            M, JY = penalty @ K, np.zeros((n, Y.shape[1]))
+            M[labelled] += K[labelled] - mean
+            M[np.diag_indices_from(M)] += ridge
+            JY[labelled] = Y - target_mean
+            self.dual_coef_ = solve(M, JY, overwrite_a=True)
+            self.intercept_ = target_mean - mean @ self.dual_coef_
+        self.search_, self.search_recall_ = search.name, search.recall
 
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x) of validated rows, shape (n, q)."""
@@ -133,7 +119,9 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
     t the mean squared length of the listed edges, the function f of each class, f(x) = h(x) + b,
     minimizes
 
-        1/l sum_(i<=l) (y_i - f(x_i))^2  +  gamma_A ||h||^2  +  gamma_I / n^2  f'Lf,     f = (f(x_1), ..., f(x_n))'.
+        1/l sum_(i<=l) (y_i - f(x_i))^2  +  gamma_A ||h||^2  +  gamma_I / n^2  f'Lf
+
+    with f = (f(x_1), ..., f(x_n))' in the last term.
 
     The class of the largest f is predicted. Linear, h(x) = w'x, with J = diag(1_l) - 1_l 1_l' / l,
     1_l the indicator of the labelled rows:
@@ -142,7 +130,9 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
 
     With a kernel, h(x) = sum_i alpha_i k(x_i, x), ||h||^2 its norm in the space of the kernel, and
 
-        (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y     (eq. 8 of the paper, whose J lacks the intercept b).
+        (J K + gamma_A l I + gamma_I l / n^2 L K) alpha = J Y,
+
+    eq. 8 of the paper, whose J lacks the intercept b.
 
     For gamma_I = 0 this is (kernel) ridge regression on the labelled rows.
 
@@ -246,9 +236,8 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
         Y[codes < 0] = np.nan
         self._learn(X, Y, affinity)
-        self.transduction_ = self.classes_[
-            np.where(codes < 0, self._values(X).argmax(axis=1), codes)
-        ]
+        largest = self._values(X).argmax(axis=1)
+        self.transduction_ = self.classes_[np.where(codes < 0, largest, codes)]
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -263,7 +252,7 @@ class LapRLSClassifier(ClassifierMixin, LapRLS):
         return self.classes_[self._values(validate_rows(self, X, reset=False)).argmax(axis=1)]
 
 
-class LapRLSRegressor(RegressorMixin, LapRLS):
+class LapRLSRegressor(MultiOutputMixin, RegressorMixin, LapRLS):
     """Laplacian Regularized Least Squares for numbers; the equations are those of
     `LapRLSClassifier`, y_i the target.
 
@@ -320,8 +309,3 @@ class LapRLSRegressor(RegressorMixin, LapRLS):
         check_is_fitted(self, "intercept_")
         values = self._values(validate_rows(self, X, reset=False))
         return values.ravel() if self._one_target else values
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

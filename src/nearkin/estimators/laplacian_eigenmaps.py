@@ -149,8 +149,13 @@ class LaplacianEigenmaps(TransductiveEmbedding):
 
         Z = result.vectors / penalty.scale[:, None]
         no_constant = np.zeros_like(result.values)
-        extension = GraphExtension(
+        self.extension_ = GraphExtension(
             penalty.graph, Z, result.values, no_constant, penalty.normalized, generalized=True
         )
-        self._keep(result, Z, extension, search, X.dtype)
+        self.embedding_ = Z.astype(X.dtype, copy=False)
+        self.eigenvalues_ = result.values
+        self.n_components_ = Z.shape[1]
+        self.objective_ = result.objective
+        self.residual_ = result.residual
+        self.search_, self.search_recall_ = search.name, search.recall
         return self

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import relative_to, require_memory, row_blocks
@@ -31,7 +30,7 @@ from .._validation import (
 )
 from ..graphs import coupled_rows, heat_kernel, indicators, laplacian, normalized_laplacian, union
 from ..linalg import eigh, svd
-from ..neighbors import Searcher, nearest
+from ..neighbors import EXACT, Searcher, nearest
 from ..scatter import RANK_TOLERANCE
 from ..spectral import SpectralResult, smallest_eigenpairs, smallest_of_dense
 from .base import Embedding
@@ -51,25 +50,31 @@ class TransductiveEmbedding(Embedding):
         `signed`.
         """
         check_choice(self.laplacian, "laplacian", ("normalized", "unnormalized"))
-        k = check_integer(self.n_neighbors, "n_neighbors", 1)
-        if affinity is None:
-            graph, W = HeatGraph.of(X, self.affinity, k, self.bandwidth, search)
-        else:
-            graph, W = None, validate_affinity(affinity, X.shape[0], signed=signed)
+        normalized = self.laplacian == "normalized"
+        n, k = X.shape[0], check_integer(self.n_neighbors, "n_neighbors", 1)
+        if affinity is not None:
+            W = validate_affinity(affinity, n, signed=signed)
             if W.nnz == 0:
                 raise ValueError("affinity has no edge: all weights off its diagonal are 0.")
-        return GraphPenalty(W, self.laplacian == "normalized", graph)
-
-    def _keep(
-        self, result: SpectralResult, Z: np.ndarray, extension: Any, search: Searcher, dtype: Any
-    ) -> None:
-        self.embedding_ = Z.astype(dtype, copy=False)
-        self.extension_ = extension
-        self.eigenvalues_ = result.values
-        self.n_components_ = Z.shape[1]
-        self.objective_ = result.objective
-        self.residual_ = result.residual
-        self.search_, self.search_recall_ = search.name, search.recall
+            return GraphPenalty(W, normalized, None)
+        check_choice(self.affinity, "affinity", ("knn", "full"))
+        if self.affinity == "full":
+            require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
+            G = nearest(X, n - 1)
+            to_nearest, k = G.data.reshape(n, -1)[:, :k], n
+        else:
+            G = nearest(X, k, search)
+            to_nearest = G.data
+        if self.bandwidth is None:
+            t = float(np.square(to_nearest, dtype=np.float64).mean()) or np.inf
+        else:
+            t = np.inf if self.bandwidth == np.inf else check_positive(self.bandwidth, "bandwidth")
+        W = union(heat_kernel(G, t, cut=0.0))
+        if W.count_nonzero() == 0:
+            raise ValueError(f"bandwidth={t:.3g} leaves no edge, as all weights are 0: raise it.")
+        origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+        rows = X.copy() if origin is None else relative_to(origin, X)  # the user's rows may change
+        return GraphPenalty(W, normalized, HeatGraph(rows, origin, k, t))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, affinity: Any = None, **graphs: Any
@@ -123,32 +128,6 @@ class HeatGraph:
     n_neighbors: int
     bandwidth: float
 
-    @classmethod
-    def of(
-        cls, X: Any, affinity: str, k: int, bandwidth: float | None, search: Searcher
-    ) -> tuple[HeatGraph, csr_array]:
-        """Return the rule and the union graph of the rows X; t is by default the mean d^2 to the k
-        nearest.
-        """
-        n, full = X.shape[0], affinity == "full"
-        check_choice(
-            affinity, "affinity", ("knn", "full")
-        )  # the user's own graph is a parameter of fit
-        if full:
-            require_memory(40 * n * n, f"The full graph of {n} rows", "take affinity='knn'")
-        G = nearest(X, n - 1) if full else nearest(X, k, search)
-        if bandwidth is None:
-            distances = G.data.reshape(n, -1)[:, :k] if full else G.data
-            t = float(np.square(distances, dtype=np.float64).mean()) or np.inf
-        else:
-            t = np.inf if bandwidth == np.inf else check_positive(bandwidth, "bandwidth")
-        W = union(heat_kernel(G, t, cut=0.0))
-        if W.count_nonzero() == 0:
-            raise ValueError(f"bandwidth={t:.3g} leaves no edge, as all weights are 0: raise it.")
-        origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
-        rows = X.copy() if origin is None else relative_to(origin, X)  # the user's rows may change
-        return cls(rows, origin, n if full else k, t), W
-
     def weights(self, X: Any) -> csr_array:
         """Return the weights of the edges between rows X and the training rows, shape (n_new, n).
 
@@ -157,8 +136,7 @@ class HeatGraph:
         """
         n, k = self.rows.shape[0], min(self.n_neighbors, self.rows.shape[0])
         with config_context(assume_finite=True):
-            index = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.rows)
-            distances, neighbors = index.kneighbors(relative_to(self.origin, X))
+            distances, neighbors = EXACT.index(self.rows, k)(relative_to(self.origin, X), k)
         with np.errstate(over="ignore"):
             exponents = np.minimum(np.square(distances, dtype=np.float64) / self.bandwidth, 1e300)
         exponents -= np.maximum(exponents[:, :1] - FAR, 0.0)
@@ -169,68 +147,80 @@ class HeatGraph:
 
 
 @dataclass(frozen=True)
+class Solution:
+    """The V that minimizes tr V'(C' + weight P)V, with C' a cost of labels and P a penalty.
+
+    Attributes
+    ----------
+    result : SpectralResult
+    cost : csr_array of shape (n, n)
+        C', without the costs that are clipped.
+    weight : float
+    clipped : array of shape (n,) of bool
+        Rows whose cost is.
+    objectives : list of float
+        Where costs may be: at the beginning, and after every eigenproblem.
+    """
+
+    result: SpectralResult
+    cost: csr_array
+    weight: float
+    clipped: np.ndarray
+    objectives: list[float]
+
+    @property
+    def roughness(self) -> np.ndarray:
+        """V'Pv of every eigenvector v, shape (m,)."""
+        V = self.result.vectors
+        penalties = self.result.values - np.sum(V * (self.cost @ V), axis=0)
+        return np.maximum(penalties, 0.0) / self.weight
+
+
 class GraphPenalty:
     """The penalty tr V'PV, P the Laplacian of a graph W or the normalized one.
 
     Attributes
     ----------
-    W : csr_array of shape (n, n)
-    normalized : bool
+    P : csr_array of shape (n, n)
+        L = D - W, or I - D^-1/2 W D^-1/2.
+    size : float
+        The mean eigenvalue of P.
+    scale : array of shape (n,)
+        The null vector of P for connected W: the roots of the degrees if normalized, else ones.
     graph : HeatGraph or None
         How new rows get edges; None: the user says.
     """
 
-    W: csr_array
-    normalized: bool
-    graph: HeatGraph | None
+    def __init__(self, W: csr_array, normalized: bool, graph: HeatGraph | None) -> None:
+        self.W, self.normalized, self.graph = W, normalized, graph
+        self.P = normalized_laplacian(W) if normalized else laplacian(W)
+        self.size = float(self.P.diagonal().mean())
+        d = W.sum(axis=1)
+        self.scale = np.sqrt(np.where(d > 0, d, 1.0)) if normalized else np.ones(len(d))
 
-    @cached_property
-    def P(self) -> csr_array:
-        """L = D - W, or I - D^-1/2 W D^-1/2."""
-        return normalized_laplacian(self.W) if self.normalized else laplacian(self.W)
+    def solve(self, cost: csr_array, reg: float, m: int, **options: Any) -> SpectralResult:
+        """Minimize tr V'(C' + reg P)V subject to V'V = I and V'q = 0, q `excluded`, by default e.
 
-    @property
-    def size(self) -> float:
-        """The mean eigenvalue of P."""
-        return float(self.P.diagonal().mean())
-
-    @cached_property
-    def scale(self) -> np.ndarray:
-        """The null vector of P for connected W, shape (n,): the roots of the degrees if normalized,
-        else ones.
+        The options are those of `smallest_eigenpairs`.
         """
-        d = self.W.sum(axis=1)
-        return np.sqrt(np.where(d > 0, d, 1.0)) if self.normalized else np.ones(len(d))
+        M = cost + reg * self.P
+        return smallest_eigenpairs(M, m, indicators(coupled_rows(M), self.scale), **options)
 
-    def solve(
-        self,
-        cost: csr_array,
-        reg: float,
-        m: int,
-        *,
-        excluded: np.ndarray | None = None,
-        start: np.ndarray | None = None,
-    ) -> SpectralResult:
-        """Minimize tr V'(C' + reg P)V subject to V'V = I and V'q = 0, q `excluded`, by default e."""
-        M = csr_array(cost + reg * self.P)
-        return smallest_eigenpairs(
-            M, m, indicators(coupled_rows(M), self.scale), excluded=excluded, start=start
-        )
-
-    def extension(self, result: SpectralResult, cost: csr_array, reg: float) -> GraphExtension:
-        """Return how the V of `solve` extends: for an unlabelled row, reg P v = lambda v + c with c
-        constant.
+    def extension(self, solution: Solution) -> GraphExtension:
+        """Return how the V of a solution extends: for an unlabelled row, reg P v = lambda v + c
+        with c constant.
         """
+        result, reg = solution.result, solution.weight
         V = result.vectors
-        c = (cost @ V + reg * (self.P @ V)).mean(axis=0)
+        c = (solution.cost @ V + reg * (self.P @ V)).mean(axis=0)
         return GraphExtension(
             self.graph, V / self.scale[:, None], result.values / reg, c / reg, self.normalized
         )
 
-    def as_unlabelled(self, result: SpectralResult, cost: csr_array, reg: float) -> np.ndarray:
+    def as_unlabelled(self, solution: Solution) -> np.ndarray:
         """Return V, with rows that have a cost where unlabelled rows of the same edges would be."""
-        V, rows = result.vectors.copy(), np.flatnonzero(np.diff(cost.indptr))
-        V[rows] = self.extension(result, cost, reg).at(csr_array(self.W[rows]))
+        V, rows = solution.result.vectors.copy(), np.flatnonzero(np.diff(solution.cost.indptr))
+        V[rows] = self.extension(solution).at(self.W[rows])
         return V
 
     def warn_if_disconnected(self, m: int) -> None:
@@ -239,10 +229,8 @@ class GraphPenalty:
         if n_parts > m:
             warn_user(
                 f"The graph has {n_parts} connected components, and all n_components={m} "
-                "coordinates serve to separate "
-                "these: within a component rows coincide, or only labels separate them. "
-                "Use more neighbours, a larger "
-                "bandwidth, or more components."
+                "coordinates serve to separate these: within a component rows coincide, or only "
+                "labels separate them. Use more neighbours, a larger bandwidth, or more components."
             )
 
 
@@ -316,12 +304,10 @@ def kernel_function(kernel: Any, X: Any) -> Kernel:
         return kernel
     if kernel != "rbf":
         raise ValueError(f"kernel must be None, 'rbf' or a function of two tables, got {kernel!r}.")
-    variances = (
-        X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2
-        if issparse(X)
-        else X.var(axis=0, dtype=np.float64)
-    )
-    origin = None if issparse(X) else X.mean(axis=0, dtype=np.float64)
+    if issparse(X):
+        origin, variances = None, X.multiply(X).mean(axis=0) - X.mean(axis=0) ** 2
+    else:
+        origin, variances = X.mean(axis=0, dtype=np.float64), X.var(axis=0, dtype=np.float64)
     return partial(_rbf, origin=origin, gamma=0.5 / float(variances.sum()))
 
 
@@ -351,8 +337,19 @@ class KernelPenalty:
         require_memory(
             4 * 8 * n * q, f"The kernel of {n} rows and {q} anchors", "take a smaller n_landmarks"
         )
-        s, U = _positive_spectrum(evaluate(kernel, anchors, anchors))
-        whitening = U / np.sqrt(s)
+        K = evaluate(kernel, anchors, anchors)
+        size = np.abs(K).max()
+        if size == 0 or np.abs(K - K.T).max() > 1e-6 * size:
+            raise ValueError("kernel must be symmetric, k(x, y) = k(y, x), and not 0 everywhere.")
+        s, U = eigh(K)
+        if -s[0] > 1e-6 * s[-1]:
+            raise ValueError(
+                f"kernel must be positive semi-definite, its eigenvalues here go from {s[0]:.3g} "
+                f"to {s[-1]:.3g}: take one of sklearn.metrics.pairwise that is, as rbf_kernel or "
+                "laplacian_kernel."
+            )
+        kept = s > RANK_TOLERANCE * s[-1]
+        whitening = U[:, kept] / np.sqrt(s[kept])
         K = evaluate(kernel, X, anchors)
         self.mean = K.mean(axis=0)
         K -= self.mean
@@ -367,24 +364,23 @@ class KernelPenalty:
         self.size = float(1 / self.s.max())  # the smallest eigenvalue of K^+
         self.coefficients = whitening @ (Rt[kept].T / roots[kept])  # of k(x, anchors) - mean, for b
 
-    def solve(
-        self, cost: csr_array, reg: float, m: int, *, start: np.ndarray | None = None
-    ) -> SpectralResult:
-        """Minimize tr V'(C' + reg P)V + reg sum_i ||f_i||^2 subject to V'V = I, V'e = 0."""
+    def solve(self, cost: csr_array, reg: float, m: int, **options: Any) -> SpectralResult:
+        """Minimize tr V'(C' + reg P)V + reg sum_i ||f_i||^2 subject to V'V = I, V'e = 0, by LAPACK
+        without options.
+        """
         M = cost if self.graph is None else cost + reg * self.graph.P
         H = self.Q.T @ (M @ self.Q)
         H[np.diag_indices_from(H)] += reg / self.s
         return smallest_of_dense((H + H.T) / 2, m, self.Q)
 
-    def as_unlabelled(self, result: SpectralResult, cost: csr_array, reg: float) -> np.ndarray:
+    def as_unlabelled(self, solution: Solution) -> np.ndarray:
         """Return V: functions of the row, which labels do not move away from their neighbours."""
-        return result.vectors
+        return solution.result.vectors
 
-    def extension(self, result: SpectralResult, cost: csr_array, reg: float) -> KernelExtension:
-        """Return the functions whose values on the training rows are the V of `solve`."""
-        return KernelExtension(
-            self.anchors, self.kernel, self.mean, self.coefficients @ (self.Q.T @ result.vectors)
-        )
+    def extension(self, solution: Solution) -> KernelExtension:
+        """Return the functions whose values on the training rows are the V of a solution."""
+        coefficients = self.coefficients @ (self.Q.T @ solution.result.vectors)
+        return KernelExtension(self.anchors, self.kernel, self.mean, coefficients)
 
 
 @dataclass(frozen=True)
@@ -414,21 +410,3 @@ def evaluate(kernel: Kernel, X: Any, anchors: Any) -> np.ndarray:
     if not np.isfinite(K).all():
         raise ValueError("kernel must return finite numbers, got NaN or inf.")
     return K
-
-
-def _positive_spectrum(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues that are not 0, ascending, and their eigenvectors; refuse what is no
-    kernel.
-    """
-    size = np.abs(K).max()
-    if size == 0 or np.abs(K - K.T).max() > 1e-6 * size:
-        raise ValueError("kernel must be symmetric, k(x, y) = k(y, x), and not 0 everywhere.")
-    s, U = eigh(K)
-    if -s[0] > 1e-6 * s[-1]:
-        raise ValueError(
-            "kernel must be positive semi-definite, its eigenvalues here go from "
-            f"{s[0]:.3g} to {s[-1]:.3g}: take one "
-            "of sklearn.metrics.pairwise that is, as rbf_kernel or laplacian_kernel."
-        )
-    kept = s > RANK_TOLERANCE * s[-1]
-    return s[kept], U[:, kept]
