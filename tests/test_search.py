@@ -25,7 +25,6 @@ from nearkin.neighbors import (
     searcher,
 )
 from nearkin.neighbors.approximate import CoarseQuantizer, InvertedLists, nearest_candidates
-from nearkin.neighbors.exact import Relation
 
 SEARCHES = {
     "all": lambda X, y, k, search: nearest(X, k, search),
@@ -218,7 +217,7 @@ class TestPieces:
         for n_lists, n_rows in ((1, 0), (1, 150), (4, 1), (100, 1)):
             rows, Y = map(
                 np.concatenate,
-                zip(*lists.nearest_tiles(0, Relation.OTHER, n_lists, n_rows), strict=True),
+                zip(*lists.nearest_tiles(0, "other", n_lists, n_rows), strict=True),
             )
             np.testing.assert_array_equal(Y, Z[rows])
             assert len(set(rows)) == len(rows) >= n_rows

@@ -29,7 +29,7 @@ from ..neighbors.approximate import (
     n_dimensions,
     n_ranked,
 )
-from ..neighbors.exact import SMALL_CLASS, members_of
+from ..neighbors.lists import SMALL_CLASS, members_of
 from .scatter import total_scatter
 from .table import FAN_IN, Block, Table, Work, identity, taken
 

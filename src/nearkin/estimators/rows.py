@@ -24,9 +24,8 @@ from ..graphs import (
 from ..neighbors import (
     Searcher,
     closest_listed,
-    nearest,
-    nearest_other_class,
-    nearest_same_class,
+    first,
+    neighbor_lists,
     searcher,
 )
 from ..scatter import (
@@ -188,11 +187,9 @@ class TableRows:
         return 0 if self._space.to_features is None else self.shape[1] - self.X.shape[1]
 
     def _knn(self, relation: str, k: Any) -> csr_array:
-        if relation == "all":
-            return nearest(self.X, k, self.search)
-        k = k if np.ndim(k) == 0 else k[self.codes]
-        search = {"same": nearest_same_class, "other": nearest_other_class}[relation]
-        return search(self.X, self.codes, k, self.search)
+        codes = np.zeros_like(self.codes) if relation == "all" else self.codes
+        k = k if np.ndim(k) == 0 else k[codes]
+        return neighbor_lists(self.X, codes, k, relation, self.search)
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> csr_array:
         """See `Rows`."""
@@ -335,7 +332,7 @@ class SharedRows(TableRows):
             searched = np.maximum(k, searched)
             G = super()._knn(relation, searched)
             self._lists[relation] = searched, G
-        return _first(G, k if np.ndim(k) == 0 else k[self.codes])
+        return first(G, k if np.ndim(k) == 0 else k[self.codes])
 
     union_knn = _kept(TableRows.union_knn)
     mutual_knn = _kept(TableRows.mutual_knn)
@@ -349,15 +346,3 @@ class SharedRows(TableRows):
     between_scatter = _kept(TableRows.between_scatter)
     local_fisher_scatters = _kept(TableRows.local_fisher_scatters)
     pair_covariances = _kept(TableRows.pair_covariances)
-
-
-def _first(G: csr_array, k: Any) -> csr_array:
-    """Return the lists of neighbours G with the first k of every row, or the first `k[i]` of row i."""
-    lengths = np.diff(G.indptr)
-    fewer = np.minimum(lengths, k)
-    if (fewer == lengths).all():
-        return G
-    rank = np.arange(G.nnz) - np.repeat(G.indptr[:-1], lengths)
-    kept = rank < np.repeat(fewer, lengths)
-    indptr = np.concatenate(([0], np.cumsum(fewer))).astype(G.indptr.dtype)
-    return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)

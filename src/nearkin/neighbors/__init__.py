@@ -9,18 +9,20 @@ j.
   list.
 * Which of several equally near rows is taken is unspecified, but the same for the same input.
 
-`search.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
-neighbours transformer, or among distances that are given; `ivf.py` approximately.
+`lists.py` searches exactly (scikit-learn's search: multi-threaded, blocked, deterministic), with a
+neighbours transformer, or among distances that are given; `approximate.py` approximately.
 """
 
 from .approximate import ApproximateSearch as ApproximateSearch
 from .approximate import choose_search as choose_search
 from .approximate import searcher as searcher
-from .exact import EXACT as EXACT
-from .exact import Index as Index
-from .exact import Searcher as Searcher
+from .lists import EXACT as EXACT
+from .lists import Index as Index
+from .lists import Searcher as Searcher
 from .lists import closest_listed as closest_listed
 from .lists import closest_pairs as closest_pairs
+from .lists import first as first
 from .lists import nearest as nearest
 from .lists import nearest_other_class as nearest_other_class
 from .lists import nearest_same_class as nearest_same_class
+from .lists import neighbor_lists as neighbor_lists

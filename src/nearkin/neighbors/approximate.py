@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -17,16 +17,18 @@ from sklearn.neighbors import NearestNeighbors
 from .._blocks import parallel_map, row_blocks
 from .._messages import warn_user
 from .._validation import check_integer
-from .exact import (
+from .lists import (
     EXACT,
+    RELATIONS,
     SMALL_CLASS,
     Index,
     Indexed,
     Listed,
     NeighborLists,
-    Relation,
     Searcher,
     members_of,
+    places,
+    related,
     transformed,
 )
 
@@ -76,16 +78,12 @@ def nearest_candidates(Q: np.ndarray, tiles: Iterable[Tile], k: int) -> np.ndarr
         else:
             closer, closer_numbers = _below(tile, which, distances.max(axis=1, keepdims=True))
         if closer.size:
-            distances, numbers = (
-                np.hstack([distances, closer]),
-                np.hstack([numbers, closer_numbers]),
-            )
+            distances = np.hstack([distances, closer])
+            numbers = np.hstack([numbers, closer_numbers])
         if numbers.shape[1] > k:
             at = np.argpartition(distances, k - 1, axis=1)[:, :k]
-            distances, numbers = (
-                np.take_along_axis(distances, at, axis=1),
-                np.take_along_axis(numbers, at, axis=1),
-            )
+            distances = np.take_along_axis(distances, at, axis=1)
+            numbers = np.take_along_axis(numbers, at, axis=1)
     return numbers
 
 
@@ -95,10 +93,11 @@ def _below(tile: np.ndarray, which: np.ndarray, bound: np.ndarray) -> Tile:
     """
     row, column = np.divmod(np.flatnonzero(tile < bound), tile.shape[1])
     count = np.bincount(row, minlength=len(tile))
-    place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    place = places(count)
     distances = np.full((len(tile), count.max()), np.inf, tile.dtype)
     numbers = np.zeros(distances.shape, np.intp)
-    distances[row, place], numbers[row, place] = tile[row, column], which[column]
+    distances[row, place] = tile[row, column]
+    numbers[row, place] = which[column]
     return distances, numbers
 
 
@@ -132,22 +131,22 @@ class CoarseQuantizer:
     first: list[int]
 
     @classmethod
-    def of(cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int) -> CoarseQuantizer:
+    def of(
+        cls,
+        Z: np.ndarray,
+        groups: Sequence[np.ndarray],
+        n_lists: int,
+        cluster: Clustering | None = None,
+    ) -> CoarseQuantizer:
         """Partition the rows of each group, together all rows, into about `n_lists` lists, in
         proportion to its size.
 
         No list is empty. Equal rows share one, so that there may be fewer.
         """
-        return cls._of(Z, groups, n_lists, _cluster)
-
-    @classmethod
-    def _of(
-        cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, cluster: Clustering
-    ) -> CoarseQuantizer:
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
             share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            group_centres, nearest_centre = cluster(Z[members], share)
+            group_centres, nearest_centre = (cluster or _cluster)(Z[members], share)
             centres.append(group_centres)
             list_of[members] = first[-1] + nearest_centre
             first.append(first[-1] + len(group_centres))
@@ -157,15 +156,15 @@ class CoarseQuantizer:
         """Return the numbers of the lists of a group."""
         return range(self.first[group], self.first[group + 1])
 
-    def candidates(self, number: int, relation: Relation) -> np.ndarray:
+    def candidates(self, number: int, relation: str) -> np.ndarray:
         """Return the numbers of the lists of any group, of the same group as a list, or of the
         other groups.
         """
         lists = np.arange(len(self.centres))
-        group = np.searchsorted(self.first, lists, side="right")
-        if relation is Relation.ANY:
+        if relation == "all":
             return lists
-        return lists[(group == group[number]) == (relation is Relation.SAME)]
+        group = np.searchsorted(self.first, lists, side="right")
+        return lists[(group == group[number]) == (relation == "same")]
 
 
 class InvertedLists:
@@ -186,7 +185,7 @@ class InvertedLists:
         self._squares = np.einsum("ij,ij->i", quantizer.centres, quantizer.centres)
 
     def nearest_tiles(
-        self, number: int, relation: Relation, n_lists: int, n_rows: int
+        self, number: int, relation: str, n_lists: int, n_rows: int
     ) -> Iterator[Tile]:
         """Yield numbers of rows, and the rows, of the `n_lists` lists nearest to one, or of enough
         for `n_rows`.
@@ -203,10 +202,8 @@ class InvertedLists:
         n_held = np.cumsum(self.sizes[near])
         near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
         for some in np.split(near, np.flatnonzero(np.diff(n_held[: len(near)] // TILE)) + 1):
-            rows, Z = (
-                np.concatenate([self.rows[one] for one in some]),
-                np.concatenate([self.Z[one] for one in some]),
-            )
+            rows = np.concatenate([self.rows[one] for one in some])
+            Z = np.concatenate([self.Z[one] for one in some])
             for part in row_blocks(len(rows), 1, 2 * TILE):
                 yield rows[part], Z[part]
 
@@ -262,14 +259,13 @@ def _cluster(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     if n_lists <= ONE_ROUND:
         return _k_means(Z, n_lists)
     n_parts = round(n_lists**0.5)
-    _, part = _k_means(Z, n_parts)
+    parts = members_of(_k_means(Z, n_parts)[1])
 
     def few(Z: np.ndarray, share: int) -> tuple[np.ndarray, np.ndarray]:
-        return _k_means(
-            Z, min(share, max(ONE_ROUND, 2 * n_parts))
-        )  # a part of many equal rows needs no more
+        # a part of many equal rows needs no more
+        return _k_means(Z, min(share, max(ONE_ROUND, 2 * n_parts)))
 
-    quantizer = CoarseQuantizer._of(Z, members_of(part), n_lists, few)
+    quantizer = CoarseQuantizer.of(Z, parts, n_lists, few)
     return quantizer.centres, quantizer.list_of
 
 
@@ -421,30 +417,30 @@ class IVFSearch:
         self._projected: tuple[Any, np.ndarray] | None = None
         self._partitioned: tuple[np.ndarray, np.ndarray, InvertedLists] | None = None
 
-    def lists(
-        self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: Relation
-    ) -> csr_array:
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
         """Return G as `nearest` does, or most of it."""
         entries = X.data if issparse(X) else X
         if self._projected is None or self._projected[0] is not entries:
             self._projected = (entries, projection(X, self.n_components)(X))
         Z = self._projected[1]
-        n_candidates = np.where(lengths > 0, self._n_candidates(lengths, len(Z)), 0)
+        n_candidates = np.minimum(n_ranked(self.n_rerank, lengths), len(Z))
+        n_candidates = np.where(lengths > 0, n_candidates, 0)
         lists = NeighborLists(lengths, X.dtype)
 
         def fill(search: Search) -> None:
-            found = nearest_candidates(Z[search.rows], search.tiles(), search.n_found)
+            rows, n_found, tiles = search
+            found = nearest_candidates(Z[rows], tiles(), n_found)
             width = 1 + X.nnz // X.shape[0] if issparse(X) else X.shape[1]
             for block in row_blocks(len(found), found.shape[1] * width, IN_CACHE):
-                i = search.rows[block]
+                i = rows[block]
                 j, distances = _rank(X[i], X, found[block])
-                lists.put(i, j, distances, relation.holds(codes, i[:, None], j))
+                lists.put(i, j, distances, related(codes, i[:, None], j, relation))
 
         searches = list(self._plan(Z, codes, n_candidates, relation))
         parallel_map(fill, searches, len(Z) * Z.shape[1] * len(searches))
         G = lists.to_csr()
         if self.recall is not None:
-            self.recall[relation.value] = measured_recall(X, codes, G, relation)
+            self.recall[RELATIONS[relation]] = measured_recall(X, codes, G, relation)
         return G
 
     def index(self, X: Any, n_found: int) -> Index:
@@ -452,13 +448,11 @@ class IVFSearch:
         n = X.shape[0]
         project = projection(X, self.n_components)
         file = IVFIndex(project(X), self.n_lists or int(LISTS * n**0.5))
-        r = int(self._n_candidates(np.array(min(n_found, n)), n))
+        r = min(int(n_ranked(self.n_rerank, min(n_found, n))), n)
 
         def search(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-            distances, numbers = (
-                np.empty((Q.shape[0], k), X.dtype),
-                np.empty((Q.shape[0], k), np.intp),
-            )
+            distances = np.empty((Q.shape[0], k), X.dtype)
+            numbers = np.empty((Q.shape[0], k), np.intp)
             for queries, found in file.search(project(Q), r, self.n_probes or PROBES):
                 for block in row_blocks(len(queries), r * X.shape[1], IN_CACHE):
                     rows = queries[block]
@@ -467,9 +461,6 @@ class IVFSearch:
             return distances, numbers
 
         return search
-
-    def _n_candidates(self, lengths: np.ndarray, n: int) -> np.ndarray:
-        return np.minimum(n_ranked(self.n_rerank, lengths), n)
 
     def _inverted_lists(self, Z: np.ndarray, codes: np.ndarray) -> InvertedLists:
         """Return the rows of every class in lists of their own; the small classes share the last
@@ -488,42 +479,37 @@ class IVFSearch:
         return known[2]
 
     def _plan(
-        self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: Relation
+        self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: str
     ) -> Iterator[Search]:
         """Yield searches that together find `n_candidates[i]` rows in the relation to every row i."""
         sizes = np.bincount(codes)
-        large = (
-            sizes > SMALL_CLASS
-        )  # groups of the quantizer; the last group holds the small classes
-        by_lists: list[tuple[int, Relation, np.ndarray]] = []
-        if relation is Relation.OTHER:
+        large = sizes > SMALL_CLASS  # groups of the quantizer; the last one holds the small classes
+        by_lists: list[tuple[int, str, np.ndarray]] = []
+        if relation == "other":
             by_lists += [(group, relation, n_candidates) for group in range(large.sum())]
-            if (
-                not large.all()
-            ):  # among the r + n_c nearest at most n_c are of class c, so at least r of others
-                by_lists += [(int(large.sum()), Relation.ANY, n_candidates + sizes[codes])]
+            if not large.all():
+                # among the r + n_c nearest at most n_c are of class c, so at least r of others
+                by_lists.append((int(large.sum()), "all", n_candidates + sizes[codes]))
         else:
             for members in members_of(codes):
                 if len(members) <= BRUTE_CLASS:
-                    yield from _brute_force(Z, members, n_candidates)
+                    tiles = partial(_tiles, members, Z)
+                    for rows in _together(members, n_candidates):
+                        yield rows, int(n_candidates[rows].max()) + 1, tiles
+            with_itself = n_candidates + 1
             too_large = np.flatnonzero(sizes[large] > BRUTE_CLASS)
-            by_lists += [
-                (int(group), Relation.SAME, n_candidates + 1) for group in too_large
-            ]  # + 1: the row itself
+            by_lists += [(int(group), "same", with_itself) for group in too_large]
         for group, among, n_found in by_lists:
             lists = self._inverted_lists(Z, codes)
             for number in lists.quantizer.lists_of(group):
                 for rows in _together(lists.rows[number], n_candidates):
                     k, n_probes = int(n_found[rows].max()), self.n_probes or PROBES_TOGETHER
-                    yield Search(rows, k, partial(lists.nearest_tiles, number, among, n_probes, k))
+                    yield rows, k, partial(lists.nearest_tiles, number, among, n_probes, k)
 
 
-class Search(NamedTuple):
-    """Some rows whose `n_found` nearest candidates are searched together, in tiles of candidates."""
-
-    rows: np.ndarray
-    n_found: int
-    tiles: Callable[[], Iterable[Tile]]
+# Rows whose nearest candidates are searched together, how many are to be found, and the tiles of
+# these candidates.
+Search = tuple[np.ndarray, int, Callable[[], Iterable[Tile]]]
 
 
 def _together(rows: np.ndarray, n_candidates: np.ndarray) -> Iterator[np.ndarray]:
@@ -533,15 +519,10 @@ def _together(rows: np.ndarray, n_candidates: np.ndarray) -> Iterator[np.ndarray
         yield rows[block]
 
 
-def _brute_force(Z: np.ndarray, members: np.ndarray, n_candidates: np.ndarray) -> Iterator[Search]:
-    """Yield the searches of the members of a class among all of them."""
-
-    def tiles() -> Iterator[Tile]:
-        for block in row_blocks(len(members), 1, TILE):
-            yield members[block], Z[members[block]]
-
-    for rows in _together(members, n_candidates):
-        yield Search(rows, int(n_candidates[rows].max()) + 1, tiles)
+def _tiles(members: np.ndarray, Z: np.ndarray) -> Iterator[Tile]:
+    """Yield all rows of a class, as candidates of each other."""
+    for block in row_blocks(len(members), 1, TILE):
+        yield members[block], Z[members[block]]
 
 
 def n_dimensions(n_components: int | None, p: int) -> int:
@@ -584,24 +565,22 @@ def projection(X: Any, n_components: int | None) -> Callable[[Any], np.ndarray]:
     return project
 
 
-def _rank(Q: Any, X: Any, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what was found for queries, nearest first, and the distances."""
-    distances = _distances(Q, X, found)
-    order = np.argsort(distances, axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(distances, order, axis=1)
-
-
-def _distances(Q: Any, X: Any, j: np.ndarray) -> np.ndarray:
-    """Return the distances from queries (b, p) to rows j of X (b, r)."""
+def _rank(Q: Any, X: Any, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows j of X (b, r) that were found for queries (b, p), nearest first, and the
+    distances.
+    """
     if issparse(X):
         apart = csr_array(Q)[np.repeat(np.arange(len(j)), j.shape[1])] - X[j.ravel()]
-        return np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
-    apart = X[j].astype(np.result_type(X, Q), copy=False)
-    apart -= Q[:, None]  # in place: fresh memory would take longer than all else here
-    return np.sqrt(np.einsum("brp,brp->br", apart, apart))
+        distances = np.sqrt(apart.multiply(apart).sum(axis=1)).reshape(j.shape)
+    else:
+        apart = X[j].astype(np.result_type(X, Q), copy=False)
+        apart -= Q[:, None]  # in place: fresh memory would take longer than all else here
+        distances = np.sqrt(np.einsum("brp,brp->br", apart, apart))
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(j, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
 
-def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: Relation) -> float:
+def measured_recall(X: Any, codes: np.ndarray, G: csr_array, relation: str) -> float:
     """Return the share of true neighbours in the lists of 500 rows, evenly spaced, by an exact
     search.
 
@@ -663,11 +642,13 @@ def searcher(search: Any, n: int, distances: Any = None) -> Searcher:
     """
     if distances is not None:
         return Listed(distances, n)
-    if isinstance(search, str):
-        named = choose_search(n) if search == "auto" else search
-        search = {"exact": EXACT, "approximate": ApproximateSearch()}.get(named, search)
     if search is EXACT:
         return EXACT
+    if isinstance(search, str):
+        named = choose_search(n) if search == "auto" else search
+        if named == "exact":
+            return EXACT
+        search = ApproximateSearch() if named == "approximate" else search
     if isinstance(search, ApproximateSearch):
         return IVFSearch(search)
     if all(hasattr(search, method) for method in ("fit", "transform", "get_params")):

@@ -1,18 +1,291 @@
-"""The k nearest of all rows, of the same class, of other classes; the closest pairs of classes."""
+"""The k nearest of all rows, of the same class, of other classes, the closest pairs of classes; and
+who finds them: an exact search, a transformer, or distances that are given.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors, sort_graph_by_row_values
 from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_array
 
-from .._blocks import densified, require_memory
+from .._blocks import densified, near_origin, require_memory, row_blocks, thread_pools
+from .._messages import warn_user
 from .._validation import as_rows, encode_labels
-from .exact import EXACT, Relation, Searcher
+
+# Which rows may be neighbours, and how messages say it: all, those of the same class, or of others.
+RELATIONS = {"all": "all", "same": "same class", "other": "other classes"}
+
+# For a class of at most this many rows, neighbours of other classes are searched among all rows and
+# its own left out; for a larger one among its complement, whose copy then costs little beside the
+# search. scikit-learn's search takes as long for 2 neighbours as for 64.
+SMALL_CLASS = 64
 
 BYTES_PER_NEIGHBOR = 45  # measured peak of a search, its symmetric graph and the Laplacian
+
+# Of queries (b, p) and k: distances to the k nearest rows, nearest first, and their numbers, (b,
+# k).
+Index = Callable[[Any, int], tuple[np.ndarray, np.ndarray]]
+
+
+class Searcher(Protocol):
+    """What finds neighbours.
+
+    Attributes
+    ----------
+    name : str
+        `search_` of an estimator.
+    recall : dict of str to float, or None
+        The share of the true neighbours that was found, by relation, where it was measured.
+    """
+
+    name: str
+    recall: dict[str, float] | None
+
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
+        """Return G as `nearest` does: the `lengths[i]` nearest rows of row i that are in the
+        relation ("all", "same" or "other") to it.
+        """
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Return an index over rows, for up to `n_found` neighbours of queries that are not among
+        them.
+        """
+
+
+class Indexed:
+    """Search with an index over some of the rows: a class, its complement, all.
+
+    Parameters
+    ----------
+    index_of : function of rows (n, p) and k
+        Returns an index over the rows: a function of queries (b, p) and k that returns distances
+        and numbers of the k nearest rows (b, k), nearest first.
+    name : str
+    """
+
+    recall: dict[str, float] | None = None
+
+    def __init__(self, index_of: Callable[[Any, int], Index], name: str) -> None:
+        self.index, self.name = index_of, name
+
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
+        """Return G as `nearest` does; dense X is moved near its mean, far from which distances
+        would cancel.
+        """
+        X = X if issparse(X) else near_origin(X)
+        lists = NeighborLists(lengths, X.dtype)
+        for queries, candidates, enough in _plan(codes, lengths, relation):
+            queries = queries[lengths[queries] > 0]
+            if not len(queries):
+                continue
+            n_found = min(int(enough[queries].max()), len(candidates))
+            # for a handful of rows, waking threads costs more than the search
+            with (
+                thread_pools().limit(limits=1 if len(candidates) <= SMALL_CLASS else None),
+                config_context(assume_finite=True),
+            ):
+                index = self.index(X[candidates] if len(candidates) < X.shape[0] else X, n_found)
+                for block in row_blocks(len(queries), n_found):
+                    rows = queries[block]
+                    distances, found = index(X[rows], n_found)
+                    found = candidates[found]
+                    lists.put(
+                        rows, found, distances, related(codes, rows[:, None], found, relation)
+                    )
+        return lists.to_csr()
+
+
+def _plan(
+    codes: np.ndarray, lengths: np.ndarray, relation: str
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield queries, candidates, and how many of these are enough for the list of every row,
+    whatever is not allowed.
+    """
+    if relation != "other":
+        with_itself = lengths + 1
+        for members in members_of(codes):
+            yield members, members, with_itself
+        return
+    sizes, rows = np.bincount(codes), np.arange(len(codes))
+    # among the k + n_c nearest at most n_c are of class c, so at least k are of others
+    yield rows[sizes[codes] <= SMALL_CLASS], rows, lengths + sizes[codes]
+    for c in np.flatnonzero(sizes > SMALL_CLASS):
+        yield rows[codes == c], rows[codes != c], lengths
+
+
+def _brute_force(X: Any, n_found: int) -> Index:
+    return NearestNeighbors(algorithm="brute", n_neighbors=n_found).fit(X).kneighbors
+
+
+EXACT = Indexed(_brute_force, "exact")
+
+
+def transformed(transformer: Any, X: Any, n_found: int) -> Index:
+    """Return an index over X by a clone of a transformer like scikit-learn's KNeighborsTransformer."""
+    if n_found == X.shape[0]:  # all of them: a transformer may search one more
+        return _brute_force(X, n_found)
+    fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
+
+    def index(Q: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        G = sort_graph_by_row_values(
+            csr_array(fitted.transform(Q)), copy=True, warn_when_not_sorted=False
+        )
+        if (listed := np.diff(G.indptr).min()) < k:
+            raise ValueError(
+                f"search={transformer!r} found {listed} of {k} neighbours for a row: raise "
+                "its accuracy, or "
+                "take search='exact' or 'approximate'."
+            )
+        nearest = G.indptr[:-1, None] + np.arange(k)
+        return G.data[nearest], G.indices[nearest]
+
+    return index
+
+
+class Listed:
+    """Neighbours from distances that are given.
+
+    Parameters
+    ----------
+    distances : array or sparse matrix of shape (n, n)
+        Distances from each row to some others; explicit zeros are duplicates.
+    n : int
+    """
+
+    name = "distances"
+    recall: dict[str, float] | None = None
+
+    def __init__(self, distances: Any, n: int) -> None:
+        G = check_array(
+            distances, accept_sparse="csr", dtype=(np.float64, np.float32), input_name="distances"
+        )
+        if G.shape != (n, n):
+            raise ValueError(
+                f"distances must be of shape ({n}, {n}), a distance for any pair of rows; "
+                f"got {G.shape}."
+            )
+        if G.min() < 0:
+            raise ValueError(f"distances must not be negative (smallest: {G.min():.3g}).")
+        self.G = sort_graph_by_row_values(csr_array(G), copy=True, warn_when_not_sorted=False)
+
+    def index(self, X: Any, n_found: int) -> Index:
+        """Refuse: no distances to other rows are given."""
+        raise ValueError(
+            "distances are given between the rows of X only: other rows need a search."
+        )
+
+    def lists(self, X: Any, codes: np.ndarray, lengths: np.ndarray, relation: str) -> csr_array:
+        """Return G as `nearest` does, from the given distances; warn where these are too few."""
+        row = np.repeat(np.arange(len(codes)), np.diff(self.G.indptr))
+        others = related(codes, row, self.G.indices, relation) & (row != self.G.indices)
+        G = first(entries(self.G, others), lengths)
+        found = np.diff(G.indptr)
+        lacking = found < lengths
+        if lacking.any():
+            i = lacking.argmax()
+            warn_user(
+                f"distances holds fewer neighbours ({RELATIONS[relation]}) than requested in "
+                f"{lacking.sum()} rows (row {i}: {found[i]} of {lengths[i]}): those are used."
+            )
+        return G
+
+
+class NeighborLists:
+    """Lists of known lengths, filled in any order of rows and read out as one sparse matrix."""
+
+    def __init__(self, lengths: np.ndarray, dtype: np.dtype) -> None:
+        self.lengths = lengths
+        self.indptr = np.concatenate(([0], np.cumsum(lengths)))
+        # int32 as long as it can count the entries: half the memory
+        self.indices = np.empty(self.indptr[-1], np.int32 if self.indptr[-1] < 2**31 else np.int64)
+        self.distances = np.empty(self.indptr[-1], dtype)
+
+    def put(
+        self, rows: np.ndarray, found: np.ndarray, distances: np.ndarray, allowed: np.ndarray
+    ) -> None:
+        """Fill the lists of some rows with the first that are allowed of those found, nearest first
+        (b, r).
+        """
+        lengths = self.lengths[rows]
+        kept = allowed & (np.cumsum(allowed, axis=1) <= lengths[:, None])
+        at = np.repeat(self.indptr[rows], lengths) + places(lengths)
+        self.indices[at] = found[kept]
+        self.distances[at] = distances[kept]
+
+    def to_csr(self) -> csr_array:
+        """Return G."""
+        n = len(self.lengths)
+        return csr_array(
+            (self.distances, self.indices, self.indptr.astype(self.indices.dtype)), shape=(n, n)
+        )
+
+
+def related(codes: np.ndarray, i: np.ndarray, j: np.ndarray, relation: str) -> np.ndarray:
+    """Say for pairs of rows whether j may be a neighbour of i."""
+    if relation == "other":
+        return codes[i] != codes[j]
+    return (i != j) & (codes[i] == codes[j])
+
+
+def members_of(codes: np.ndarray) -> list[np.ndarray]:
+    """Return the rows of each class, by one sort: 10,000 classes must not cost 10,000 scans."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes))[:-1])
+
+
+def places(lengths: np.ndarray) -> np.ndarray:
+    """Return 0, 1, ... for the entries of every list, one list behind the other."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
+def entries(G: csr_array, kept: np.ndarray) -> csr_array:
+    """Return G with those of its entries only for which `kept` is true."""
+    indptr = np.concatenate(([0], np.cumsum(kept)))[G.indptr]
+    return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
+
+
+def first(G: csr_array, k: Any) -> csr_array:
+    """Return the lists of neighbours G with the first k of every row, or the first `k[i]` of row i."""
+    lengths = np.diff(G.indptr)
+    fewer = np.minimum(lengths, k)
+    if (fewer == lengths).all():
+        return G
+    return entries(G, places(lengths) < np.repeat(fewer, lengths))
+
+
+def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
+    """Return what `closest_pairs` does, from the k nearest rows of other classes; codes number the
+    classes.
+    """
+    of_class = np.repeat(codes, np.diff(G.indptr))
+    by_class = np.lexsort((G.data, of_class))
+    kept = np.zeros(G.nnz, dtype=bool)
+    kept[by_class] = places(np.bincount(of_class)) < n_pairs
+    return entries(G, kept)
+
+
+def neighbor_lists(
+    X: Any, codes: np.ndarray, n_neighbors: Any, relation: str, search: Searcher
+) -> csr_array:
+    """Return what `nearest` and the others do, of rows and classes 0, 1, ... that are valid."""
+    X = densified(X)
+    sizes = np.bincount(codes)
+    most = len(codes) - sizes[codes] if relation == "other" else sizes[codes] - 1
+    lengths = np.minimum(n_neighbors, most)
+    require_memory(
+        BYTES_PER_NEIGHBOR * float(lengths.sum()),
+        f"The search for up to {lengths.max()} neighbours ({RELATIONS[relation]}) of "
+        f"{len(lengths)} rows",
+        "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
+    )
+    return search.lists(X, codes, lengths, relation)
 
 
 def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -42,7 +315,7 @@ def nearest(X: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
     -----
     The exact search compares n^2 pairs.
     """
-    return _search(X, None, n_neighbors, Relation.ANY, search)
+    return _nearest(X, None, n_neighbors, "all", search)
 
 
 def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -60,7 +333,7 @@ def nearest_same_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXAC
     -----
     The exact search compares sum_c n_c^2 pairs.
     """
-    return _search(X, encode_labels(y)[1], n_neighbors, Relation.SAME, search)
+    return _nearest(X, y, n_neighbors, "same", search)
 
 
 def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXACT) -> csr_array:
@@ -79,7 +352,7 @@ def nearest_other_class(X: Any, y: Any, n_neighbors: Any, search: Searcher = EXA
     -----
     The exact search compares at most n^2 pairs.
     """
-    return _search(X, encode_labels(y)[1], n_neighbors, Relation.OTHER, search)
+    return _nearest(X, y, n_neighbors, "other", search)
 
 
 def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr_array:
@@ -106,36 +379,11 @@ def closest_pairs(X: Any, y: Any, n_pairs: int, search: Searcher = EXACT) -> csr
     return closest_listed(nearest_other_class(X, y, n_pairs, search), encode_labels(y)[1], n_pairs)
 
 
-def closest_listed(G: csr_array, codes: np.ndarray, n_pairs: int) -> csr_array:
-    """Return what `closest_pairs` does, from the k nearest rows of other classes; codes number the
-    classes.
-    """
-    row = np.repeat(np.arange(len(codes)), np.diff(G.indptr))
-    by_class = np.lexsort((G.data, codes[row]))
-    n_listed = np.bincount(codes[row], minlength=codes.max() + 1)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(n_listed) - n_listed, n_listed)
-    kept = np.sort(by_class[place < n_pairs])
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(row[kept], minlength=len(codes)))))
-    return csr_array((G.data[kept], G.indices[kept], indptr), shape=G.shape)
-
-
-def _search(
-    X: Any, codes: Any, n_neighbors: Any, relation: Relation, search: Searcher
-) -> csr_array:
-    X = densified(as_rows(X))
-    codes = np.zeros(X.shape[0], dtype=np.intp) if codes is None else codes
+def _nearest(X: Any, y: Any, n_neighbors: Any, relation: str, search: Searcher) -> csr_array:
+    X = as_rows(X)
+    codes = np.zeros(X.shape[0], dtype=np.intp) if y is None else encode_labels(y)[1]
     check_consistent_length(X, codes)
     k = np.asarray(n_neighbors)
     if not np.issubdtype(k.dtype, np.integer) or k.min() < 0:
         raise ValueError(f"n_neighbors must be integers of at least 0, got {n_neighbors!r}.")
-    sizes = np.bincount(codes)
-    lengths = np.minimum(
-        k, len(codes) - sizes[codes] if relation is Relation.OTHER else sizes[codes] - 1
-    )
-    require_memory(
-        BYTES_PER_NEIGHBOR * float(lengths.sum()),
-        f"The search for up to {lengths.max()} neighbours ({relation.value}) of "
-        f"{len(lengths)} rows",
-        "request fewer, e.g. n_neighbors_within=10 or n_pairs=20",
-    )
-    return search.lists(X, codes, lengths, relation)
+    return neighbor_lists(X, codes, k, relation, search)
