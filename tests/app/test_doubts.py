@@ -12,7 +12,7 @@ import pytest
 from nearkin.app import table_comparison
 from nearkin.app.cli import main
 from nearkin.app.model import load_model
-from nearkin.app.words import notes, quote, verdict
+from nearkin.app.words import Summary
 from nearkin.evaluation import compare, default_references
 from nearkin.evaluation.protocol import few_decide
 
@@ -93,8 +93,8 @@ def test_twins_that_were_split():
         n_repeats=1,
     )
     assert [doubt.kind for doubt in found.doubts] == ["twins"]
-    assert verdict(found).startswith("In doubt: twins were split like other rows")
-    assert quote(found).endswith("Expect less of new rows.")
+    assert Summary(found).verdict.startswith("In doubt: twins were split like other rows")
+    assert Summary(found).quote.endswith("Expect less of new rows.")
 
 
 def test_many_twins_that_stay_together_make_the_figures_careful():
@@ -105,10 +105,13 @@ def test_many_twins_that_stay_together_make_the_figures_careful():
     )
     assert (
         "40% of the rows have an identical or nearly identical twin, and none was predicted"
-        in verdict(found)
+        in Summary(found).verdict
     )
-    assert "twin" not in verdict(
-        compare(X[:60], np.arange(60) % 2, methods=[], references=[], n_splits=2, refit=False)
+    assert (
+        "twin"
+        not in Summary(
+            compare(X[:60], np.arange(60) % 2, methods=[], references=[], n_splits=2, refit=False)
+        ).verdict
     )
 
 
@@ -157,11 +160,11 @@ def test_features_that_order_the_rows_are_not_called_useless():
     few |= {"references": default_references("regression")[:1], "n_neighbors": 5}
     found = compare(X, y, **few)
     assert found.raw.score.mean() < 0 < found.raw.scores["rank_correlation"].mean()
-    text = verdict(found)
+    text = Summary(found).verdict
     assert "did not help" not in text
     assert "is by another: rank correlation 0." in text
     nothing = compare(np.random.default_rng(1).normal(size=(200, 3)), y, **few)
-    assert "these features did not help it to predict" in verdict(nothing)
+    assert "these features did not help it to predict" in Summary(nothing).verdict
 
 
 def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():
@@ -179,7 +182,7 @@ def test_a_rare_class_is_ranked_by_auc_and_the_reason_said():
     assert found.score.name == "auc"
     assert any(
         note.startswith("The largest class has 90% of the rows, so AUC ranks")
-        for note in notes(found)
+        for note in Summary(found).notes
     )
 
 
@@ -191,10 +194,10 @@ def test_who_ends_before_the_choice_is_named_with_the_reason():
     X, y = rng.normal(size=(90, 4)), np.arange(90) % 2
     found = compare(X, y, methods=[], references=[], n_splits=5, n_repeats=1, refit=False)
     ahead = replace(found.raw, name="PCA", kind="method", score=found.raw.score + 0.031)
-    text = verdict(replace(found, results=(ahead, *found.results)))
+    text = Summary(replace(found, results=(ahead, *found.results))).verdict
     assert "PCA ends before the automatic choice, by 3.1 points." in text
     assert "in part the luckiest" in text
-    assert "ends before" not in verdict(found)
+    assert "ends before" not in Summary(found).verdict
 
 
 # New rows of nothing that is known

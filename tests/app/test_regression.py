@@ -14,7 +14,7 @@ import pytest
 from nearkin.app.cli import main
 from nearkin.app.model import embed, load_model, predict, save_model
 from nearkin.app.tables import TableError, read_rows, read_table
-from nearkin.app.words import verdict
+from nearkin.app.words import Summary
 from nearkin.evaluation import RAW, all_methods, compare
 
 from .winners import winner
@@ -109,7 +109,7 @@ def test_python_says_the_same_as_the_command(here, capsys):
     table = read_table("houses.csv", "price", task="regression")
     folds = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
     comparison = compare(table.X, table.y, task="regression", encoder=table.encoder, **folds)
-    assert verdict(comparison) in capsys.readouterr().out
+    assert Summary(comparison).verdict in capsys.readouterr().out
 
 
 def test_groups_make_it_harder_and_are_no_feature(here, capsys):

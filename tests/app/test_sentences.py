@@ -10,16 +10,8 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from nearkin import DNE, NMMP, plotting
-from nearkin.app.words import (
-    WORDING,
-    class_facts,
-    format_p,
-    notes,
-    quote,
-    summarize,
-    summary,
-    verdict,
-)
+from nearkin.app.report import described
+from nearkin.app.words import WORDING, Summary, class_facts, format_p
 from nearkin.evaluation import (
     CHOICE,
     RAW,
@@ -104,8 +96,8 @@ def test_scores():
     )
     assert [r2.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+0.123", "+0.000", "-0.020"]
     assert [accuracy.signed(d) for d in (0.1234, -0.0004, -0.02)] == ["+12.3", "+0.0", "-2.0"]
-    assert accuracy.says(0.5) == "is right in 50.0% of the held-out rows"
-    assert WORDING["auc"].says(0.931) == "has an AUC of 0.931 on held-out rows"
+    assert accuracy.sentence(0.5) == "is right in 50.0% of the held-out rows"
+    assert WORDING["auc"].sentence(0.931) == "has an AUC of 0.931 on held-out rows"
     assert [format_p(p) for p in (0.05149, 1.0, 2e-5)] == ["0.051", "1", "<0.001"]
 
 
@@ -113,7 +105,7 @@ def test_scores():
 
 
 def test_verdict_of_a_choice_that_is_better(won):
-    finding, references, power = verdict(won).split("\n")
+    finding, references, power = Summary(won).verdict.split("\n")
     choice, raw = won.choice.score.mean(), won.raw.score.mean()
     assert finding.startswith(
         f"The automatic choice (one in all 5 folds) is right in {choice:.1%} of the "
@@ -124,7 +116,7 @@ def test_verdict_of_a_choice_that_is_better(won):
     assert references.startswith("The best reference, logistic regression, is right in ")
     assert references.endswith(" it.")
     assert power.startswith("This table is large enough to show a true difference of about ")
-    assert quote(won).startswith(
+    assert Summary(won).quote.startswith(
         "On held-out rows (240 rows, 5 folds), the automatic choice (one in all 5 folds) is "
     )
 
@@ -133,22 +125,23 @@ def test_references_stand_on_the_same_folds():
     comparison = compare(X, Y, methods=ONE, references=LINEAR, n_splits=3, n_repeats=2)
     assert {len(reference.score) for reference in comparison.references} == {6}
     best = comparison["logistic regression"].score.mean()
-    assert f"The best reference, logistic regression, is right in {best:.1%}: " in verdict(
-        comparison
+    assert (
+        f"The best reference, logistic regression, is right in {best:.1%}: "
+        in Summary(comparison).verdict
     )
     assert "(90 labelled rows, 6 folds):" in repr(comparison)
 
 
 def test_a_choice_that_every_fold_makes_otherwise(won):
     params = tuple({"method": name} for name in ("one", "two", RAW, "three", "four"))
-    text = verdict(changed(won, automatic={"params": params}))
+    text = Summary(changed(won, automatic={"params": params})).verdict
     assert text.startswith(
         "The automatic choice (another method in each of the 5 folds) is right in "
     )
 
 
 def test_verdict_without_a_winner(noise):
-    finding, *others = verdict(noise).split("\n")
+    finding, *others = Summary(noise).verdict.split("\n")
     assert finding.startswith(
         ("No method is shown to beat raw k-NN here", "No method is ahead of raw k-NN here")
     )
@@ -160,11 +153,11 @@ def test_the_constant_that_a_log_loss_judges_is_no_label(noise):
     losses = replace(
         noise, protocol=replace(noise.protocol, score=SCORES["classification"]["log_loss"])
     )
-    assert "always predicting the shares of the classes (" in verdict(losses)
+    assert "always predicting the shares of the classes (" in Summary(losses).verdict
 
 
 def test_verdict_where_a_method_but_not_the_choice_is_better(won):
-    text = verdict(changed(won, automatic={"p_value": 0.3})).partition("\n")[0]
+    text = Summary(changed(won, automatic={"p_value": 0.3})).verdict.partition("\n")[0]
     assert text.startswith(
         "The automatic choice (one in all 5 folds) is not shown to beat raw k-NN: it is right in "
     )
@@ -173,24 +166,26 @@ def test_verdict_where_a_method_but_not_the_choice_is_better(won):
 
 def test_nobody_is_the_best_by_a_digit_that_is_not_shown(won):
     level = {"difference": 0.0, "p_value": 1.0, "score": won.raw.score}
-    text = verdict(changed(won, automatic=level, one=level)).partition("\n")[0]
+    text = Summary(changed(won, automatic=level, one=level)).verdict.partition("\n")[0]
     expected = f"is right in {won.raw.score.mean():.1%} of the held-out rows."
     assert text == f"No method is ahead of raw k-NN here, which {expected}"
-    text = verdict(changed(won, automatic=level, one={"p_value": 1.0})).partition("\n")[0]
+    text = Summary(changed(won, automatic=level, one={"p_value": 1.0})).verdict.partition("\n")[0]
     assert text.startswith("No method is shown to beat raw k-NN here, which is right in ")
     assert text.endswith(", as the automatic choice (one in all 5 folds) is.")
 
 
 def test_verdict_on_raw_k_nn_alone():
     comparison = compare(X, Y, methods=[], **ALONE)
-    assert verdict(comparison).startswith("No method is ahead of raw k-NN here, which is right in ")
+    assert Summary(comparison).verdict.startswith(
+        "No method is ahead of raw k-NN here, which is right in "
+    )
 
 
 def test_a_regression_of_noise_is_said_to_be_no_better_than_the_mean():
     mean = default_references("regression")[:1]
     comparison = compare(X, TARGET, task="regression", methods=[], references=mean, **FEW)
-    assert "R² of " in verdict(comparison)
-    assert "always predicting the mean" in verdict(comparison)
+    assert "R² of " in Summary(comparison).verdict
+    assert "always predicting the mean" in Summary(comparison).verdict
 
 
 def test_a_smaller_error_is_ahead():
@@ -199,18 +194,19 @@ def test_a_smaller_error_is_ahead():
     comparison = compare(
         X, target, task="regression", methods=[], references=ridge, score="mae", **FEW
     )
-    assert "The best reference, ridge regression, has a mean absolute error of 0." in verdict(
-        comparison
+    assert (
+        "The best reference, ridge regression, has a mean absolute error of 0."
+        in Summary(comparison).verdict
     )
-    assert " behind it." in verdict(comparison)
+    assert " behind it." in Summary(comparison).verdict
 
 
 # The ranking
 
 
 def test_the_ranking(won):
-    found = summarize(won)
-    assert list(found.cells[0]) == [
+    found = Summary(won)
+    assert list(found.lines[0]) == [
         "method",
         "accuracy %",
         "balanced %",
@@ -221,7 +217,7 @@ def test_the_ranking(won):
         "p",
         "verdict",
     ]
-    by_name = {row["method"]: row for row in [*found.cells, *found.references]}
+    by_name = {row["method"]: row for row in found.lines}
     assert list(by_name)[-2:] == ["logistic regression", "majority"]
     half = 100 * (won.choice.interval[1] - won.choice.interval[0]) / 2
     assert by_name[CHOICE]["vs raw"] == f"{100 * won.choice.difference:+.1f} ± {half:.1f}"
@@ -247,7 +243,7 @@ def test_notes():
     comparison = compare(
         X, np.where(known, Y, None), methods=methods, references=[], n_splits=50, n_repeats=1
     )
-    lines = list(notes(comparison))
+    lines = list(Summary(comparison).notes)
     assert lines[0] == (
         "18 of 90 rows have a label: only these are held out and vote; PCA learned from "
         "the others, too."
@@ -264,7 +260,7 @@ def test_notes_of_warnings_and_of_an_interruption():
 
     rows, labels = WIDE[:, :2], np.arange(240) % 5
     methods = [Method("DNE", DNE(), nested=False), Method("PCA", PCA(), nested=False)]
-    lines = list(notes(compare(rows, labels, methods=methods, progress=progress, **ALONE)))
+    lines = list(Summary(compare(rows, labels, methods=methods, progress=progress, **ALONE)).notes)
     assert lines[0].startswith("DNE (1 fit) found no direction that separates the classes locally")
     assert lines[-1] == "Interrupted: 1 of 5 folds was finished. No model was fitted."
 
@@ -283,7 +279,7 @@ def test_class_facts(sizes, facts):
 
 def test_notes_of_the_end_of_the_time_budget():
     methods = [*ONE, Method("PCA", PCA(), nested=False)]
-    lines = list(notes(compare(X, Y, methods=methods, time_budget=1e-9, **ALONE)))
+    lines = list(Summary(compare(X, Y, methods=methods, time_budget=1e-9, **ALONE)).notes)
     assert lines[0].startswith("PCA skipped: the time budget ended")
     assert lines[1:] == ["The time budget ran out: 1 of 5 folds was finished."]
 
@@ -291,11 +287,11 @@ def test_notes_of_the_end_of_the_time_budget():
 def test_notes_of_twins():
     twice = np.append(np.arange(90), np.arange(30))
     stay = "twins stay on one side of every split (--keep-twins splits them like others)."
-    (line,) = notes(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE))
+    (line,) = Summary(compare(X[twice], Y[twice], methods=[], n_neighbors=3, **ALONE)).notes
     assert line == f"50% of the rows have an identical or nearly identical twin: {stay}"
-    (line,) = notes(
+    (line,) = Summary(
         compare(X[twice], Y[twice], methods=[], keep_twins=True, n_neighbors=3, **ALONE)
-    )
+    ).notes
     assert "they were split like others" in line
 
 
@@ -305,7 +301,7 @@ def test_notes_of_samples():
         Method("DNE", DNE(2), most_rows=50, nested=False),
     ]
     some = Reference("majority", LINEAR[0].estimator, 1000)
-    (line,) = notes(compare(X, Y, methods=methods, references=[some], n_neighbors=3, **FEW))
+    (line,) = Summary(compare(X, Y, methods=methods, references=[some], n_neighbors=3, **FEW)).notes
     assert re.fullmatch("Learned from 5[01] of 72 training rows: (PCA, DNE|DNE, PCA).", line)
 
 
@@ -314,14 +310,14 @@ def test_notes_of_a_class_minus_1():
         "-1 was taken for a class: if it marks rows without a label, say unlabelled=-1 "
         "(--unlabelled -1)."
     )
-    assert list(notes(compare(X, Y - 1, methods=[], **ALONE))) == [doubt]
-    assert list(notes(compare(X, 2 * (Y > 0) - 1, methods=[], **ALONE))) == []
+    assert list(Summary(compare(X, Y - 1, methods=[], **ALONE)).notes) == [doubt]
+    assert list(Summary(compare(X, 2 * (Y > 0) - 1, methods=[], **ALONE)).notes) == []
 
 
 def test_summaries():
     for method in all_methods(semi_supervised=True):
-        assert len(summary(method)) > 20
+        assert len(described(method)) > 20
     assert (
-        summary(Method("x", NMMP(criterion="ratio_trace")))
-        == f"{summary(Method('x', NMMP()))} (criterion='ratio_trace')"
+        described(Method("x", NMMP(criterion="ratio_trace")))
+        == f"{described(Method('x', NMMP()))} (criterion='ratio_trace')"
     )

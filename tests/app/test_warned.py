@@ -7,7 +7,7 @@ import pytest
 
 import nearkin
 from nearkin import DNE, LDE, MFA, NMMP
-from nearkin.app.words import MEANINGS, notes, warning_lines
+from nearkin.app.words import MEANINGS, Summary, warning_notes
 from nearkin.evaluation import Method, compare
 from nearkin.spectral import Status
 
@@ -16,7 +16,7 @@ FLAT = Status.FLAT.value
 
 def test_a_cause_is_said_once_whatever_the_method_and_the_figures():
     lines = list(
-        warning_lines(
+        warning_notes(
             {
                 "NMMP": {FLAT: 20, "a residual of 1.2e-05 after 3 steps": 1},
                 "MFA": {FLAT: 15, "a residual of 7.5e-04 after 12 steps": 2},
@@ -33,7 +33,7 @@ def test_a_cause_is_said_once_whatever_the_method_and_the_figures():
 
 @pytest.mark.parametrize("start", [start for start, meaning in MEANINGS.items() if meaning])
 def test_no_line_is_a_formula_or_a_remedy_that_the_command_does_not_have(start):
-    (line,) = warning_lines({"NMMP": {f"{start} and so on": 1}})
+    (line,) = warning_notes({"NMMP": {f"{start} and so on": 1}})
     assert line.startswith("NMMP (1 fit) ")
     assert "Nothing needs doing" in line
     assert not any(
@@ -63,7 +63,7 @@ def test_of_features_that_repeat_others_nothing_is_said():
     found = compare(
         X, y, methods=methods, references=[], n_splits=3, n_repeats=1, n_neighbors=3, refit=False
     )
-    assert [line for line in notes(found) if "direction" in line] == []
+    assert [line for line in Summary(found).notes if "direction" in line] == []
 
 
 def test_warnings_of_settings_that_were_not_taken_are_not_counted():
@@ -85,6 +85,6 @@ def test_lines_of_a_comparison():
     found = compare(
         X, np.arange(90) % 5, methods=methods, references=[], n_splits=3, n_repeats=1, refit=False
     )
-    lines = [line for line in notes(found) if line.startswith("DNE (")]
+    lines = [line for line in Summary(found).notes if line.startswith("DNE (")]
     assert len(lines) == 1
     assert "Nothing needs doing" in lines[0]

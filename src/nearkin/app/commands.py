@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..evaluation import CLASSIFICATION
 from ..tables.columns import NumberColumn
 from . import console, pictures
 from .adapt import adapt as adapt
@@ -46,7 +45,7 @@ from .readers import TableError, counted, note, quoted
 from .report import write_json, write_report
 from .table_comparison import TableComparison
 from .tables import needed_columns, read_labelled_rows, reading
-from .words import one_line, summarize
+from .words import one_line
 
 FOLLOW = (
     "The methods of the papers follow, on the same folds; p is then corrected for all of "
@@ -68,10 +67,10 @@ def compare(options: argparse.Namespace) -> int:
         from .folder_comparison import FolderComparison
 
         source = FolderComparison(options)
-    picture = default_picture(
-        options
-    )  # if it cannot be written, the ranking is printed all the same
-    picture = check_writable(options.picture, [".png"], "--picture") if options.picture else picture
+    # if the default cannot be written, the ranking is printed all the same
+    picture = default_picture(options)
+    if options.picture:
+        picture = check_writable(options.picture, [".png"], "--picture")
     report = options.report and check_writable(options.report, [".html", ".htm"], "--report")
     file = options.json and check_writable(options.json, [".json"], "--json")
     save = options.save and check_writable(options.save, [SUFFIX], "--save")
@@ -79,28 +78,27 @@ def compare(options: argparse.Namespace) -> int:
         raise TableError(
             f"{save}: a model votes by at most {MAX_NEIGHBORS} neighbours: lower --neighbors."
         )
+    remark = partial(console.remark, quiet=options.quiet, stderr=False)
     with source:
         with console.Progress(source.unit, quiet=options.quiet) as progress:
             facts, notes = source.facts(progress)
-            console.remark(
-                [facts, *(f"  {note}" for note in notes)], quiet=options.quiet, stderr=False
-            )
+            remark([facts, *(f"  {note}" for note in notes)])
             comparison = source.rank(progress)
-        console.report(summarize(comparison))
+        console.report(source.summary(comparison))
         if comparison.interrupted:
             raise KeyboardInterrupt
         interrupted = False
         if source.has_more(comparison):
-            console.remark(["", FOLLOW], quiet=options.quiet, stderr=False)
+            remark(["", FOLLOW])
             with console.Progress(source.unit, quiet=options.quiet) as progress:
                 more = source.rank_more(comparison, progress)
             interrupted = more.interrupted
             if interrupted:
-                console.remark([FIRST_ANSWER], quiet=options.quiet, stderr=False)
+                remark([FIRST_ANSWER])
             else:
                 comparison = more
-                console.report(summarize(comparison))
-        outputs = _outputs(options)
+                console.report(source.summary(comparison))
+        outputs = Outputs(remark)
         if save:
             model, learned = source.model(comparison)
             outputs.write(save, "--save", partial(_write_model, model), f"Model: {save}, {learned}")
@@ -109,21 +107,14 @@ def compare(options: argparse.Namespace) -> int:
             with console.Progress("folds", quiet=options.quiet, lines=False) as progress:
                 document = source.document(comparison, progress)
         if report:
-            outputs.write(
-                report, "--report", lambda part: write_report(part, document), f"Report: {report}"
-            )
+            write = partial(write_report, document=document)
+            outputs.write(report, "--report", write, f"Report: {report}")
         if file:
-            outputs.write(file, "--json", lambda part: write_json(part, document), f"JSON: {file}")
+            write = partial(write_json, document=document)
+            outputs.write(file, "--json", write, f"JSON: {file}")
     if interrupted:
         raise KeyboardInterrupt
     return outputs.code
-
-
-def _outputs(options: argparse.Namespace) -> Outputs:
-    """Return what writes the files of a command whose result goes to standard output, and remarks
-    there.
-    """
-    return Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
 
 
 def _write_model(model: Model, path: Path) -> None:
@@ -162,7 +153,7 @@ def inspect(options: argparse.Namespace) -> int:
     model = load_model(Path(options.model))
     picture = check_writable(options.picture or default_picture(options), [".png"], "--picture")
     console.describe(model, Path(options.model))
-    outputs = _outputs(options)
+    outputs = Outputs(partial(console.remark, quiet=options.quiet, stderr=False))
     outputs.write(picture, "--picture", partial(pictures.draw_model, model), f"Picture: {picture}")
     return outputs.code
 
@@ -176,7 +167,7 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
     )
     archive = output is not None and output.suffix.lower() == ".npz"
     model = load_model(Path(options.model))
-    labelled = "labelled" if model.question is CLASSIFICATION else "predicted"
+    labelled = "labelled" if model.classes else "predicted"
     done = labelled if options.command == "predict" else "mapped"
     gaps = "kept as missing" if model.bins else "filled by the median"
     how = {"reading": reading(options), "name": options.id, "gaps": gaps}

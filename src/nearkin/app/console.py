@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich import box, progress
@@ -19,21 +19,16 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .._blocks import human_bytes
-from ..evaluation import CLASSIFICATION
 from .endings import printable
 from .model import MAX_NAME, Model
 from .readers import counted, listed
-from .words import WORDING, Summary, Wording, span, stated_p
+from .words import WORDING, Summary, span, stated_p
 
 FEW = 10
 SECONDS_A_LINE = 10.0  # of progress, where no bar can be drawn
-SPARED = (
-    "fit",
-    "",
-    "dim",
-    "vote",
-    "p",
-)  # columns that a narrow terminal goes without, "" for the second score
+# columns that a narrow terminal goes without, "" for the second score
+SPARED = ("fit", "", "dim", "vote", "p")
+SPARED_OF_VECTORS = ("fit, s", "MRR", "R@100", "nDCG@10", "P@1")
 STYLES = {
     "better": "bold green",
     "worse": "red",
@@ -41,9 +36,8 @@ STYLES = {
     "unclear": "",
     "reference": "",
 }
-LINES = (
-    "    \n    \n ── \n    \n ── \n    \n    \n    \n"  # below the head, and above the references
-)
+# below the head, and above the references
+LINES = "    \n    \n ── \n    \n ── \n    \n    \n    \n"
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -70,30 +64,26 @@ def remark(lines: Sequence[str], *, quiet: bool, stderr: bool = True) -> None:
 
 def report(summary: Summary) -> None:
     """Print the ranking, on a narrow terminal without its less needed columns, the verdict and the
-    remarks.
+    notes.
     """
-    console, rows = _console(), [*summary.cells, *summary.references]
-    lines = box.Box(LINES)
+    console, lines, frame = _console(), summary.lines, box.Box(LINES)
     if console.options.ascii_only:
-        lines = box.Box(LINES.replace("─", "-"), ascii=True)
-        rows = [{name: cell.replace("±", "+-") for name, cell in row.items()} for row in rows]
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
-    for name in SPARED:
-        if sum(widths.values()) + len(widths) - 1 > console.width:
-            widths.pop(name or list(rows[0])[2], None)
-    grid = Grid(box=lines, show_edge=False, padding=0)
-    for name, size in widths.items():
-        grid.add_column(
-            name, justify="left" if name in ("method", "verdict") else "right", min_width=size
-        )
-    for number, row in enumerate(rows, start=1):
-        style, last = STYLES[row["verdict"]], number == len(summary.cells) < len(rows)
-        grid.add_row(*(row[name] for name in widths), style=style, end_section=last)
+        frame = box.Box(LINES.replace("─", "-"), ascii=True)
+        lines = [{name: cell.replace("±", "+-") for name, cell in line.items()} for line in lines]
+    third = list(lines[0])[2]
+    widths = _widths(lines, [name or third for name in SPARED], console.width)
+    grid = Grid(box=frame, show_edge=False, padding=0)
+    for name, width in widths.items():
+        grid.add_column(name, justify=_side(name), min_width=width)
+    for line, after in zip(lines, [*lines[1:], lines[0]], strict=True):
+        cells, style = [line[name] for name in widths], STYLES[line["verdict"]]
+        ends = line["verdict"] != "reference" == after["verdict"]
+        grid.add_row(*cells, style=style, end_section=ends)
     console.print(grid, "")
     finding, *others = summary.verdict.split("\n")
     say(finding, style="bold")
-    for line in (*others, summary.caption, *(f"  {note}" for note in summary.notes)):
-        say(line)
+    for text in (*others, summary.caption, *(f"  {note}" for note in summary.notes)):
+        say(text)
 
 
 def print_grid(lines: Sequence[dict[str, str]]) -> None:
@@ -102,45 +92,59 @@ def print_grid(lines: Sequence[dict[str, str]]) -> None:
     """
     grid, console = Grid(box=box.SIMPLE_HEAD, show_edge=False, padding=0), _console()
     console.width = max(console.width, 140 * (not console.is_terminal))
-    widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
-    for name in ("fit, s", "MRR", "R@100", "nDCG@10", "P@1"):
-        if sum(widths.values()) + len(widths) > console.width:
-            widths.pop(name, None)
+    widths = _widths(lines, SPARED_OF_VECTORS, console.width - 1)
     for name in widths:
-        grid.add_column(
-            name, justify="left" if name in ("vectors", "verdict") else "right", no_wrap=True
-        )
+        grid.add_column(name, justify=_side(name), no_wrap=True)
     for line in lines:
         grid.add_row(*(line[name] for name in widths), style=STYLES[line["verdict"] or "unclear"])
     console.print(grid, "")
 
 
+def _widths(lines: Sequence[dict[str, str]], spared: Sequence[str], most: int) -> dict[str, int]:
+    """Return the widths of the columns, of `spared` ones only as far as a line has room."""
+    widths = {name: max(len(name), *(len(line[name]) for line in lines)) for name in lines[0]}
+    for name in spared:
+        if sum(widths.values()) + len(widths) - 1 > most:
+            widths.pop(name, None)
+    return widths
+
+
+def _side(name: str) -> Literal["left", "right"]:
+    return "left" if name in ("method", "vectors", "verdict") else "right"
+
+
 def describe(model: Model, path: Path) -> None:
     """Print what a model is, how good it was on held-out rows, and what it does to the features."""
-    names, held_out, values = model.feature_names, model.held_out, model.arrays["answers"]
-    words = WORDING[model.score].at(held_out["raw"])
-    features = counted(len(names), "feature")
-    part = (
-        "part of " if held_out["folds"] == 1 and model.n_voters < model.n_rows else ""
-    )  # of a folder, or few labels
-    target = f"numbers {span(values.min(), values.max())}"
-    if model.question is CLASSIFICATION:
-        target = counted(len(model.classes), "class")
+    held_out, values = model.held_out, model.arrays["answers"]
+    n_features, n_folds = len(model.feature_names), held_out["folds"]
+    words, features = WORDING[model.score].at(held_out["raw"]), counted(n_features, "feature")
+    # of a folder, or few labels
+    part = "part of " * (n_folds == 1 and model.n_voters < model.n_rows)
+    target = counted(len(model.classes), "class")
+    if not model.classes:
+        target = f"numbers {span(values.min(), values.max())}"
     say(
         f"{path}: {model.method}, learned from {part}{counted(model.n_rows, 'row')} of "
         f"{model.table} ({features}, "
         f"{target} of {model.target!r}), saved by nearkin {model.version}"
     )
-    folds = f"{held_out['folds']:.0f} folds" if held_out["folds"] > 1 else "one split"
-    others = (
-        f"raw k-NN {words.other.format(words.figure(held_out['raw']))}{_proof(held_out, words)}"
+    proof = []  # as far as it is known
+    if "low" in held_out:
+        low, high = (words.signed(held_out[end]) for end in ("low", "high"))
+        proof.append(f"95% interval {low} to {high}{words.points}")
+    if "p_value" in held_out:
+        proof.append(f"p {stated_p(held_out['p_value'])}")
+    raw = words.other.format(words.figure(held_out["raw"]))
+    vote = f"{'vote of ' if model.soft_vote else ''}{model.vote}"
+    folds = f"{n_folds:.0f} folds" if n_folds > 1 else "one split"
+    say(
+        f"Held out: the {vote} {words.sentence(held_out['score'])} ({folds}), raw k-NN {raw}"
+        + f" ({', '.join(proof)})" * bool(proof)
     )
-    vote = f"vote of {model.vote}" if model.soft_vote else model.vote
-    say(f"Held out: the {vote} {words.says(held_out['score'])} ({folds}), {others}")
     for doubt in model.doubts:
         say(f"In doubt: {doubt}")
-    ratio = f"{len(names) / model.n_components:.1f}"
-    smaller = f", {ratio} times smaller" if float(ratio) > 1 else ""
+    ratio = f"{n_features / model.n_components:.1f}"
+    smaller = f", {ratio} times smaller" * (float(ratio) > 1)
     size = human_bytes(path.stat().st_size)
     say(
         f"Vectors: {features} to {counted(model.n_components, 'coordinate')}{smaller}; the "
@@ -161,39 +165,17 @@ def describe(model: Model, path: Path) -> None:
             f"\nHow far {step} of a feature moves a row, relative to the average (above 1: "
             "stretched; near 0: ignored)"
         )
-    names = model.stretched
-    grid, stretch, n_hidden = (
-        Grid.grid(padding=(0, 1, 0, 0)),
-        model.stretch,
-        max(0, len(names) - 2 * FEW),
-    )
-    n_hidden *= len(names) > 3 * FEW
-    for place, feature in enumerate(np.argsort(-stretch, kind="stable").tolist()):
+    stretch, grid = model.stretch, Grid.grid(padding=(0, 1, 0, 0))
+    order = np.argsort(-stretch, kind="stable").tolist()
+    n_hidden = len(order) - 2 * FEW if len(order) > 3 * FEW else 0
+    for place, feature in enumerate(order):
         if n_hidden and place == FEW:
             grid.add_row("", "", f"... {n_hidden:,} more")
         if place < FEW or place >= FEW + n_hidden:
             bar = "█" * round(20 * stretch[feature] / max(stretch.max(), 1e-300))
-            grid.add_row(
-                f"{stretch[feature]:.2f}",
-                bar,
-                Text(printable(names[feature][:MAX_NAME]), overflow="fold"),
-            )
+            name = Text(printable(model.stretched[feature][:MAX_NAME]), overflow="fold")
+            grid.add_row(f"{stretch[feature]:.2f}", bar, name)
     _console().print(grid)
-
-
-def _proof(held_out: dict[str, float], words: Wording) -> str:
-    """Return the interval of the difference from the raw features, and its p-value, as far as they
-    are known.
-    """
-    known = []
-    if "low" in held_out:
-        known.append(
-            f"95% interval {words.signed(held_out['low'])} to "
-            f"{words.signed(held_out['high'])}{words.points}"
-        )
-    if "p_value" in held_out:
-        known.append(f"p {stated_p(held_out['p_value'])}")
-    return f" ({', '.join(known)})" if known else ""
 
 
 def while_reading(

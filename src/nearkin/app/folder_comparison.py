@@ -37,11 +37,11 @@ from ..plotting import STATUS_COLORS
 from . import pictures
 from .cluster import KILLED, cluster, for_each_file
 from .model import Model, new_model, with_voters
-from .one_split import SplitComparison, held_out_rows, rank_split, split_result
+from .one_split import SplitComparison, SplitSummary, held_out_rows, rank_split, split_result
 from .parquet_folder import classes_of, count_classes, features_of, labels_of, open_folder
 from .readers import TableError, counted, find_name
 from .tables import number_encoder
-from .words import class_facts, first_line, warning_lines
+from .words import class_facts, first_line, warning_notes
 
 MIN_ROWS = 500
 NEIGHBORS = 3  # of the vote, by default
@@ -68,6 +68,7 @@ class FolderComparison(ExitStack):
     """
 
     unit = "rows"
+    summary = SplitSummary
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
@@ -165,7 +166,7 @@ class FolderComparison(ExitStack):
                 break
         if not finished:
             raise KeyboardInterrupt if interrupted else TableError(notes[0])
-        notes += warning_lines(warned)
+        notes += warning_notes(warned)
         results, least = rank_split(finished, self.n_train)
         scale, seed = not self.options.no_scaling, self.options.seed
         return SplitComparison(

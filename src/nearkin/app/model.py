@@ -7,25 +7,24 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any, Self, get_origin, get_type_hints
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.class_weight import compute_class_weight
 
 from .. import __version__
 from .._blocks import require_memory, row_blocks
 from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
-from ..evaluation import CLASSIFICATION, SCORES, TASKS, Comparison, Doubt, OwnVote, Task, Vote
+from ..evaluation import CLASSIFICATION, SCORES, TASKS, Comparison, Doubt, OwnVote, Vote
 from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch
@@ -33,12 +32,10 @@ from ..tables import (
     BinnedEncoder,
     NCAClassifier,
     NCARegressor,
-    SparseEncoder,
     TableEncoder,
     features_of,
     indicator_names,
 )
-from ..tables.members import vote_from
 from .readers import MAX_TEXT, Progress, counted, ignore
 from .tables import Table
 
@@ -134,11 +131,6 @@ class Model:
     arrays: dict[str, np.ndarray]
 
     @property
-    def question(self) -> Task:
-        """Return the task as the evaluation knows it."""
-        return TASKS[self.task]
-
-    @property
     def vote(self) -> Vote:
         """Return how the nearest voters answer; as text e.g. "soft 25-NN" or "all rows"."""
         return OwnVote(self.n_voters) if self.soft_vote else Vote(self.n_neighbors, self.soft)
@@ -154,36 +146,38 @@ class Model:
         return TableEncoder.from_dict(self.columns)
 
     @cached_property
-    def binned(self) -> BinnedEncoder:
-        """Return what bins the encoded columns."""
-        return BinnedEncoder.from_dict(self.bins, features_of(self.encoder))
+    def steps(self) -> list[Any]:
+        """Return what maps encoded rows into the learned space, one step after the other."""
+        arrays = self.arrays
+        if self.bins:
+            binned = BinnedEncoder.from_dict(self.bins, features_of(self.encoder))
+            return [binned, AffineMap.from_arrays(arrays)]
+        steps = [Scaling.from_arrays(arrays), Filling.from_arrays(arrays)]
+        if self.graph:
+            return [*steps, tdl_from_arrays(arrays, self.graph, len(self.feature_names))]
+        return steps if self.is_raw else [*steps, AffineMap.from_arrays(arrays)]
 
     @cached_property
-    def targets(self) -> tuple[np.ndarray, float, float]:
-        """Return what all rows vote about, (v, q): indicators of classes, or standardized numbers;
-        mean and deviation.
+    def predictor(self) -> NCAClassifier | NCARegressor:
+        """Return the predictor for tables whose rows all vote, where there is a `soft_vote`."""
+        kind = NCAClassifier if self.classes else NCARegressor
+        arrays = self.arrays | {"voters": self.voters}
+        return kind.from_arrays(arrays, vars(self), features_of(self.encoder), self.classes)
 
-        The latter are 0 and 1 for classes.
-        """
-        answers = self.arrays["answers"]
-        if self.classes:
-            return np.eye(len(self.classes))[answers], 0.0, 1.0
-        centre, unit = answers.mean(), answers.std()
-        return ((answers - centre) / unit)[:, None], centre, unit
+    def transform(self, X: Any) -> Any:
+        """Return the learned coordinates of encoded rows, in float64."""
+        for step in self.steps:
+            X = step.transform(X)
+        return X
 
     @cached_property
     def feature_names(self) -> list[str]:
         """Return the names of the features that are mapped, such as "width", "colour=red" and "age
         (missing)".
         """
-        names, indicated = (
-            self.encoder.get_feature_names_out().tolist(),
-            self.arrays.get("indicated"),
-        )
-        more = (
-            [] if indicated is None else indicator_names(self.encoder.columns_, indicated.tolist())
-        )
-        return [*names, *more]
+        indicated = self.arrays.get("indicated", np.empty(0, dtype=int)).tolist()
+        names: list[str] = self.encoder.get_feature_names_out().tolist()
+        return [*names, *indicator_names(self.encoder.columns_, indicated)]
 
     @property
     def is_raw(self) -> bool:
@@ -207,11 +201,9 @@ class Model:
     @property
     def stretched(self) -> list[str]:
         """Return the names of what `stretch` is of: features, or with a `soft_vote` columns."""
-        return (
-            [column.name for column in self.encoder.columns_]
-            if self.soft_vote
-            else self.feature_names
-        )
+        if self.soft_vote:
+            return [column.name for column in self.encoder.columns_]
+        return self.feature_names
 
     @property
     def stretch(self) -> np.ndarray:
@@ -233,75 +225,30 @@ class Model:
     @cached_property
     def voters(self) -> Any:
         """Return the coordinates of the rows that vote, an array or a csr_array."""
-        return self._matrix("voters", (self.n_voters, self.n_components))
-
-    @cached_property
-    def extension(self) -> Any:  # GraphExtension
-        """Return TDL's map of new rows."""
-        a, g = self.arrays, self.graph
-        rows = self._matrix("graph.rows", (len(a["rule.sources"]), len(self.feature_names)))
-        graph = HeatGraph(rows, a.get("graph.origin"), g["n_neighbors"], g["bandwidth"])
-        return GraphExtension(
-            graph, a["rule.sources"], a["rule.values"], a["rule.constant"], g["normalized"]
-        )
-
-    def _matrix(self, name: str, shape: tuple[int, int]) -> Any:
-        if name in self.arrays:
-            return self.arrays[name]
-        matrix = csr_array(
-            tuple(self.arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr")),
-            shape=shape,
-        )
-        matrix.check_format(full_check=True)
-        return matrix
-
-    def transform(self, X: Any) -> Any:
-        """Return the learned coordinates of encoded rows, in float64."""
-        a = self.arrays
-        if self.bins:
-            return self.binned.transform(X) @ a["components"].T
-        X = X.astype(np.float64, copy=False)
-        if "mean" in a:
-            X = (X.toarray() if issparse(X) else X) - a["mean"]
-        if "scale" in a:
-            X = csr_array(X.multiply(1 / a["scale"])) if issparse(X) else X / a["scale"]
-        if "indicated" in a and issparse(X):
-            X = X.toarray()
-        if "fill" in a and not issparse(X):
-            missing = np.isnan(X)
-            X = np.where(missing, a["fill"], X)
-            X = np.hstack([X, missing[:, a["indicated"]]]) if "indicated" in a else X
-        if self.graph:
-            return self.extension(X)
-        return X if self.is_raw else X @ a["components"].T - a["offset"]
+        return loaded(self.arrays, "voters", (self.n_voters, self.n_components))
 
     def answers(self, Z: Any, far: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Return shares of the classes (n, n_classes), or numbers (n,), for rows with these nearest
         voters.
         """
-        if not self.soft_vote:
-            return self.vote.predict(far, self.arrays["answers"][near], len(self.classes))
-        Y, centre, unit = self.targets
-        votes = centre + unit * vote_from(self.soft_vote).predict(Z, self.voters, Y)
-        return votes if self.classes else votes[:, 0]
+        if self.soft_vote:
+            return self.predictor.vote(Z)
+        return self.vote.predict(far, self.arrays["answers"][near], len(self.classes))
 
 
 def group_hashes(labels: Any) -> np.ndarray:
     """Return a number for the name of every group, ascending: 3, 3.0 and "3 " are one."""
-    names = {_canonical(str(label).strip()) for label in dict.fromkeys(np.asarray(labels).tolist())}
+    names = set[str]()
+    for label in dict.fromkeys(np.asarray(labels).tolist()):
+        name = str(label).strip()
+        with suppress(ValueError):  # a number is written as Python does
+            name = f"{float(name):.17g}"
+        names.add(name)
     hashes = [
         int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 1
         for name in names
     ]
     return np.unique(np.array(hashes, dtype=np.int64))
-
-
-def _canonical(name: str) -> str:
-    """Return a number as Python writes it, other names as they are."""
-    try:
-        return f"{float(name):.17g}"
-    except ValueError:
-        return name
 
 
 def far_features(model: Model, X: Any) -> list[str]:
@@ -317,12 +264,12 @@ def far_features(model: Model, X: Any) -> list[str]:
     ]
 
 
-def embed(model: Model, X: Any, progress: Progress = ignore) -> Any:
-    """Return the learned coordinates of encoded rows, computed by blocks; O(n p m)."""
+def embed(mapping: Any, X: Any, progress: Progress = ignore) -> Any:
+    """Return what a model, or a step, maps encoded rows to, computed by blocks; O(n p m)."""
     n_rows = X.shape[0]
     blocks = []
     for block in row_blocks(n_rows, 1, ROWS_PER_BLOCK):
-        blocks.append(model.transform(X[block]))
+        blocks.append(mapping.transform(X[block]))
         progress(block.stop, n_rows)
     return vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
 
@@ -353,7 +300,7 @@ def predict(
         Z = model.transform(X[block])
         far, near = index(Z, model.n_neighbors)
         votes = model.answers(Z, far, near)
-        if model.question is CLASSIFICATION:
+        if model.classes:
             label = (votes * model.arrays.get("class_weights", 1.0)).argmax(axis=1)
             share = votes[np.arange(len(votes)), label]
             answer = {"label": classes[label], "probability" if model.soft_vote else "vote": share}
@@ -370,51 +317,113 @@ def predict(
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
-# Fitted steps of a pipeline as arrays and numbers: what a saved model keeps of its scaler, imputer
-# and map.
+# The steps that map encoded rows, as arrays under the names that they have in the file.
 
 
-def map_arrays(steps: Sequence[Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return what maps new rows, of a fitted scaler and a fitted map, as far as there are any:
-    arrays and numbers.
+class Step:
+    """A step whose attributes are arrays, or None; `transform` maps rows."""
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays by name."""
+        return {name: array for name, array in vars(self).items() if array is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Return the step of those arrays that are its own."""
+        return cls(**{name: arrays.get(name) for name in get_type_hints(cls)})
+
+
+@dataclass(frozen=True)
+class Scaling(Step):
+    """Features about their mean and over their deviation, in float64; sparse ones have no mean."""
+
+    mean: np.ndarray | None
+    scale: np.ndarray | None
+
+    def transform(self, X: Any) -> Any:
+        """Return scaled rows."""
+        X = X.astype(np.float64, copy=False)
+        if self.mean is not None:
+            X = (X.toarray() if issparse(X) else X) - self.mean
+        if self.scale is not None:
+            X = csr_array(X.multiply(1 / self.scale)) if issparse(X) else X / self.scale
+        return X
+
+
+@dataclass(frozen=True)
+class Filling(Step):
+    """Missing numbers become `fill`; one more feature for each of the `indicated` says where it was
+    missing.
     """
-    arrays: dict[str, np.ndarray] = {}
-    for step in steps:
-        if isinstance(step, StandardScaler):
-            # NaN: a column without a value in the rows learned from. It is filled with 0, and so is
-            # that of new rows
-            arrays |= {"mean": np.nan_to_num(step.mean_)} if step.with_mean else {}
-            arrays |= {"scale": np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)}
-        elif isinstance(step, SimpleImputer):
-            arrays |= {"fill": step.statistics_, "indicated": step.indicator_.features_}
-        elif isinstance(step, TDL):
-            rule = step.extension_
-            graph = rule.graph
-            arrays |= {
-                "rule.sources": rule.sources,
-                "rule.values": rule.eigenvalues,
-                "rule.constant": rule.constant,
-            }
-            arrays |= stored("graph.rows", graph.rows) | {"spectrum": step.eigenvalues_}
-            arrays |= {} if graph.origin is None else {"graph.origin": graph.origin}
-            numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
-            return arrays, numbers | {"normalized": bool(rule.normalized)}
-        elif isinstance(step, (NCAClassifier, NCARegressor)):
-            arrays |= {"components": step.components_}
-            if isinstance(step.encoder_, SparseEncoder):  # it scales, no more
-                components = step.components_ / step.encoder_.scale_
-                arrays |= {"components": components, "offset": np.zeros(len(components))}
-        else:
-            if isinstance(step, LinearDiscriminantAnalysis):
-                spectrum = step.explained_variance_ratio_
-                components = step.scalings_[:, : len(spectrum)].T
-            else:  # NCA and LMNN have no eigenvalues but those of the metric
-                components = step.components_
-                values = getattr(step, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
-                spectrum = getattr(step, "explained_variance_", values)
-            offset = -step.transform(np.zeros((1, components.shape[1])))[0]
-            arrays |= {"components": components, "offset": offset, "spectrum": spectrum}
-    return arrays, {}
+
+    fill: np.ndarray | None
+    indicated: np.ndarray | None
+
+    def transform(self, X: Any) -> Any:
+        """Return rows without gaps."""
+        if self.indicated is not None and issparse(X):
+            X = X.toarray()
+        if self.fill is None or issparse(X):
+            return X
+        missing = np.isnan(X)
+        X = np.where(missing, self.fill, X)
+        return X if self.indicated is None else np.hstack([X, missing[:, self.indicated]])
+
+
+@dataclass(frozen=True)
+class AffineMap(Step):
+    """The map `X components' - offset`, and what is shown of it."""
+
+    components: np.ndarray
+    offset: np.ndarray | None = None
+    spectrum: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, fitted: Any) -> AffineMap:
+        """Return a fitted linear map."""
+        if isinstance(fitted, LinearDiscriminantAnalysis):
+            spectrum = fitted.explained_variance_ratio_
+            components = fitted.scalings_[:, : len(spectrum)].T
+        else:  # NCA and LMNN have no eigenvalues but those of the metric
+            components = fitted.components_
+            values = getattr(fitted, "eigenvalues_", svd(components, full_matrices=False)[1] ** 2)
+            spectrum = getattr(fitted, "explained_variance_", values)
+        offset = -fitted.transform(np.zeros((1, components.shape[1])))[0]
+        return cls(components, offset, spectrum)
+
+    def transform(self, X: Any) -> Any:
+        """Return mapped rows."""
+        Z = X @ self.components.T
+        return Z if self.offset is None else Z - self.offset
+
+
+def tdl_arrays(tdl: TDL) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return TDL's map of new rows as arrays, and the numbers of its graph."""
+    rule, graph = tdl.extension_, tdl.extension_.graph
+    arrays = {"rule.sources": rule.sources, "rule.values": rule.eigenvalues}
+    arrays |= {"rule.constant": rule.constant, "spectrum": tdl.eigenvalues_}
+    arrays |= stored("graph.rows", graph.rows)
+    if graph.origin is not None:
+        arrays["graph.origin"] = graph.origin
+    numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
+    return arrays, numbers | {"normalized": bool(rule.normalized)}
+
+
+def tdl_from_arrays(arrays: dict[str, np.ndarray], numbers: dict[str, Any], p: int) -> TDL:
+    """Return a TDL that maps new rows of p features."""
+    rows = loaded(arrays, "graph.rows", (len(arrays["rule.sources"]), p))
+    k, bandwidth = numbers["n_neighbors"], numbers["bandwidth"]
+    graph = HeatGraph(rows, arrays.get("graph.origin"), k, bandwidth)
+    tdl = TDL()
+    tdl.n_features_in_ = p
+    tdl.extension_ = GraphExtension(
+        graph,
+        sources=arrays["rule.sources"],
+        eigenvalues=arrays["rule.values"],
+        constant=arrays["rule.constant"],
+        normalized=numbers["normalized"],
+    )
+    return tdl
 
 
 def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
@@ -424,48 +433,71 @@ def stored(name: str, rows: Any) -> dict[str, np.ndarray]:
     return {f"{name}.{part}": getattr(rows, part) for part in ("data", "indices", "indptr")}
 
 
+def loaded(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, int]) -> Any:
+    """Return a matrix that `stored` gave as arrays."""
+    if name in arrays:
+        return arrays[name]
+    parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    matrix = csr_array(parts, shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix
+
+
 # From what a comparison has fitted to a `Model`: what `nearkin compare --save` keeps.
 
 
 def new_model(
-    steps: Sequence[Any],
+    fitted: Sequence[Any],
     encoder: TableEncoder,
     *,
-    bins: Any = None,
-    soft_vote: Any = None,
+    held_out: dict[str, float],
     groups: tuple[str, Any] = ("", ()),
     doubts: Sequence[Doubt] = (),
     **header: Any,
 ) -> Model:
-    """Return a model that maps rows as fitted steps (a scaler, a map, or none) do, and has no
-    voters yet.
+    """Return a model that maps rows as fitted steps (a scaler, an imputer, a map, as far as there
+    are any) do, and has no voters yet.
 
-    `header` are task, score, method, classes, n_neighbors, soft, n_rows, target, table and
-    held_out, see `Model`. Figures of `held_out` that are no finite numbers are left out: no p-value
-    is NaN.
+    `header` are task, score, method, classes, n_neighbors, soft, n_rows, target and table, see
+    `Model`. Figures of `held_out` that are no finite numbers are left out: no p-value is NaN.
     """
-    arrays, graph = map_arrays(steps)
+    arrays: dict[str, np.ndarray] = {}
+    header = {"graph": {}, "bins": {}, "soft_vote": {}} | header
+    for step in fitted:
+        if isinstance(step, StandardScaler):
+            # NaN: a column without a value in the rows learned from. It is filled with 0, and so is
+            # that of new rows
+            mean = np.nan_to_num(step.mean_) if step.with_mean else None
+            scale = np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)
+            arrays |= Scaling(mean, scale).to_arrays()
+        elif isinstance(step, SimpleImputer):
+            arrays |= Filling(step.statistics_, step.indicator_.features_).to_arrays()
+        elif isinstance(step, TDL):
+            more, header["graph"] = tdl_arrays(step)
+            arrays |= more
+        elif isinstance(step, (NCAClassifier, NCARegressor)):
+            more, states = step.to_arrays()
+            arrays, header = arrays | more, header | states
+        else:
+            arrays |= AffineMap.of(step).to_arrays()
     header["group"], labels = groups
     if header["group"]:
         arrays["groups"] = group_hashes(labels)
-    header |= {
-        name: header[name].encode(errors="replace").decode()[:MAX_NAME]
-        for name in ("target", "table", "group")
-    }
-    header["held_out"] = {
-        name: float(value) for name, value in header["held_out"].items() if np.isfinite(value)
-    }
+    for name in ("target", "table", "group"):
+        header[name] = _encodable(header[name])[:MAX_NAME]
     return Model(
-        prefix=type(steps[-1]).__name__.lower() if steps else "",
+        prefix=type(fitted[-1]).__name__.lower() if fitted else "",
         columns=encoder.to_dict(),
-        graph=graph,
-        bins=bins or {},
-        soft_vote=soft_vote or {},
-        doubts=[doubt.text.encode(errors="replace").decode()[:MAX_DOUBT] for doubt in doubts],
+        held_out={name: float(value) for name, value in held_out.items() if np.isfinite(value)},
+        doubts=[_encodable(doubt.text)[:MAX_DOUBT] for doubt in doubts],
         version=__version__,
         arrays=arrays,
         **header,
     )
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray) -> Model:
@@ -475,74 +507,50 @@ def with_voters(model: Model, voters: Any, rows: np.ndarray, answers: np.ndarray
     )
 
 
-def _with_fill(model: Model, X: np.ndarray) -> Model:
-    """Return a model that fills missing numbers of new rows, though it has met none: by the medians
-    of its rows.
-    """
-    medians = np.array([np.median(column) for column in X.T])
-    fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
-    return replace(model, arrays=model.arrays | {"fill": fill.astype(np.float64)})
-
-
 def learned_model(comparison: Comparison, table: Table) -> Model:
     """Return the automatic choice of a comparison on the table, which it was refitted on, as a
     model.
     """
     assert comparison.winner is not None
-    choice, protocol = comparison.choice, comparison.protocol
-    steps = [step for name, step in comparison.winner.steps if name != "encode"]
+    choice, protocol, rows = comparison.choice, comparison.protocol, comparison.winner_rows
+    *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
+    all_vote = isinstance(last, (NCAClassifier, NCARegressor))
     low, high = choice.interval
-    figures = {
-        "score": choice.score.mean(),
-        "raw": comparison.raw.score.mean(),
-        "low": low,
-        "high": high,
-    }
-    header = {
-        "task": comparison.task.name,
-        "score": comparison.score.name,
-        "method": comparison.winner_method,
-        "classes": comparison.classes.tolist(),
-        "n_rows": table.X.shape[0],
-        "target": table.target,
-        "table": table.name,
-        "held_out": figures | {"folds": len(comparison.folds), "p_value": choice.p_value},
-        "groups": (table.group_name, table.groups),
-        "doubts": comparison.doubts,
-    }
-    if isinstance(steps[-1], (NCAClassifier, NCARegressor)):
-        return _with_all_votes(steps[-1], comparison, table, header)
-    *steps, vote = steps
     model = new_model(
-        steps, table.encoder, n_neighbors=vote.n_neighbors, soft=vote.weights != "uniform", **header
+        [last] if all_vote else fitted,
+        table.encoder,
+        task=comparison.task.name,
+        score=comparison.score.name,
+        method=comparison.winner_method,
+        classes=comparison.classes.tolist(),
+        n_neighbors=min(NAMED_VOTERS, len(rows)) if all_vote else last.n_neighbors,
+        soft=all_vote or last.weights != "uniform",
+        n_rows=table.X.shape[0],
+        target=table.target,
+        table=table.name,
+        held_out={
+            "score": choice.score.mean(),
+            "raw": comparison.raw.score.mean(),
+            "low": low,
+            "high": high,
+            "folds": len(comparison.folds),
+            "p_value": choice.p_value,
+        },
+        groups=(table.group_name, table.groups),
+        doubts=comparison.doubts,
     )
-    rows = comparison.winner_rows
     X = protocol.X if len(rows) == table.X.shape[0] else protocol.X[rows]
-    model = model if issparse(X) or "fill" in model.arrays else _with_fill(model, X)
-    return with_voters(model, embed(model, X), table.in_file(rows), protocol.y[rows])
-
-
-def _with_all_votes(
-    predictor: Any, comparison: Comparison, table: Table, header: dict[str, Any]
-) -> Model:
-    """Return a model of a predictor for tables, in which the rows that it learned from vote."""
-    protocol, rows = comparison.protocol, comparison.winner_rows
-    bins = predictor.encoder_.to_dict() if isinstance(predictor.encoder_, BinnedEncoder) else {}
-    header |= {"bins": bins, "soft_vote": asdict(predictor.vote_)}
-    model = new_model(
-        [predictor], table.encoder, n_neighbors=min(NAMED_VOTERS, len(rows)), soft=True, **header
-    )
-    Z = embed(model, protocol.X[rows])
-    columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
-    more = {"effects": predictor.feature_effects_[columns], "spectrum": Z.var(axis=0)}
-    if getattr(predictor, "class_weight", None) is not None:
-        labels = protocol.classes[protocol.y[rows]]
-        more["class_weights"] = compute_class_weight(
-            predictor.class_weight, classes=protocol.classes, y=labels
-        )
-    return with_voters(
-        replace(model, arrays=model.arrays | more), Z, table.in_file(rows), protocol.y[rows]
-    )
+    if not all_vote and not issparse(X) and "fill" not in model.arrays:
+        # missing numbers of new rows, though none was met, are filled by the medians of these
+        medians = np.array([np.median(column) for column in X.T])
+        fill = (medians - model.arrays.get("mean", 0)) / model.arrays.get("scale", 1)
+        model.arrays["fill"] = fill.astype(np.float64)
+    Z = embed(model, X)
+    if all_vote:
+        columns = list(dict.fromkeys(feature.column for feature in features_of(table.encoder)))
+        model.arrays["effects"] = model.arrays["effects"][columns]
+        model.arrays["spectrum"] = Z.var(axis=0)
+    return with_voters(model, Z, table.in_file(rows), protocol.y[rows])
 
 
 # Models on disk: a safetensors file, that is arrays and a JSON header. There is no object in it to
@@ -559,32 +567,33 @@ SUFFIX = ".safetensors"
 ARCHIVE = b"PK\3\4"
 AGAIN = f"make it again with `nearkin compare TABLE --save model{SUFFIX}`."
 # The shape of every array: p features, f with those that say where one is missing or that bins
-# make, c columns, m coordinates, v voters, n rows of a graph; d, e, g, i, j and q are free.
+# make, c columns, k classes, m coordinates, v voters, n rows of a graph; d, e, g, h, i, j and q are
+# free.
 SHAPES = {
-    **{
-        "effects": "c",
-        "mean": "p",
-        "scale": "p",
-        "components": "mf",
-        "offset": "m",
-        "spectrum": "q",
-    },
-    **{"fill": "p", "indicated": "g", "class_weights": "k", "groups": "h"},
-    **{
-        "voters": "vm",
-        "voters.data": "d",
-        "voters.indices": "d",
-        "voters.indptr": "i",
-        "rows": "v",
-        "answers": "v",
-    },
-    **{
-        "graph.rows": "nf",
-        "graph.rows.data": "e",
-        "graph.rows.indices": "e",
-        "graph.rows.indptr": "j",
-    },
-    **{"graph.origin": "f", "rule.sources": "nm", "rule.values": "m", "rule.constant": "m"},
+    "mean": "p",
+    "scale": "p",
+    "fill": "p",
+    "indicated": "g",
+    "components": "mf",
+    "offset": "m",
+    "spectrum": "q",
+    "effects": "c",
+    "class_weights": "k",
+    "groups": "h",
+    "voters": "vm",
+    "voters.data": "d",
+    "voters.indices": "d",
+    "voters.indptr": "i",
+    "rows": "v",
+    "answers": "v",
+    "graph.rows": "nf",
+    "graph.rows.data": "e",
+    "graph.rows.indices": "e",
+    "graph.rows.indptr": "j",
+    "graph.origin": "f",
+    "rule.sources": "nm",
+    "rule.values": "m",
+    "rule.constant": "m",
 }
 GRAPH = {"n_neighbors": int, "bandwidth": float, "normalized": bool}
 
@@ -723,62 +732,45 @@ def _check_header(model: Model) -> None:
     json.dumps(
         {**vars(model), "arrays": None}, ensure_ascii=False
     ).encode()  # no half of a surrogate pair
-    for words in (
-        model.method,
-        model.prefix,
-        model.target,
-        model.table,
-        model.group,
-        model.version,
-    ):
-        _require(type(words) is str and len(words) <= MAX_NAME, "words")
-    for doubt in model.doubts:
-        _require(type(doubt) is str and len(doubt) <= MAX_DOUBT, "doubts")
+    texts = [getattr(model, field.name) for field in fields(model) if field.type == "str"]
+    _require(all(len(text) <= MAX_NAME for text in texts), "words")
+    doubts = [type(doubt) is str and len(doubt) <= MAX_DOUBT for doubt in model.doubts]
+    _require(all(doubts), "doubts")
     kinds = {type(label) for label in model.classes}
-    labels = model.classes if kinds == {str} else []
     encoder = model.encoder
     features = encoder.get_feature_names_out().tolist()
     _require(encoder.missing == "keep" and len(features) > len(encoder.indicated_) == 0, "columns")
-    for names in (features, labels):
-        _require(
-            type(names) is list
-            and all(type(name) is str and len(name) <= 3 * MAX_TEXT for name in names),
-            "names",
-        )
-        require_memory(
-            4.0 * max(map(len, names), default=0) * len(names), "reading it", "close other programs"
-        )
-    is_classification = TASKS[model.task] is CLASSIFICATION
-    _require(len(kinds) == is_classification and kinds <= {str, int, bool}, "labels")
+    for names in (features, model.classes if kinds == {str} else []):
+        longest = max(map(len, names), default=0)
+        _require(longest <= 3 * MAX_TEXT, "names")
+        require_memory(4.0 * longest * len(names), "reading it", "close other programs")
     _require(
-        model.classes == sorted(set(model.classes)) and np.array(model.classes).dtype.kind != "O",
+        len(kinds) == (TASKS[model.task] is CLASSIFICATION)
+        and kinds <= {str, int, bool}
+        and model.classes == sorted(set(model.classes))
+        and np.array(model.classes).dtype.kind != "O",
         "labels",
     )
+    graph = model.graph
     _require(
-        not model.graph or {name: type(value) for name, value in model.graph.items()} == GRAPH,
+        not graph
+        or (
+            {name: type(value) for name, value in graph.items()} == GRAPH
+            and min(graph["n_neighbors"], graph["bandwidth"]) > 0
+        ),
         "graph",
     )
-    _require(
-        not model.graph or (model.graph["n_neighbors"] > 0 and model.graph["bandwidth"] > 0),
-        "graph",
-    )
-    _require(not model.soft_vote or (vote_from(model.soft_vote) and not model.graph), "vote")
-    _require(not model.bins or (model.soft_vote and model.binned), "bins")
+    _require(not (model.soft_vote and graph), "vote")
+    _require(model.soft_vote or not model.bins, "bins")
     _require(model.score in SCORES[model.task], "score")
-    _check_figures(model.held_out)
-
-
-def _check_figures(held_out: dict[str, float]) -> None:
-    """Raise an error unless the held-out figures are those of `Model`, and numbers."""
-    known = {"score", "raw", "folds"}
-    _require(known <= set(held_out) <= known | {"low", "high", "p_value"}, "held-out figures")
+    figures, known = model.held_out, {"score", "raw", "folds"}
+    interval = [figures[name] for name in ("low", "high") if name in figures]
     _require(
-        all(type(value) is float and np.isfinite(value) for value in held_out.values()),
-        "held-out figures",
-    )
-    interval = [held_out[name] for name in ("low", "high") if name in held_out]
-    _require(
-        len(interval) != 1 and interval == sorted(interval) and held_out["folds"] >= 1,
+        known <= set(figures) <= known | {"low", "high", "p_value"}
+        and all(type(value) is float and np.isfinite(value) for value in figures.values())
+        and len(interval) != 1
+        and interval == sorted(interval)
+        and figures["folds"] >= 1,
         "held-out figures",
     )
 
@@ -788,12 +780,16 @@ def _check_arrays(model: Model) -> None:
     give it.
     """
     arrays = model.arrays
-    p, f = len(model.encoder.get_feature_names_out()), len(model.feature_names)
-    f = len(model.binned.groups_) if model.bins else f
-    sizes = {"p": p, "f": f, "m": model.n_components, "c": len(model.encoder.columns_)}
+    sizes = {
+        "p": len(model.encoder.get_feature_names_out()),
+        "f": len(model.steps[0].groups_ if model.bins else model.feature_names),
+        "m": model.n_components,
+        "c": len(model.encoder.columns_),
+        "k": len(model.classes),
+    }
     for name, array in arrays.items():
         integers = name in ("rows", "indicated", "groups") or name.endswith((".indices", ".indptr"))
-        integers |= name == "answers" and model.question is CLASSIFICATION
+        integers |= name == "answers" and bool(model.classes)
         _require(array.dtype.kind == ("i" if integers else "f") and np.isfinite(array).all(), name)
         _require(array.ndim == len(SHAPES[name]), name)
         for letter, size in zip(SHAPES[name], array.shape, strict=True):
@@ -802,14 +798,14 @@ def _check_arrays(model: Model) -> None:
     _require((np.diff(indicated) > 0).all() and not (indicated < 0).any(), "indicated")
     _require(("effects" in arrays) == bool(model.soft_vote) <= ("components" in arrays), "effects")
     _require("fill" in arrays or "indicated" not in arrays, "fill")
-    weights = arrays.get("class_weights", np.ones(len(model.classes)))
-    _require(len(weights) == len(model.classes) and (weights > 0).all(), "class_weights")
     _require(("groups" in arrays) == bool(model.group), "groups")
-    _require("scale" not in arrays or (arrays["scale"] > 0).all(), "scale")
+    for name in ("scale", "class_weights"):
+        _require((arrays.get(name, np.ones(1)) > 0).all(), name)
     rows, answers = arrays["rows"], arrays["answers"]
     _require((np.diff(rows) > 0).all() and rows[0] >= 0 and len(rows) <= model.n_rows, "rows")
-    if model.question is CLASSIFICATION:
+    if model.classes:
         _require(0 <= answers.min() <= answers.max() < len(model.classes), "labels")
     _require(1 <= model.n_neighbors <= min(model.n_voters, MAX_NEIGHBORS), "number of neighbours")
-    for matrix in (model.voters, *([model.extension.graph.rows] if model.graph else [])):
+    graph = [model.steps[-1].extension_.graph.rows] if model.graph else []
+    for matrix in (model.voters, *graph):
         _require(not issparse(matrix) or matrix.has_canonical_format, "matrices")

@@ -16,13 +16,13 @@ from ..evaluation import (
     CLASSIFICATION,
     RAW,
     SCORES,
-    Doubt,
     MethodResult,
     RankingRow,
     Score,
     Vote,
     ranked,
 )
+from .words import Summary, capital
 
 MOST_HELD_OUT = 20_000
 
@@ -38,7 +38,7 @@ class SplitComparison:
     notes : tuple of str
     n_neighbors, n_train, random_state : int
     scale, interrupted : bool
-    least_difference, doubts
+    least_difference, of_fitted_models, references, doubts, n_twins, n_chained
         See `Comparison`.
     """
 
@@ -50,8 +50,9 @@ class SplitComparison:
     random_state: int
     interrupted: bool
     least_difference: float
-    references: tuple[MethodResult, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    of_fitted_models = True
+    references = doubts = ()
+    n_twins = n_chained = 0
 
     @property
     def score(self) -> Score:
@@ -73,6 +74,27 @@ class SplitComparison:
     def ranking(self) -> list[RankingRow]:
         """Return the rows of the ranking, best first."""
         return [result.row() for result in self.results]
+
+
+class SplitSummary(Summary):
+    """A comparison by one split in words."""
+
+    @property
+    def caption(self) -> str:
+        """Return what the columns of the ranking mean."""
+        comparison = self.comparison
+        n_held_out = len(comparison.raw.contributions[0])
+        scaled = "standardized" if comparison.scale else "unscaled"
+        return (
+            f"{capital(self.wording.title)} of {comparison.n_neighbors}-NN on {scaled} features, "
+            f"{comparison.n_train:,} training rows, {n_held_out:,} held-out rows, "
+            f"seed {comparison.random_state}; {self._columns}"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what was skipped or warned of, a line each."""
+        return list(self.comparison.notes)
 
 
 def split_result(

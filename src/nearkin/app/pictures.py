@@ -35,7 +35,7 @@ def draw_model(model: Model, path: Path) -> None:
     if model.soft_vote:
         figure.set_size_inches(12, 6)
         curves = (
-            model.binned.curves(model.arrays["components"]) if model.bins else {}
+            model.predictor.curves() if model.bins else {}
         )  # sparse rows have none
         encoder = model.encoder
         learned = dict(zip(model.stretched, model.arrays["effects"], strict=True))

@@ -7,9 +7,9 @@ makes text of it, never markup.
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from html import escape
@@ -29,10 +29,8 @@ from ..evaluation import (
     CLASSIFICATION,
     SCORES,
     Comparison,
-    HeldOutMap,
     Method,
-    MethodResult,
-    OwnVote,
+    RankingRow,
     chosen_predictor,
     confusion,
     first_map,
@@ -40,9 +38,9 @@ from ..evaluation import (
 )
 from ..tables import Curve, Levels, with_seasons
 from .tables import Table
-from .words import WORDING, quote, summarize, summary, wording
+from .words import Summary, Wording, capital
 
-# Results as plain types, short enough for a file that is read by a browser, and as JSON.
+# Numbers and names short enough for a file that is read by a browser.
 
 MAX_LABEL = 40
 NO_MARKUP = {
@@ -51,7 +49,7 @@ NO_MARKUP = {
 
 
 def to_json(document: Any) -> str:
-    """Return a document as JSON, without what UTF-8 has no bytes for and without the marks of HTML."""
+    """Return a document as JSON, without what UTF-8 has no bytes for and the marks of HTML."""
     text = json.dumps(
         document, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).translate(NO_MARKUP)
@@ -59,7 +57,7 @@ def to_json(document: Any) -> str:
 
 
 def digits(values: Any, count: int = 4) -> Any:
-    """Return numbers in a few digits, None for those that are not finite; whole ones as they are."""
+    """Return numbers in a few digits, whole ones as they are; None where they are not finite."""
     values = np.asarray(values)
     if values.dtype.kind == "f":
         rounded = [
@@ -96,75 +94,52 @@ FAILURES = (
 )  # of a map in two dimensions
 
 
-def drawn_maps(comparison: Comparison, table: Table, answers: np.ndarray) -> dict[str, Any]:
+def drawn_maps(found: Summary, table: Table, answers: np.ndarray) -> dict[str, Any]:
     """Return the maps of the methods, that which the automatic choice took first, and the rows that
     they refer to.
+
+    All draw the same held-out rows, and with them those that are their neighbours.
     """
-    first = comparison.choice.params[0].get("method") if comparison.choice.params else None
-    methods = sorted(
-        (r for r in comparison.results if r.kind == "method"), key=lambda r: r.name != first
-    )
-    maps = list[tuple[MethodResult, HeldOutMap]]()
-    for result in methods:
+    comparison = found.comparison
+    first = next((params["method"] for params in comparison.choice.params), None)
+    methods = [result for result in comparison.results if result.kind == "method"]
+    maps = []
+    for result in sorted(methods, key=lambda result: result.name != first):
         with suppress(*FAILURES):
-            maps.append((result, first_map(comparison, result)))
-    found: dict[str, Any] = {"rows": None, "maps": []}
-    for most in MAX_POINTS if maps else ():
-        found = _drawn(maps, comparison, table, answers, most)
-        if len(to_json(found).encode()) <= MAX_BYTES:
-            break
-    return found
-
-
-def _drawn(
-    maps: Sequence[tuple[MethodResult, HeldOutMap]],
-    comparison: Comparison,
-    table: Table,
-    answers: np.ndarray,
-    most: int,
-) -> dict[str, Any]:
-    """Return the same held-out rows of all maps, at most so many, and with them those that are
-    their neighbours.
-    """
-    held_out = maps[0][1].rows
-    shown = np.random.default_rng(comparison.protocol.random_state).permutation(len(held_out))[
-        :most
-    ]
-    shown = np.sort(shown)
-    near = [seen.neighbors[shown, :MAX_NEAR] for _, seen in maps]
-    others = np.unique(np.concatenate([rows.ravel() for rows in near]))
-    rows = np.concatenate([held_out[shown], others])
-    words = wording(comparison)
-    return {
-        "rows": {
+            maps.append((short_text(result.name), first_map(comparison, result)))
+    drawn: dict[str, Any] = {"rows": None, "maps": []}
+    if not maps:
+        return drawn
+    X, held_out = comparison.protocol.X, maps[0][1].rows
+    order = np.random.default_rng(comparison.protocol.random_state).permutation(len(held_out))
+    n_values = 0 if issparse(X) or X.shape[1] > MAX_FEATURES else MAX_VALUES
+    features = list(enumerate(table.feature_names[:n_values]))
+    for most in MAX_POINTS:
+        shown = np.sort(order[:most])
+        near = [seen.neighbors[shown, :MAX_NEAR] for _, seen in maps]
+        others = np.unique(np.concatenate([rows.ravel() for rows in near]))
+        rows = np.concatenate([held_out[shown], others])
+        drawn["rows"] = {
             "held_out": len(held_out),
             "name": [short_text(table.row_names[row]) for row in rows.tolist()],
             "answer": digits(answers[rows], 6),
-            "values": _values(table, comparison.protocol.X, held_out[shown]),
-        },
-        "maps": [
+            "values": {short_text(name): digits(X[held_out[shown], j]) for j, name in features},
+        }
+        drawn["maps"] = [
             {
-                "name": short_text(result.name),
+                "name": name,
                 "vote": str(seen.vote),
                 "score": digits(seen.score, 6),
-                "said": words.says(seen.score),
+                "said": found.wording.sentence(seen.score),
                 "x": digits(seen.embedding[shown, 0]),
                 "y": digits(seen.embedding[shown, 1]) if seen.embedding.shape[1] > 1 else None,
                 "near": (len(shown) + np.searchsorted(others, neighbors)).tolist(),
             }
-            for (result, seen), neighbors in zip(maps, near, strict=True)
-        ],
-    }
-
-
-def _values(table: Table, X: Any, rows: np.ndarray) -> dict[str, list[float]]:
-    """Return the first features of some rows, of a table that has no more than a reader knows by
-    name.
-    """
-    if issparse(X) or X.shape[1] > MAX_FEATURES:
-        return {}
-    names = table.feature_names[:MAX_VALUES]
-    return {short_text(name): digits(X[rows, column]) for column, name in enumerate(names)}
+            for (name, seen), neighbors in zip(maps, near, strict=True)
+        ]
+        if len(to_json(drawn).encode()) <= MAX_BYTES:
+            break
+    return drawn
 
 
 # What NCA tables has learned of every column, for the page: how far it moves rows, and where its
@@ -212,12 +187,10 @@ def _curves(
 
     Parts of a column that hardly move a row, such as the day of the week of a date, are left out.
     """
-    X, place = (
-        comparison.protocol.X,
-        {f.name: at for at, f in enumerate(comparison.protocol.features or [])},
-    )
+    X = comparison.protocol.X
+    place = {feature.name: at for at, feature in enumerate(comparison.protocol.features or [])}
     found = {
-        name: _places(curve, X[:, place[name]] if isinstance(curve, Curve) else None, m)
+        name: _levels(curve, m) if isinstance(curve, Levels) else _line(curve, X[:, place[name]], m)
         for column in columns
         for name, curve in curves.items()
         if curve.column == column
@@ -227,21 +200,20 @@ def _curves(
     return [{"name": short_text(key)} | found[key] for key in kept[:MAX_PANELS]]
 
 
-def _places(curve: Curve | Levels, x: Any, m: int) -> dict[str, Any]:
-    """Return values of a column, numbers or texts, with their places about the mean, and that of a
-    missing number.
-    """
-    if isinstance(curve, Levels):
-        values = curve.values[:m]
-        kept = np.sort(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:MAX_LEVELS])
-        levels = [short_text(curve.names[at]) for at in kept]
-        return {"edges": None, "levels": levels, "places": digits(values[:, kept]), "missing": None}
+def _levels(curve: Levels, m: int) -> dict[str, Any]:
+    """Return texts of a column with their places."""
+    values = curve.values[:m]
+    kept = np.sort(np.argsort(-np.abs(values).max(axis=0), kind="stable")[:MAX_LEVELS])
+    levels = [short_text(curve.names[at]) for at in kept]
+    return {"edges": None, "levels": levels, "places": digits(values[:, kept]), "missing": None}
+
+
+def _line(curve: Curve, x: np.ndarray, m: int) -> dict[str, Any]:
+    """Return numbers of a column with their places about the mean of x, and of a missing one."""
     low, high = np.nanmin(x), np.nanmax(x)  # the edges of a curve may lie beyond
     edges = np.union1d([low, high], curve.edges[(curve.edges > low) & (curve.edges < high)])
-    centre = [np.nanmean(np.interp(x, curve.edges, values)) for values in curve.values[:m]]
-    places = [np.interp(edges, curve.edges, values) for values in curve.values[:m]] - np.array(
-        centre
-    )[:, None]
+    centre = np.array([np.nanmean(np.interp(x, curve.edges, row)) for row in curve.values[:m]])
+    places = [np.interp(edges, curve.edges, row) for row in curve.values[:m]] - centre[:, None]
     missing = None if curve.missing is None else digits(curve.missing[:m] - centre)
     return {"edges": digits(edges, 6), "levels": None, "places": digits(places), "missing": missing}
 
@@ -278,8 +250,10 @@ def comparison_document(
     command : sequence of str
         The command that was given, program first.
     """
-    found, everyone = summarize(comparison), (*comparison.results, *comparison.references)
+    found, protocol, folds = Summary(comparison), comparison.protocol, comparison.folds
     classes, answers = _classes(comparison)
+    of_columns = set(table.suspects.notes(table.target, table.task))  # which "table" holds
+    notes = [*(note for note in table.notes if note not in of_columns), *found.notes]
     return {
         "format": FORMAT,
         "nearkin": __version__,
@@ -291,23 +265,33 @@ def comparison_document(
             "scikit-learn": sklearn.__version__,
         },
         "machine": platform.platform(),
-        "seed": comparison.protocol.random_state,
+        "seed": protocol.random_state,
         "seconds": digits(comparison.seconds),
         "table": _table(comparison, table, classes),
-        "protocol": _protocol(comparison),
-        "score": _score(comparison.score.name, comparison),
-        "beside": _score(WORDING[comparison.score.name].second, comparison),
+        "protocol": {
+            "folds": len(folds),
+            "repeats": comparison.n_repeats,
+            "held_out_rows": sum(len(test) for _, test in first_repeat(folds)),
+            "training_rows": round(float(np.mean([len(train) for train, _ in folds]))),
+            "scaled": protocol.scale,
+            "neighbors": comparison.n_neighbors,
+            "test": TEST_OF_A_SPLIT if comparison.of_fitted_models else TEST,
+            "tests": sum(row.kind in ("method", "choice") for row in found.rows),
+            "detectable": digits(comparison.least_difference),
+        },
+        "score": _score(comparison.score.name, found.wording, comparison),
+        "beside": _score(found.wording.second, found.second, comparison),
         "verdict": found.verdict,
         "doubts": [
             {"kind": doubt.kind, "text": short_text(doubt.text, MAX_NOTE)}
             for doubt in comparison.doubts
         ],
-        "quote": quote(comparison),
-        "notes": _notes(table, found.notes),
-        "ranking": [_line(result, comparison) for result in everyone],
-        "curves": [_curve(name, scores) for name, scores in curves.items() if scores],
+        "quote": found.quote,
+        "notes": [short_text(note, MAX_NOTE) for note in notes[:MAX_NOTES]],
+        "ranking": [_ranked(row, found) for row in found.rows],
+        "curves": [_scores_by_dimension(name, scores) for name, scores in curves.items() if scores],
         "columns": learned_columns(comparison, table),
-        **drawn_maps(comparison, table, answers),
+        **drawn_maps(found, table, answers),
         "confusion": _confusion(comparison),
     }
 
@@ -345,6 +329,8 @@ def _table(
 ) -> dict[str, Any]:
     protocol, found = comparison.protocol, table.suspects
     y, (n, p) = protocol.y[protocol.labelled], protocol.X.shape
+    gaps = protocol.missing_cells
+    most_gaps = np.argsort(-gaps, kind="stable")[: min(MAX_LISTED, np.count_nonzero(gaps))]
     return {
         "name": short_text(table.name, 200),
         "rows": n,
@@ -365,10 +351,17 @@ def _table(
             for name, reason in found.left_out[:MAX_LISTED]
         ],
         "suspicious": [
-            {"column": short_text(name), "score": digits(s)}
-            for name, s in found.suspicious[:MAX_LISTED]
+            {"column": short_text(name), "score": digits(score)}
+            for name, score in found.suspicious[:MAX_LISTED]
         ],
-        "missing": _missing(comparison, table),
+        "missing": {
+            "cells": int(gaps.sum()),
+            "n_features": int(np.count_nonzero(gaps)),
+            "features": [
+                {"feature": short_text(table.feature_names[j]), "rows": int(gaps[j])}
+                for j in most_gaps
+            ],
+        },
         "group_hints": [short_text(name) for name, _ in found.group_hints[:MAX_LISTED]],
         "twins": {
             "rows": comparison.n_twins,
@@ -378,41 +371,9 @@ def _table(
     }
 
 
-def _missing(comparison: Comparison, table: Table) -> dict[str, Any]:
-    """Return how many cells are missing, and in which features the most."""
-    counts = comparison.protocol.missing_cells
-    most = np.argsort(-counts, kind="stable")[:MAX_LISTED]
-    listed = [
-        {"feature": short_text(table.feature_names[j]), "rows": int(counts[j])}
-        for j in most
-        if counts[j]
-    ]
-    return {
-        "cells": int(counts.sum()),
-        "n_features": int(np.count_nonzero(counts)),
-        "features": listed,
-    }
-
-
-def _protocol(comparison: Comparison) -> dict[str, Any]:
-    protocol, folds = comparison.protocol, comparison.folds
-    return {
-        "folds": len(folds),
-        "repeats": comparison.n_repeats,
-        "held_out_rows": sum(len(test) for _, test in first_repeat(folds)),
-        "training_rows": round(float(np.mean([len(train) for train, _ in folds]))),
-        "scaled": protocol.scale,
-        "neighbors": comparison.n_neighbors,
-        "test": TEST_OF_A_SPLIT if comparison.of_fitted_models else TEST,
-        "tests": sum(result.kind in ("method", "choice") for result in comparison.results),
-        "detectable": digits(comparison.least_difference),
-    }
-
-
-def _score(name: str, comparison: Comparison) -> dict[str, Any]:
+def _score(name: str, words: Wording, comparison: Comparison) -> dict[str, Any]:
     """Return a score and how it is written."""
-    words = WORDING[name].at(comparison.raw.scores[name].mean())
-    title = words.title[0].upper() + words.title[1:]
+    title = capital(words.title)
     return {
         "name": name,
         "title": title,
@@ -424,85 +385,72 @@ def _score(name: str, comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _notes(table: Table, found: Sequence[str]) -> list[str]:
-    """Return remarks on the table and on the comparison, but for those on columns, which `table`
-    holds.
-    """
-    said = set(table.suspects.notes(table.target, table.task))
-    notes = [note for note in table.notes if note not in said]
-    return [short_text(note, MAX_NOTE) for note in [*notes, *found][:MAX_NOTES]]
-
-
-def _line(result: MethodResult, comparison: Comparison) -> dict[str, Any]:
+def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
     """Return a contestant or reference of the ranking."""
-    n, is_raw, is_reference = (
-        len(result.score),
-        result.kind == "baseline",
-        result.kind == "reference",
-    )
-    votes = [] if is_reference else [vote for vote in result.votes if not isinstance(vote, OwnVote)]
-    words = wording(comparison)
-    second = WORDING[words.second].at(comparison.raw.scores[words.second].mean())
+    words, is_raw = found.wording, row.kind == "baseline"
+    method = found.comparison[row.name].method
     return {
-        "name": short_text(result.name),
-        "kind": result.kind,
-        "status": result.status,
-        "score": digits(result.score.mean(), 6),
-        "deviation": digits(result.score.std(ddof=1)) if n > 1 else None,
-        "folds": digits(result.score[:MAX_FOLDS], 5),
-        "scores": {name: digits(values.mean(), 6) for name, values in result.scores.items()},
-        "difference": digits(result.difference, 6),
+        "name": short_text(row.name),
+        "kind": row.kind,
+        "status": row.status,
+        "score": digits(row.score, 6),
+        "deviation": digits(row.deviation),
+        "folds": digits(row.fold_scores[:MAX_FOLDS], 5),
+        "scores": {name: digits(score, 6) for name, score in row.scores.items()},
+        "difference": digits(row.difference, 6),
         "written": {  # as the command prints them: a browser rounds halves otherwise
-            "score": words.number(result.score.mean()),
-            "second": second.number(result.scores[words.second].mean()),
-            "difference": words.signed(result.difference),
-            "low": words.signed(result.interval[0]),
-            "high": words.signed(result.interval[1]),
+            "score": words.number(row.score),
+            "second": found.second.number(row.scores[words.second]),
+            "difference": words.signed(row.difference),
+            "low": words.signed(row.low),
+            "high": words.signed(row.high),
         },
-        "low": None if is_raw else digits(result.interval[0], 6),
-        "high": None if is_raw else digits(result.interval[1], 6),
-        "p": digits(result.p_value),
-        "dimension": None if is_reference else _spread(result.dimension),
-        "neighbors": _spread([vote.n_neighbors for vote in votes]) if votes else None,
-        "soft": digits(np.mean([vote.soft for vote in votes])) if votes else None,
-        "choices": _choices(result),
-        "fit_seconds": digits(result.fit_seconds.mean(), 3),
-        "learned_rows": result.n_learned,
-        "summary": summary(result.method) if isinstance(result.method, Method) else "",
+        "low": None if is_raw else digits(row.low, 6),
+        "high": None if is_raw else digits(row.high, 6),
+        "p": digits(row.p_value),
+        "dimension": row.dimensions,
+        "neighbors": row.neighbors,
+        "soft": digits(row.soft),
+        "choices": [
+            {"folds": n, "params": {name: short_text(value) for name, value in params.items()}}
+            for params, n in row.settings[:5]
+        ],
+        "fit_seconds": digits(row.seconds, 3),
+        "learned_rows": row.n_learned,
+        "summary": described(method) if isinstance(method, Method) else "",
     }
 
 
-def _choices(result: MethodResult) -> list[dict[str, Any]]:
-    """Return what the inner folds chose beside dimension and vote, and in how many folds, the most
-    usual first.
+def described(method: Method) -> str:
+    """Return what a method is: the first line of its documentation, and the parameters that are not
+    the defaults.
     """
-    params = [{k: v for k, v in chosen.items() if k != "n_components"} for chosen in result.params]
-    if not any(params):
-        return []
-    texts = Counter(
-        tuple((name, short_text(value)) for name, value in chosen.items()) for chosen in params
-    )
-    return [{"folds": count, "params": dict(chosen)} for chosen, count in texts.most_common(5)]
+    if method.estimator is None:
+        return "The features as they are, each counting by its spread: the baseline."
+    first_line = (inspect.getdoc(type(method.estimator)) or method.name).partition("\n")[0]
+    defaults = type(method.estimator)().get_params()
+    params = method.estimator.get_params().items()
+    changed = [f"{name}={value!r}" for name, value in params if value != defaults[name]]
+    return first_line + f" ({', '.join(changed)})" * bool(changed)
 
 
-def _spread(values: Any) -> list[float]:
-    """Return the smallest value, the median and the largest."""
-    return [int(value) for value in np.percentile(values, [0, 50, 100], method="nearest")]
-
-
-def _curve(name: str, scores: dict[int, np.ndarray]) -> dict[str, Any]:
+def _scores_by_dimension(name: str, scores: dict[int, np.ndarray]) -> dict[str, Any]:
     folds = np.array([*scores.values()])
-    ends = {"mean": folds.mean(axis=1), "low": folds.min(axis=1), "high": folds.max(axis=1)}
-    return {"name": short_text(name), "dimension": [*map(int, scores)]} | {
-        key: digits(v, 5) for key, v in ends.items()
+    return {
+        "name": short_text(name),
+        "dimension": [*map(int, scores)],
+        "mean": digits(folds.mean(axis=1), 5),
+        "low": digits(folds.min(axis=1), 5),
+        "high": digits(folds.max(axis=1), 5),
     }
 
 
 def _confusion(comparison: Comparison) -> dict[str, Any] | None:
-    """Return percentages of each class's held-out rows by label; of many classes the most confused."""
-    if comparison.task != CLASSIFICATION or all(
-        result.kind != "method" for result in comparison.results
-    ):
+    """Return percentages of each class's held-out rows by label; of many classes the most confused
+    ones.
+    """
+    kinds = [result.kind for result in comparison.results]
+    if comparison.task != CLASSIFICATION or "method" not in kinds:
         return None
     counts = [confusion(result, comparison) for result in (comparison.raw, comparison.choice)]
     errors = sum(matrix.sum(axis=1) - np.diag(matrix) for matrix in counts)
@@ -515,10 +463,9 @@ def _confusion(comparison: Comparison) -> dict[str, Any] | None:
         )
         for matrix in counts
     )
-    labels = [short_text(label) for label in comparison.classes[shown].tolist()]
     return {
         "name": CHOICE,
-        "labels": labels,
+        "labels": [short_text(label) for label in comparison.classes[shown].tolist()],
         "classes": len(comparison.classes),
         "before": before,
         "after": after,

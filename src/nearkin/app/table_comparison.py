@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 
 from .._validation import check_spread, known_labels
 from ..evaluation import (
+    CLASSIFICATION,
     RAW,
     SCORES,
     Comparison,
@@ -23,6 +24,7 @@ from ..evaluation import (
     compare,
     extend,
     first_map,
+    leader,
     score_by_dimension,
     with_winner,
 )
@@ -34,51 +36,62 @@ from .model import Model, learned_model
 from .readers import TableError, counted, shown
 from .report import comparison_document
 from .tables import read_table, reading
-from .words import leader, one_line, rows_of, target_facts, wording
+from .words import Summary, class_facts, one_line, span
 
-SCORE_OPTIONS = {
-    "balanced": "balanced_accuracy",
-    "rank": "rank_correlation",
-}  # the others are named alike
+# the others are named alike
+SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
 SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000  # up to which all methods are compared without --all
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
-QUICK_ROWS = (
-    20_000  # labelled rows above which three folds would be more work than the one split by default
-)
+# labelled rows above which three folds would be more work than the one split by default
+QUICK_ROWS = 20_000
 
 
 class TableComparison(nullcontext):
     """A table, ready to compare methods on."""
 
     unit = "fits"
+    summary = Summary
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
         self.options = options
         self.score = _score_named(options.score, options.task)
         self.methods = _methods_named(options.methods, options.task)
-        kind = {"task": options.task, "unlabelled": options.unlabelled, "reading": reading(options)}
-        read = partial(read_table, options.table, options.target, options.groups, **kind)
-        self.table = console.while_reading(options, read)
-        self.name = self.table.name
+        self.table = console.while_reading(
+            options,
+            partial(
+                read_table,
+                options.table,
+                options.target,
+                options.groups,
+                task=options.task,
+                unlabelled=options.unlabelled,
+                reading=reading(options),
+            ),
+        )
 
     def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
-        """Return what was read, and remarks on it."""
+        """Return what was read, and notes on it."""
         table = self.table
-        p, n_columns = table.X.shape[1], len(table.encoder.columns_)
+        (n, p), n_labelled, n_columns = (
+            table.X.shape,
+            len(table.labels),
+            len(table.encoder.columns_),
+        )
+        labelled = f" ({n_labelled:,} labelled)" * (n_labelled < n)
         features = counted(p, "sparse feature" if issparse(table.X) else "feature")
-        encoded = f" from {counted(n_columns, 'column')}" * (p > n_columns)
+        if p > n_columns:
+            features += f" from {counted(n_columns, 'column')}"
         n_indicators = 0 if issparse(table.X) else len(indicated_features(np.isnan(table.X)))
-        encoded += f" and {counted(n_indicators, 'indicator')} of missing cells" * (
-            n_indicators > 0
-        )
-        grouped = (
-            "" if table.groups is None else f", {counted(len(np.unique(table.groups)), 'group')}"
-        )
-        facts = (
-            f"{table.name}: {rows_of(table)}, {features}{encoded}, {target_facts(table)}{grouped}"
-        )
-        return facts, table.notes
+        if n_indicators:
+            features += f" and {counted(n_indicators, 'indicator')} of missing cells"
+        values, counts = np.unique(table.labels, return_counts=True)
+        target = class_facts(counts)
+        if table.task != CLASSIFICATION.name:
+            target = f"{counted(len(values), 'value')} {span(values[0], values[-1])}"
+        if table.groups is not None:
+            target += f", {counted(len(np.unique(table.groups)), 'group')}"
+        return f"{table.name}: {counted(n, 'row')}{labelled}, {features}, {target}", table.notes
 
     @property
     def _is_to_go_on(self) -> bool:
@@ -120,10 +133,8 @@ class TableComparison(nullcontext):
                 progress=self._shown(progress),
                 **self._folds(),
             )
-        return replace(
-            comparison,
-            doubts=(*comparison.doubts, *table.suspects.doubts(table.target, table.task)),
-        )
+        doubts = table.suspects.doubts(table.target, table.task)
+        return replace(comparison, doubts=(*comparison.doubts, *doubts))
 
     def rank_more(self, comparison: Comparison, progress: console.Progress) -> Comparison:
         """Compare the methods of the papers on the same folds; an interrupt leaves what was
@@ -150,34 +161,34 @@ class TableComparison(nullcontext):
         """Return the numbers of folds, repeats and rows to choose on; None leaves them to the
         number of rows.
         """
-        given = {
-            "n_splits": self.options.folds,
-            "n_repeats": self.options.repeats,
-            "choice_rows": None,
-        }
-        quick = dict(QUICK) if self.options.quick else {}
+        options = self.options
+        quick: dict[str, Any] = QUICK if options.quick else {}
         if len(self.table.labelled) > QUICK_ROWS and self.table.groups is None:
-            quick = {name: value for name, value in quick.items() if name == "choice_rows"}
-        return quick | {
-            name: value for name, value in given.items() if value is not None or name not in quick
-        }
+            quick = {"choice_rows": quick.get("choice_rows")}
+        given = {"n_splits": options.folds, "n_repeats": options.repeats}
+        given = {name: value for name, value in given.items() if value is not None}
+        return {"n_splits": None, "n_repeats": None, "choice_rows": None} | quick | given
 
     def draw(self, comparison: Comparison, path: Path) -> None:
         """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
-        table, seen_by = self.table, leader(comparison)
-        name = seen_by.params[0].get("method", seen_by.name)
-        finished = name in (
-            result.name for result in comparison.results
-        )  # on every fold, not on the first alone
-        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + (name != RAW and finished))
+        table, answer = self.table, comparison[leader(comparison.ranking()).name]
+        name = answer.params[0].get("method", answer.name)
+        # on every fold, not on the first alone
+        finished = [result.name for result in comparison.results]
+        has_map = name != RAW and name in finished
+        figure, *axes = pictures.new_figure(f"compare {table.name}", 1 + has_map)
         RankingDisplay(comparison).plot(ax=axes[0])
-        for ax in axes[1:]:
-            seen = first_map(comparison, seen_by)
-            labels, how = (
+        if has_map:
+            seen = first_map(comparison, answer)
+            EmbeddingDisplay(
+                seen.embedding,
                 known_labels(table.y, seen.rows),
-                (seen.vote, name, table.task, comparison.score.name),
-            )
-            EmbeddingDisplay(seen.embedding, labels, seen.score, *how).plot(ax=ax)
+                seen.score,
+                seen.vote,
+                name,
+                table.task,
+                comparison.score.name,
+            ).plot(ax=axes[1])
         figure.savefig(path, dpi=110, format="png")
 
     def document(self, comparison: Comparison, progress: console.Progress) -> Any:
@@ -193,14 +204,16 @@ class TableComparison(nullcontext):
             comparison = with_winner(comparison, progress=self._shown(progress))
         if comparison.winner is None:
             raise KeyboardInterrupt
-        model, words = learned_model(comparison, self.table), wording(comparison)
-        score = (
-            f"held-out {words.title} of this choice: {words.figure(comparison.choice.score.mean())}"
+        model = learned_model(comparison, self.table)
+        choice, words = comparison.choice, Summary(comparison).wording
+        text = (
+            f"{model.method} ({model.vote}), fitted to all rows; held-out {words.title} of this "
+            f"choice: {words.figure(choice.score.mean())}"
         )
-        sure = model.is_raw or comparison.choice.status == "better"
-        doubt = "" if sure else " (not shown to be better than raw k-NN)"
-        doubt += "".join(f". In doubt: {found.text.rstrip('.')}" for found in comparison.doubts)
-        return model, f"{model.method} ({model.vote}), fitted to all rows; {score}{doubt}"
+        if not model.is_raw and choice.status != "better":
+            text += " (not shown to be better than raw k-NN)"
+        text += "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
+        return model, text
 
 
 def _score_named(option: str | None, task: str) -> str | None:
@@ -216,21 +229,23 @@ def _score_named(option: str | None, task: str) -> str | None:
 
 
 def _methods_named(names: str | None, task: str) -> list[Method] | None:
-    """Return the methods of a list with commas; None, for all that suit the table, without one."""
+    """Return the methods of a list with commas; None, for all that suit the table, without one.
+
+    "NCA tables", "nca-tables" and "nca_tables" are one.
+    """
     if names is None:
         return None
-    known = {
-        _plain(method.name): method
-        for method in all_methods(task, semi_supervised=True, balanced=True)
-    }
+
+    def normalized(name: str) -> str:
+        return name.lower().replace("-", " ").replace("_", " ")
+
+    every = all_methods(task, semi_supervised=True, balanced=True)
+    known = {normalized(method.name): method for method in every}
     given = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in given if _plain(name) not in known]
+    unknown = [name for name in given if normalized(name) not in known]
     if unknown or not given:
-        every = ", ".join(method.name for method in known.values())
-        raise TableError(f"--methods knows no {shown(','.join(unknown))}: name some of {every}.")
-    return [known[name] for name in dict.fromkeys(map(_plain, given))]
-
-
-def _plain(name: str) -> str:
-    """Return the name of a method as "NCA tables", "nca-tables" and "nca_tables" have it."""
-    return name.lower().replace("-", " ").replace("_", " ")
+        raise TableError(
+            f"--methods knows no {shown(','.join(unknown))}: name some of "
+            f"{', '.join(method.name for method in every)}."
+        )
+    return [known[name] for name in dict.fromkeys(map(normalized, given))]
