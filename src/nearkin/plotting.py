@@ -344,7 +344,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: BaseEstimator, *, ax: Any = None) -> SpectrumDisplay:
-        """Draw the spectrum of a fitted estimator that has `eigenvalues_`, e.g. DNE, NMMP or LPP."""
+        """Draw the spectrum of a fitted estimator with `eigenvalues_`, such as DNE, NMMP or LPP."""
         estimator = getattr(estimator, "_final_estimator", estimator)  # a pipeline's last step
         check_is_fitted(estimator, "eigenvalues_")
         return cls(estimator.eigenvalues_, estimator.n_components_, type(estimator).__name__).plot(

@@ -9,7 +9,7 @@ from scipy.sparse import random_array
 
 from nearkin.app.model import learned_model
 from nearkin.evaluation import RAW, Vote, all_methods, compare
-from nearkin.evaluation.folds import Choice, Part
+from nearkin.evaluation.folds import Choice, Split, contestant
 
 METHODS = {method.name: method for method in all_methods(semi_supervised=True)}
 FOR_SPARSE_ROWS = [
@@ -45,9 +45,9 @@ def fitted(name, table, *, scale=True, vote=HARD):
         scale=scale,
         **folds,
     )
-    rows = Part(comparison.protocol, comparison.protocol.labelled)
+    rows = Split(comparison.protocol, comparison.protocol.labelled)
     method = METHODS[name] if isinstance(name, str) else name
-    pipeline, voters = rows.pipeline(method, Choice({}, vote))
+    pipeline, voters = contestant(method).pipeline(rows, Choice({}, vote))
     return replace(
         comparison, winner=pipeline, winner_method=method.name, winner_rows=voters
     ), pipeline

@@ -22,7 +22,15 @@ from nearkin.evaluation import (
     extend,
     with_winner,
 )
-from nearkin.evaluation.folds import Choice, FoldRun, Job, Part, automatic, with_choice
+from nearkin.evaluation.folds import (
+    Choice,
+    Job,
+    NestedSplit,
+    Split,
+    TablePredictor,
+    automatic,
+    contestant,
+)
 
 from .tables import (
     DNE_METHOD,
@@ -69,7 +77,7 @@ class TestAutomaticChoice:
         protocol = protocol_of(*hidden(100, p=20))
         for train, test in protocol.folds(3, 1)[0]:
             choices = {
-                method.name: FoldRun(protocol, train, test).choose(method) for method in SEVERAL
+                method.name: NestedSplit(protocol, train, test).choose(method) for method in SEVERAL
             }
             chosen = automatic(choices, SEVERAL, protocol, train)
             assert choices[chosen].mean == max(choice.mean for choice in choices.values())
@@ -84,11 +92,14 @@ class TestAutomaticChoice:
         y[test] = np.random.default_rng(0).permutation(y[test])
         protocol = protocol_of(X, y)
         methods = [Method(RAW, None), *SEVERAL]
-        outcomes = with_choice(
-            dict(Job(0, (train, test), methods, np.inf).work(protocol)), methods, protocol, train
-        )
-        choices = dict(Job(None, train, methods, np.inf).work(protocol))
-        assert outcomes[CHOICE].source[0] == automatic(choices, methods, protocol, train)
+        chosen = []
+        for do, *rows in ((NestedSplit.evaluate, train, test), (NestedSplit.choose, train)):
+            found = dict(Job(0, do, rows, methods).work(protocol, np.inf))
+            choices = {method.name: found[method.name] for method in methods}
+            if do is NestedSplit.evaluate:
+                choices = {name: outcome.choice for name, outcome in choices.items()}
+            chosen.append(automatic(choices, methods, protocol, train))
+        assert chosen == [first.choice.params[0]["method"]] * 2
 
     def test_a_skipped_method_is_not_chosen(self):
         class Broken(FirstFeature):
@@ -164,10 +175,9 @@ class TestThePredictorForTablesIsChosen:
             "tables", NCAClassifier(alpha=0.5), own_vote=True, nested=False, quick={"n_members": 3}
         )
         rows = np.arange(90)
-        found = Part(protocol, rows).embed(method, method.quick)
-        predictor = found.steps[-1][1]
+        predictor, _ = TablePredictor(method).fit(Split(protocol, rows), method.quick)
         assert sorted(predictor.held_out_rows_) == list(rows)
-        choice = FoldRun(protocol, rows).choose(method)
+        choice = NestedSplit(protocol, rows).choose(method)
         votes = np.empty((90, 2))
         votes[predictor.held_out_rows_] = predictor.held_out_votes_
         hits = votes.argmax(axis=1) == protocol.y
@@ -287,7 +297,7 @@ class TestWinner:
     def test_it_predicts_labels_by_the_method_that_all_rows_choose(self, comparison):
         protocol, winner = comparison.protocol, comparison.winner
         choices = {
-            method.name: FoldRun(protocol, np.arange(100)).choose(method)
+            method.name: NestedSplit(protocol, np.arange(100)).choose(method)
             for method in [Method(RAW, None), *SEVERAL]
         }
         methods = [Method(RAW, None), *SEVERAL]
@@ -312,8 +322,8 @@ class TestWinner:
         """Learned from the training rows of a fold, it predicts what the comparison reports."""
         train, test = comparison.folds[0]
         method = next(method for method in [Method(RAW, None), *SEVERAL] if method.name == name)
-        choice = FoldRun(comparison.protocol, train, test).choose(method)
-        pipeline, _ = Part(comparison.protocol, train).pipeline(method, choice)
+        choice = NestedSplit(comparison.protocol, train, test).choose(method)
+        pipeline, _ = contestant(method).pipeline(Split(comparison.protocol, train), choice)
         np.testing.assert_array_equal(
             pipeline.predict(hidden(100, p=20)[0][test]), comparison[name].predictions[0]
         )

@@ -29,8 +29,7 @@ from nearkin.evaluation import (
     leader,
 )
 from nearkin.evaluation import folds as folds_module
-from nearkin.evaluation.folds import FoldRun, Outcome
-from nearkin.evaluation.results import _finished
+from nearkin.evaluation.folds import Job, NestedSplit
 
 from .tables import (
     DNE_METHOD,
@@ -159,10 +158,10 @@ class TestProtocol:
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
         train, test = protocol_of(X, y).folds(5, 1)[0][0]
-        chosen = FoldRun(protocol_of(X, y), train, test).choose(DNE_METHOD)
+        chosen = NestedSplit(protocol_of(X, y), train, test).choose(DNE_METHOD)
         spoilt, wrong = X.copy(), y.copy()
         spoilt[test], wrong[test] = 1e6, "yes"
-        assert FoldRun(protocol_of(spoilt, wrong), train, test).choose(DNE_METHOD) == chosen
+        assert NestedSplit(protocol_of(spoilt, wrong), train, test).choose(DNE_METHOD) == chosen
         assert 0.9 < chosen.mean <= 1
 
     def test_a_cut_of_a_nested_method_is_the_fit_with_fewer_components(self):
@@ -188,7 +187,7 @@ class TestProtocol:
         assert set(comparison.skipped) == {"LDA", "RCA"}  # they need more rows of a class
         assert all("before its turn" not in reason for reason in comparison.skipped.values())
         assert comparison["DNE"].params[0] == {"n_neighbors": 1}
-        assert np.isnan(FoldRun(comparison.protocol, comparison.folds[0][0]).choose(FIXED).mean)
+        assert np.isnan(NestedSplit(comparison.protocol, comparison.folds[0][0]).choose(FIXED).mean)
         assert comparison.choice.params[0] == {"method": RAW}
 
     def test_small_classes_with_groups(self):
@@ -213,7 +212,7 @@ class TestProtocol:
     def test_equal_scores_take_the_smallest_dimension_the_first_setting_and_vote(self):
         X, y = hidden(p=8)
         X[:, 0] = 1000 * (y == "yes") + X[:, 1]  # alone it decides, in any company
-        run = FoldRun(protocol_of(X, y, scale=False), np.arange(150))
+        run = NestedSplit(protocol_of(X, y, scale=False), np.arange(150))
         choice = run.choose(Method("PCA", PCA(), lambda p: [{"whiten": False}, {"whiten": False}]))
         assert (choice.params, str(choice.vote)) == ({"whiten": False, "n_components": 1}, "3-NN")
 
@@ -349,7 +348,7 @@ class TestScores:
     def test_the_vote_is_chosen_by_the_score(self):
         """Where labels mean nothing, few neighbours are confidently wrong, which log loss punishes."""
         protocol = protocol_of(*noise(150), score=SCORES["classification"]["log_loss"])
-        choice = FoldRun(protocol, np.arange(150)).choose(Method(RAW, None))
+        choice = NestedSplit(protocol, np.arange(150)).choose(Method(RAW, None))
         assert choice.vote.n_neighbors >= 25
         assert np.log(2) - 0.05 < choice.mean < 1
 
@@ -435,7 +434,7 @@ class TestFailures:
         def broken(self, *args):
             raise ValueError("no neighbours")
 
-        monkeypatch.setattr("nearkin.evaluation.folds.Part.predictions", broken)
+        monkeypatch.setattr("nearkin.evaluation.folds.Embedded.predictions", broken)
         with pytest.raises(ValueError, match="no neighbours"):
             quick(*hidden())
 
@@ -556,28 +555,27 @@ class TestInterruption:
         def interrupt(self, method):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(FoldRun, "evaluate", interrupt)
+        monkeypatch.setattr(NestedSplit, "evaluate", interrupt)
         with pytest.raises(KeyboardInterrupt):
             quick(*hidden())
 
 
 def test_what_was_not_finished_on_every_fold_is_not_ranked():
-    outcome = Outcome(*[None] * 7)
-    found = [
-        {RAW: outcome, "mean": outcome, "PCA": "no luck"},
-        {RAW: outcome},
-        {RAW: outcome, "mean": outcome},
-    ]
-    finished, skipped = _finished(found)
-    assert {name: len(of) for name, of in finished.items()} == {RAW: 3}
-    assert skipped == {"PCA": "no luck"}
+    comparison = quick(*hidden(), methods=[])
+    mean, pca = default_references("regression")[0], Method("PCA", PCA())
+    first, second, third = comparison.found
+    outcome = first[RAW]
+    found = [first | {mean.name: outcome, "PCA": "no luck"}, second, third | {mean.name: outcome}]
+    again = comparison.with_found(found, [*comparison.contestants, pca, mean])
+    assert {result.name: len(result.score) for result in again.results} == {RAW: 3, CHOICE: 3}
+    assert (again.references, again.skipped) == ((), {"PCA": "no luck"})
 
 
 def test_there_are_no_more_jobs_than_methods():
-    X, y = hidden(40)
-    jobs = folds_module.jobs_of(quick(X, y, methods=[]).folds, [Method(RAW, None)], np.inf, 4)
-    assert [job.number for job in jobs] == [0, 1, 2]
-    assert len(folds_module.choice_jobs(np.arange(40), [Method(RAW, None)], np.inf, 4)) == 1
+    job = Job(0, NestedSplit.choose, (np.arange(40),), [Method(RAW, None), FIXED, DNE_METHOD])
+    names = [[method.name for method in part.contestants] for part in job.cut(2)]
+    assert names == [[RAW, "DNE"], ["DNE"]]
+    assert [len(job.cut(n)) for n in (1, 3, 4)] == [1, 3, 3]
 
 
 def test_progress_counts_fits_up_to_all():

@@ -29,7 +29,7 @@ from nearkin.evaluation import (
     held_out_map,
     score_by_dimension,
 )
-from nearkin.evaluation.folds import FoldRun, Part
+from nearkin.evaluation.folds import MapWithVote, NestedSplit, Split
 from nearkin.evaluation.scores import named_task
 
 from .tables import QUICK, LastFeature, protocol_of
@@ -148,7 +148,7 @@ class TestKnownAnswers:
         protocol = protocol_of(
             X, X[:, 0] + rng.normal(size=120), task=REGRESSION, votes=(Vote(3), Vote(25, soft=True))
         )
-        assert FoldRun(protocol, np.arange(120)).choose(Method(RAW, None)).vote.soft
+        assert NestedSplit(protocol, np.arange(120)).choose(Method(RAW, None)).vote.soft
 
     @pytest.mark.slow
     def test_noise_is_hardly_ever_significant(self):
@@ -164,11 +164,11 @@ class TestProtocol:
     def test_choices_are_made_without_the_held_out_rows(self):
         X, y = hidden()
         train, test = protocol_of(X, y, task=REGRESSION).folds(5, 1)[0][0]
-        chosen = FoldRun(protocol_of(X, y, task=REGRESSION), train, test).choose(PCA_METHOD)
+        chosen = NestedSplit(protocol_of(X, y, task=REGRESSION), train, test).choose(PCA_METHOD)
         spoilt, wrong = X.copy(), y.copy()
         spoilt[test], wrong[test] = 1e6, -1e6
         assert (
-            FoldRun(protocol_of(spoilt, wrong, task=REGRESSION), train, test).choose(PCA_METHOD)
+            NestedSplit(protocol_of(spoilt, wrong, task=REGRESSION), train, test).choose(PCA_METHOD)
             == chosen
         )
         assert chosen.params == {"n_components": 1}
@@ -181,13 +181,11 @@ class TestProtocol:
         place = np.argsort(order)
         turned = protocol_of(X[order], y[order], task=REGRESSION)
         for method in [method for method in all_methods("regression") if not method.own_vote]:
-            expected, found = (
-                part.embed(method, method.settings(20)[0])
-                for part in (Part(protocol, train, test), Part(turned, place[train], place[test]))
-            )
+            setting = method.settings(20)[0]
+            expected = MapWithVote(method).fit(Split(protocol, train, test), setting)
+            found = MapWithVote(method).fit(Split(turned, place[train], place[test]), setting)
             for vote in (Vote(3), Vote(25, soft=True)):
-                (first,) = Part(protocol, train, test).predictions(expected, [vote])
-                (second,) = Part(turned, place[train], place[test]).predictions(found, [vote])
+                (first,), (second,) = expected.predictions([vote]), found.predictions([vote])
                 np.testing.assert_allclose(second, first, rtol=1e-9)
 
     def test_same_seed_same_answer(self):

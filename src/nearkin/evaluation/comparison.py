@@ -6,9 +6,8 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -20,14 +19,15 @@ from ..tables.encoder import filled_note
 from ..tables.numbers import learn_numbers
 from .folds import (
     Choice,
-    FitJob,
-    Part,
+    Findings,
+    Job,
+    NestedSplit,
     Progress,
+    Run,
+    Split,
     automatic,
-    choice_jobs,
-    jobs_of,
+    contestant,
     progress_bar,
-    run_jobs,
 )
 from .methods import RAW, Method, Reference, all_methods, default_methods, default_references
 from .protocol import Protocol, few_decide, make_protocol
@@ -37,40 +37,53 @@ from .scores import BY_CLASS, CLASSIFICATION, REGRESSION, VOTES, Task, Vote, nam
 # A data frame with text, dates and gaps, whose target may be named, as numbers, labels and groups.
 
 
-def from_frame(
-    X: Any, y: Any, groups: Any, task: Task
-) -> tuple[Any, Any, Any, TableEncoder | None, tuple[str, ...]]:
-    """Return rows, targets and groups as arrays, the encoder of the rows where they need one, and
-    remarks.
+@dataclass(frozen=True)
+class EncodedTable:
+    """Rows, targets and groups as arrays.
 
-    They do if the target is a named column, and where columns of a data frame hold other things
-    than numbers.
+    Attributes
+    ----------
+    X, y, groups : array
+    encoder : TableEncoder or None
+        Of the rows, where they need one.
+    remarks : tuple of str
+    """
+
+    X: Any
+    y: Any
+    groups: Any
+    encoder: TableEncoder | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def from_frame(X: Any, y: Any, groups: Any, task: Task) -> EncodedTable:
+    """Return a table as arrays.
+
+    Rows need an encoder if the target is a named column, and where columns of a data frame hold
+    other things than numbers.
     """
     refuse_foreign(X)
     named = {what: name for what, name in (("y", y), ("groups", groups)) if isinstance(name, str)}
-    if not (hasattr(X, "to_pandas") or (hasattr(X, "iloc") and hasattr(X, "columns"))):
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
         for what, name in named.items():
             raise TypeError(
                 f"{what} names a column, {shown(name)}, but X is no data frame: give {what} "
                 "as an array."
             )
-        return X, y, groups, None, ()
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
+        return EncodedTable(X, y, groups)
     labels = {what: _column(frame, what, name) for what, name in named.items()}
     features, remarks = frame.drop(columns=list(named.values())), list[str]()
     if "y" in named:
         labels["y"], remarks = _target(labels["y"], y, task)
     elif all(_is_numeric(dtype) for dtype in features.dtypes):
-        return features if named else X, y, labels.get("groups", groups), None, ()
+        return EncodedTable(features if named else X, y, labels.get("groups", groups))
     encoder = TableEncoder(missing="keep")
     Z = encoder.fit_transform(features)
     filled = filled_note(Z, encoder.get_feature_names_out())
-    return (
-        Z,
-        labels.get("y", y),
-        labels.get("groups", groups),
-        encoder,
-        (*encoder.remarks_, *filled, *remarks),
+    remarks = [*encoder.remarks_, *filled, *remarks]
+    return EncodedTable(
+        Z, labels.get("y", y), labels.get("groups", groups), encoder, tuple(remarks)
     )
 
 
@@ -261,61 +274,66 @@ def compare(
     """
     start = time.perf_counter()
     deadline = np.inf if time_budget is None else time.time() + time_budget
-    counts = {
-        "n_splits": (n_splits, 2),
-        "n_repeats": (n_repeats, 1),
-        "n_neighbors": (n_neighbors, 1),
-    }
-    for name, (value, fewest) in (counts | {"choice_rows": (choice_rows, 10)}).items():
+    counts = {"n_splits": n_splits, "n_repeats": n_repeats, "n_neighbors": n_neighbors}
+    fewest = {"n_splits": 2, "n_repeats": 1, "n_neighbors": 1, "choice_rows": 10}
+    for name, value in (counts | {"choice_rows": choice_rows}).items():
         if value is not None:
-            check_integer(value, name, fewest)
+            check_integer(value, name, fewest[name])
     check_integer(random_state, "random_state", 0, 2**32 - 1)
-    rules: dict[str, Any] = {
-        "scale": scale,
-        "keep_twins": keep_twins,
-        "choice_rows": choice_rows,
-        "random_state": random_state,
-    }
-    X, y, groups, own_encoder, remarks = from_frame(X, y, groups, named_task(task))
-    encoder = own_encoder or encoder
-    rules["features"] = None if encoder is None else features_of(encoder)
-    votes = VOTES if n_neighbors is None else (Vote(n_neighbors),)
-    in_folds = n_splits is not None or n_repeats is not None
-    protocol, n_twins = make_protocol(
-        X, y, groups, named_task(task), unlabelled, score, in_folds, votes=votes, **rules
+    table = from_frame(X, y, groups, named_task(task))
+    encoder = table.encoder or encoder
+    protocol = make_protocol(
+        table.X,
+        table.y,
+        table.groups,
+        named_task(task),
+        unlabelled=unlabelled,
+        score=score,
+        in_folds=n_splits is not None or n_repeats is not None,
+        votes=VOTES if n_neighbors is None else (Vote(n_neighbors),),
+        scale=scale,
+        keep_twins=keep_twins,
+        choice_rows=choice_rows,
+        random_state=random_state,
+        features=None if encoder is None else features_of(encoder),
     )
-    methods, references = _contestants(protocol, methods, references)
-
+    if methods is None:
+        methods = default_methods(task, **_kinds(protocol))
+    if references is None:
+        sizes = protocol.X.shape[1], max(1, len(protocol.classes))
+        references = default_references(task, *sizes, protocol.score.name)
+    methods = [Method(RAW, None), *(method for method in methods if method.name != RAW)]
     folds, reduced = protocol.folds(n_splits, n_repeats)
-    if n_neighbors is not None and (fewest := protocol.fewest_rows(folds)) < n_neighbors:
-        reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {fewest} rows to learn from")
-        n_neighbors, protocol = fewest, replace(protocol, votes=(Vote(fewest),))
-    contestants: list[Method | Reference] = [*methods, *references]
-    facts: dict[str, Any] = {"encoder": encoder, "remarks": remarks}
-    facts |= {
-        "reduced": reduced,
-        "n_neighbors": n_neighbors,
-        "n_twins": n_twins,
-        "kept_twins": keep_twins,
-    }
-    facts["doubts"] = tuple(_doubts(protocol, n_twins, keep_twins))
+    if n_neighbors is not None and (n_rows := protocol.fewest_rows(folds)) < n_neighbors:
+        reduced["n_neighbors"] = (n_neighbors, f"a fold leaves {n_rows} rows to learn from")
+        protocol = replace(protocol, votes=(Vote(n_rows),))
     with progress_bar(progress) as show:
-        predictors = [method for method in methods if method.own_vote]
-        likely = refit and time_budget is None and len(predictors) == 1
-        beside = [FitJob(predictors[0], protocol.labelled, deadline)] if likely else []
-        findings = run_jobs(
-            protocol, partial(jobs_of, folds, contestants, deadline), n_jobs, show, beside
-        )
+        run = Run(n_jobs, deadline, show)
+        contestants: list[Method | Reference] = [*methods, *references]
+        jobs = [
+            Job(number, NestedSplit.evaluate, fold, contestants)
+            for number, fold in enumerate(folds)
+        ]
+        # a predictor for tables is fitted to all rows meanwhile: very likely it will be chosen
+        likely = [method for method in methods if method.own_vote]
+        if not refit or time_budget is not None or len(likely) > 1:
+            likely = []
+        fits = Job(ON_ALL_ROWS, NestedSplit.fit, (protocol.labelled,), likely)
+        findings = run.do(protocol, jobs, fits.cut(1))
         complete = findings.complete(methods)
         if not complete:
             raise KeyboardInterrupt
-        kept = [folds[number] for number in complete]
-        comparison = Comparison.of(
-            [*complete.values()], contestants, kept, protocol, n_planned=len(folds), **facts
+        comparison = Comparison(
+            folds=tuple(folds[number] for number in complete),
+            n_planned=len(folds),
+            reduced=reduced,
+            protocol=protocol,
+            encoder=encoder,
+            remarks=table.remarks,
+            doubts=tuple(_doubts(protocol)),
         )
-        comparison = _with_ending(comparison, findings.interrupted)
-        if refit and not findings.interrupted:
-            comparison = _with_winner(comparison, n_jobs, deadline, show, findings.fitted)
+        comparison = comparison.with_found([*complete.values()], contestants)
+        comparison = _ended(comparison, findings, run, refit)
     return replace(comparison, seconds=time.perf_counter() - start)
 
 
@@ -352,23 +370,21 @@ def extend(
     added = [method for method in methods if method.name not in known]
     deadline = np.inf if time_budget is None else time.time() + time_budget
     with progress_bar(progress) as show:
-        findings = run_jobs(
-            protocol, partial(jobs_of, comparison.folds, added, deadline), n_jobs, show
-        )
-        later = [findings.folds.get(number, {}) for number in range(len(comparison.folds))]
-        finished = [
-            method.name for method in added if all(method.name in of_fold for of_fold in later)
+        run = Run(n_jobs, deadline, show)
+        jobs = [
+            Job(number, NestedSplit.evaluate, fold, added)
+            for number, fold in enumerate(comparison.folds)
         ]
+        findings = run.do(protocol, jobs)
+        later = [findings.found.get(number, {}) for number in range(len(comparison.folds))]
+        finished = set.intersection(*map(set, later))
         found = [
-            before | {name: of_fold[name] for name in finished}
+            before | {name: one for name, one in of_fold.items() if name in finished}
             for before, of_fold in zip(comparison.found, later, strict=True)
         ]
-        before = [one for one in comparison.contestants if isinstance(one, Method)]
-        references = [one for one in comparison.contestants if isinstance(one, Reference)]
-        extended = comparison.with_found(found, [*before, *added, *references])
-        extended = _with_ending(extended, findings.interrupted)
-        if refit and not findings.interrupted:
-            extended = _with_winner(extended, n_jobs, deadline, show, findings.fitted)
+        contestants = [*comparison.contestants, *added]
+        contestants.sort(key=lambda one: isinstance(one, Reference))  # these come last
+        extended = _ended(comparison.with_found(found, contestants), findings, run, refit)
     return replace(extended, seconds=comparison.seconds + time.perf_counter() - start)
 
 
@@ -387,7 +403,7 @@ def with_winner(
     if comparison.winner is not None:
         return comparison
     with progress_bar(progress) as show:
-        return _with_winner(comparison, n_jobs, np.inf, show, {})
+        return _with_winner(comparison, Run(n_jobs, np.inf, show), {})
 
 
 def _kinds(protocol: Protocol) -> dict[str, bool]:
@@ -398,78 +414,53 @@ def _kinds(protocol: Protocol) -> dict[str, bool]:
     }
 
 
-def _contestants(
-    protocol: Protocol, methods: Sequence[Method] | None, references: Sequence[Reference] | None
-) -> tuple[list[Method], list[Reference]]:
-    """Return the methods, the raw features first, and the references; by default those that suit
-    the table.
-    """
-    task = protocol.task.name
-    if methods is None:
-        methods = default_methods(task, **_kinds(protocol))
-    if references is None:
-        sizes = protocol.X.shape[1], max(1, len(protocol.classes))
-        references = default_references(task, *sizes, protocol.score.name)
-    return [Method(RAW, None), *(method for method in methods if method.name != RAW)], list(
-        references
-    )
-
-
-def _doubts(protocol: Protocol, n_twins: int, keep_twins: bool) -> Iterator[Doubt]:
+def _doubts(protocol: Protocol) -> Iterator[Doubt]:
     """Yield why rows that were held out may have been known too well."""
-    if keep_twins and n_twins:
-        text = "twins were split like other rows, so that some were predicted from their own twin."
-        yield Doubt("twins", f"{text} Expect less of new rows.")
+    if protocol.keep_twins and protocol.n_twins:
+        yield Doubt(
+            "twins",
+            "twins were split like other rows, so that some were predicted from their own twin. "
+            "Expect less of new rows.",
+        )
     y = protocol.y[protocol.labelled]
     if protocol.task != CLASSIFICATION and few_decide(y):
         squares = (y - np.median(y)) ** 2
         farthest = np.argsort(-squares, kind="stable")[: max(1, len(y) // 100)]
         share = squares[farthest].sum() / squares.sum()
-        values = ", ".join(f"{value:.6g}" for value in y[farthest[:3]]) + ", ..." * (
-            len(farthest) > 3
-        )
-        text = (
+        values = ", ".join(f"{value:.6g}" for value in y[farthest[:3]])
+        values += ", ..." * (len(farthest) > 3)
+        yield Doubt(
+            "huge",
             f"{counted(len(farthest), 'row')} of {len(y):,} ({values}; the median is "
-            f"{np.median(y):.6g}) hold "
+            f"{np.median(y):.6g}) hold {share:.0%} of the squares about the median. If these are "
+            "typing errors, correct or drop them: they are learned from, too, and spoil "
+            "predictions.",
         )
-        text += (
-            f"{share:.0%} of the squares about the median. If these are typing errors, "
-            "correct or drop them: they "
-        )
-        yield Doubt("huge", f"{text}are learned from, too, and spoil predictions.")
     if protocol.n_chained:
         about = "" if protocol.n_chained == len(protocol.labelled) else "about "
-        text = (
-            f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: "
-            "near copies that share "
+        yield Doubt(
+            "chains",
+            f"{about}{protocol.n_chained:,} rows hang together in groups of more than ten: near "
+            "copies that share their target, as the rows around them do not. Give groups "
+            "(--groups): without these no method is called better.",
         )
-        text += (
-            "their target, as the rows around them do not. Give groups (--groups): without "
-            "these no method is "
-        )
-        yield Doubt("chains", f"{text}called better.")
 
 
-def _with_ending(comparison: Comparison, interrupted: bool) -> Comparison:
+def _ended(comparison: Comparison, findings: Findings, run: Run, refit: bool) -> Comparison:
     """Return a comparison that says how it ended: by an interrupt, or else for which methods there
-    was no time left.
+    was no time left; with the winner where that is requested.
     """
-    if interrupted:
+    if findings.interrupted:
         return replace(comparison, interrupted=True)
     known = {result.name for result in comparison.results} | comparison.skipped.keys()
     late = [name for name in comparison.methods if name not in known]
-    return replace(
-        comparison,
-        skipped=comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn"),
-    )
+    skipped = comparison.skipped | dict.fromkeys(late, "the time budget ended before its turn")
+    comparison = replace(comparison, skipped=skipped)
+    return _with_winner(comparison, run, findings.of(ON_ALL_ROWS)) if refit else comparison
 
 
 def _with_winner(
-    comparison: Comparison,
-    n_jobs: int | None,
-    deadline: float,
-    show: Progress,
-    fitted: dict[str, tuple[Pipeline, np.ndarray]],
+    comparison: Comparison, run: Run, fitted: dict[str, tuple[Pipeline, np.ndarray]]
 ) -> Comparison:
     """Return the comparison with the automatic choice fitted to all rows; after an interrupt
     without it.
@@ -478,28 +469,24 @@ def _with_winner(
     """
     protocol = comparison.protocol
     try:
-        name, choice = _final_choice(comparison, n_jobs, deadline, show)
-        if name in fitted:
-            winner, rows = fitted[name]
+        method, choice = _final_choice(comparison, run)
+        if method.name in fitted:
+            winner, rows = fitted[method.name]
         else:
-            method = next(one for one in comparison.contestants if one.name == name)
-            show(f"fitting {name}", 0, 1)
-            with warnings.catch_warnings(
-                action="ignore"
-            ):  # `MethodResult.warnings` holds those of the folds
-                winner, rows = Part(protocol, protocol.labelled).pipeline(
-                    cast(Method, method), choice
+            run.progress(f"fitting {method.name}", 0, 1)
+            # `MethodResult.warnings` holds those of the folds
+            with warnings.catch_warnings(action="ignore"):
+                winner, rows = contestant(method).pipeline(
+                    Split(protocol, protocol.labelled), choice
                 )
     except KeyboardInterrupt:
         return replace(comparison, interrupted=True)
     if comparison.encoder is not None:
         winner.steps.insert(0, ("encode", comparison.encoder))
-    return replace(comparison, winner=winner, winner_method=name, winner_rows=rows)
+    return replace(comparison, winner=winner, winner_method=method.name, winner_rows=rows)
 
 
-def _final_choice(
-    comparison: Comparison, n_jobs: int | None, deadline: float, show: Progress
-) -> tuple[str, Choice]:
+def _final_choice(comparison: Comparison, run: Run) -> tuple[Method, Choice]:
     """Return the method, with its settings, that is fitted to all rows.
 
     It is chosen on all rows as in the folds: but a single split has chosen already, and so have
@@ -507,36 +494,23 @@ def _final_choice(
     is what most folds chose.
     """
     protocol = comparison.protocol
+    methods = [one for one in comparison.contestants if isinstance(one, Method)]
+    by_name = {method.name: method for method in methods}
     names = [params["method"] for params in comparison.choice.params]
     usual = Counter(names).most_common(1)[0][0]
-    params = {
-        key: value
-        for key, value in comparison.choice.params[names.index(usual)].items()
-        if key != "method"
-    }
-    taken = usual, Choice(params, comparison.choice.votes[names.index(usual)])
-    methods = [
-        one
-        for one in comparison.contestants
-        if isinstance(one, Method) and one.name not in comparison.skipped
-    ]
-    of_tables = any(method.own_vote and method.name == usual for method in methods)
-    if (
-        len(comparison.folds) == 1
-        or time.time() >= deadline
-        or (set(names) == {usual} and of_tables)
-    ):
+    taken = by_name[usual], comparison.found[names.index(usual)][usual].choice
+    is_settled = set(names) == {usual} and by_name[usual].own_vote
+    if len(comparison.folds) == 1 or is_settled or time.time() >= run.deadline:
         return taken
-
-    def show_choices(what: str, done: int, total: int) -> None:
-        show(ON_ALL_ROWS, done, total)
-
-    findings = run_jobs(
-        protocol, partial(choice_jobs, protocol.labelled, methods, deadline), n_jobs, show_choices
-    )
+    show = run.progress
+    quiet = replace(run, progress=lambda what, done, total: show(ON_ALL_ROWS, done, total))
+    methods = [method for method in methods if method.name not in comparison.skipped]
+    job = Job(ON_ALL_ROWS, NestedSplit.choose, (protocol.labelled,), methods)
+    findings = quiet.do(protocol, [job])
     if findings.interrupted:
         raise KeyboardInterrupt
-    if not findings.choices or time.time() >= deadline:
+    choices = findings.of(ON_ALL_ROWS)
+    if not choices or time.time() >= run.deadline:
         return taken
-    name = automatic(findings.choices, methods, protocol, protocol.labelled)
-    return name, findings.choices[name]
+    name = automatic(choices, methods, protocol, protocol.labelled)
+    return by_name[name], choices[name]

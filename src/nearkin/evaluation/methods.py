@@ -68,15 +68,16 @@ class Method:
     name : str
     estimator : transformer with a parameter `n_components`, or None for the raw features
         Its labels are the numbers 0, 1, ... of the classes.
-    settings : function of the number of features p that returns the parameter settings to choose among
+    settings : function of the number of features p
+        Returns the parameter settings to choose among.
     nested : bool
         Whether the first m columns of a fit are the fit with m components; one fit then serves
         every dimension of `DIMENSIONS`. Otherwise `settings` must vary `n_components` itself.
     most_rows : int
         From how many rows a map is learned. Of more training rows a sample is drawn, stratified by
         class; all vote.
-    max_components : function of p and the number of classes that returns the largest n_components
-        The number of classes is 1 for a target of numbers.
+    max_components : function of p and the number of classes
+        Returns the largest n_components; the number of classes is 1 for a target of numbers.
     own_vote : bool
         Whether it is no map but a predictor with a method `fit_encoded`, such as `NCAClassifier`:
         it takes the features of the table unscaled and with their gaps, has no settings, and the

@@ -69,6 +69,8 @@ class Protocol:
         Which features are of one column of the table; None where each is a number.
     unlabelled : ndarray
         The rows without a label.
+    n_twins : int
+        Rows that have a twin.
     n_chained : int
         Rows in tight groups of more than ten, which folds split where the user gave no groups: see
         `chained_rows`.
@@ -88,6 +90,7 @@ class Protocol:
     choice_rows: int | None = None
     features: Sequence[Feature] | None = None
     unlabelled: np.ndarray = field(default_factory=NO_ROWS.copy)
+    n_twins: int = 0
     n_chained: int = 0
 
     @cached_property
@@ -323,12 +326,15 @@ def make_protocol(
     y: Any,
     groups: Any,
     task: Task,
+    *,
     unlabelled: Any,
     score: str | None,
     in_folds: bool,
+    scale: bool,
+    keep_twins: bool,
     **rules: Any,
-) -> tuple[Protocol, int]:
-    """Return the protocol of a table, and how many rows have a twin."""
+) -> Protocol:
+    """Return the protocol of a table, which is refused where nothing can be learned from it."""
     X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
     complete = filled(X)
     check_spread(complete)
@@ -337,21 +343,23 @@ def make_protocol(
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
         queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
-    twins = twin_groups(complete, scale=rules["scale"], queries=queries)
-    units = np.arange(len(y)) if rules["keep_twins"] else twins
-    protocol = Protocol(
+    twins = twin_groups(complete, scale=scale, queries=queries)
+    units = np.arange(len(y)) if keep_twins else twins
+    return Protocol(
         X=X,
         y=y,
         classes=classes,
         units=units if groups is None else joined_groups(units, groups),
         task=task,
-        score=SCORES[task.name][_score_name(score, task, y[~missing])],
+        score=SCORES[task.name][_score_name(score, task, y[labelled])],
         grouped=groups is not None,
+        keep_twins=keep_twins,
+        scale=scale,
         unlabelled=np.flatnonzero(missing),
-        n_chained=chained_rows(complete, y, scale=rules["scale"]) if groups is None else 0,
+        n_twins=n_with_twin(twins),
+        n_chained=chained_rows(complete, y, scale=scale) if groups is None else 0,
         **rules,
     )
-    return protocol, n_with_twin(twins)
 
 
 def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:

@@ -14,13 +14,14 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from ..tables import TableEncoder
-from .folds import CHOICE, Found, Outcome, with_choice
+from .folds import CHOICE, Outcome, automatic
 from .methods import RAW, Method, Params, Reference
 from .protocol import NO_ROWS, Fold, Protocol, first_repeat
 from .ranking_html import comparison_html
 from .scores import OwnVote, Score, Task, Vote
 from .statistics import PairedTest, detectable_difference, holm, paired_test, status_of
 
+Found = dict[str, Any]  # by name of the method an Outcome, or the reason why it was skipped
 ORDER = ("choice", "baseline", "method", "reference")  # of equals
 
 
@@ -288,7 +289,8 @@ class Comparison:
     found : tuple of dict of name to Outcome or reason
         What each of them did on every fold.
     skipped : dict of method name to reason
-    reduced : dict of "n_splits" or "n_neighbors" to (requested, reason), where the rows do not allow it
+    reduced : dict of "n_splits" or "n_neighbors" to (requested, reason)
+        Where the rows do not allow what was requested.
     folds : tuple of (training rows, held-out rows)
         Row numbers; all of these rows have a label.
     n_planned : int
@@ -315,82 +317,65 @@ class Comparison:
         cases.
     """
 
-    results: tuple[MethodResult, ...]
-    references: tuple[MethodResult, ...]
-    contestants: tuple[Method | Reference, ...]
-    found: tuple[Found, ...]
-    skipped: dict[str, str]
-    reduced: dict[str, tuple[int, str]]
+    protocol: Protocol
     folds: tuple[Fold, ...]
     n_planned: int
-    protocol: Protocol
-    n_neighbors: int | None
-    n_twins: int
-    kept_twins: bool
-    least_difference: float
+    reduced: dict[str, tuple[int, str]]
+    encoder: TableEncoder | None = None
+    remarks: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    contestants: tuple[Method | Reference, ...] = ()
+    found: tuple[Found, ...] = ()
+    skipped: dict[str, str] = field(default_factory=dict)
+    results: tuple[MethodResult, ...] = ()
+    references: tuple[MethodResult, ...] = ()
+    least_difference: float = np.nan
     interrupted: bool = False
     winner: Pipeline | None = None
     winner_method: str = RAW
     winner_rows: np.ndarray = field(default_factory=NO_ROWS.copy)
-    encoder: TableEncoder | None = None
-    remarks: tuple[str, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
     seconds: float = 0.0
 
-    @classmethod
-    def of(
-        cls,
-        found: Sequence[Found],
-        contestants: Sequence[Method | Reference],
-        folds: Sequence[Fold],
-        protocol: Protocol,
-        **facts: Any,
+    def with_found(
+        self, found: Sequence[Found], contestants: Sequence[Method | Reference]
     ) -> Comparison:
-        """Return the ranking of what was found on the folds, without a winner."""
-        by_name = {one.name: one for one in contestants}
-        chosen = [
-            with_choice(of_fold, contestants, protocol, train)
-            for of_fold, (train, _) in zip(found, folds, strict=True)
-        ]
-        finished, skipped = _finished(chosen)
-        collected = [
-            collect(name, by_name.get(name), outcomes, protocol)
-            for name, outcomes in finished.items()
-        ]
-        collected = [replace(result, doubted=protocol.n_chained > 0) for result in collected]
-        results, least = ranked(collected, folds, protocol.units)
-        return cls(
+        """Return the ranking of what these contestants did on the folds, without a winner.
+
+        Those that did not finish every fold are left out. In every fold the automatic choice is one
+        of those that finished this fold.
+        """
+        protocol, methods = self.protocol, [one for one in contestants if isinstance(one, Method)]
+        chosen = []
+        for of_fold, (train, _) in zip(found, self.folds, strict=True):
+            choices = {
+                name: one.choice for name, one in of_fold.items() if isinstance(one, Outcome)
+            }
+            chosen.append(automatic(choices, methods, protocol, train))
+        skipped, collected = dict[str, str](), []
+        for one in contestants:
+            outcomes = [of_fold.get(one.name) for of_fold in found]
+            reasons = [outcome for outcome in outcomes if isinstance(outcome, str)]
+            if reasons:
+                skipped[one.name] = reasons[0]
+            elif all(outcomes):
+                collected.append(_collected(one.name, one, outcomes, protocol))
+        outcomes = [of_fold[name] for name, of_fold in zip(chosen, found, strict=True)]
+        choice = _collected(CHOICE, None, outcomes, protocol)
+        params = zip(chosen, choice.params, strict=True)
+        choice = replace(choice, params=tuple({"method": name} | of for name, of in params))
+        results, least = ranked([*collected, choice], self.folds, protocol.units)
+        return replace(
+            self,
             results=tuple(result for result in results if result.kind != "reference"),
             references=tuple(result for result in results if result.kind == "reference"),
             contestants=tuple(contestants),
             found=tuple(found),
             skipped=skipped,
-            folds=tuple(folds),
-            protocol=protocol,
             least_difference=least,
-            **facts,
-        )
-
-    def with_found(
-        self, found: Sequence[Found], contestants: Sequence[Method | Reference]
-    ) -> Comparison:
-        """Return the comparison of these contestants on the same folds, without a winner."""
-        kept = (
-            "doubts",
-            "n_planned",
-            "reduced",
-            "n_neighbors",
-            "n_twins",
-            "kept_twins",
-            "encoder",
-            "remarks",
-        )
-        return Comparison.of(
-            found,
-            contestants,
-            self.folds,
-            self.protocol,
-            **{name: getattr(self, name) for name in kept},
+            interrupted=False,
+            winner=None,
+            winner_method=RAW,
+            winner_rows=NO_ROWS,
         )
 
     @property
@@ -412,6 +397,22 @@ class Comparison:
     def classes(self) -> np.ndarray:
         """Return the sorted classes; empty for a regression."""
         return self.protocol.classes
+
+    @property
+    def n_neighbors(self) -> int | None:
+        """Return k of the vote where it was given; None where inner folds chose it."""
+        first, *others = self.protocol.votes
+        return None if others else first.n_neighbors
+
+    @property
+    def n_twins(self) -> int:
+        """Return how many rows have a twin."""
+        return self.protocol.n_twins
+
+    @property
+    def kept_twins(self) -> bool:
+        """Return whether these were split like others."""
+        return self.protocol.keep_twins
 
     @property
     def n_repeats(self) -> int:
@@ -519,54 +520,35 @@ class Comparison:
         )
 
 
-def collect(
-    name: str, method: Method | Reference | None, outcomes: Sequence[Outcome], protocol: Protocol
+def _collected(
+    name: str, method: Method | Reference | None, outcomes: Sequence[Any], protocol: Protocol
 ) -> MethodResult:
     """Return the result of a method, of its outcomes on the folds."""
-    kinds: dict[Any, str] = {
-        Reference: "reference",
-        Method: "baseline" if name == RAW else "method",
-    }
-    scores = {
-        key: np.array([outcome.scores[key] for outcome in outcomes]) for key in outcomes[0].scores
-    }
+    if isinstance(method, Method):
+        kind = "baseline" if name == RAW else "method"
+    else:
+        kind = "choice" if method is None else "reference"
+    scores = {key: np.array([one.scores[key] for one in outcomes]) for key in outcomes[0].scores}
+    predictions = [outcome.predicted for outcome in outcomes]
+    if len(protocol.classes):
+        predictions = [protocol.classes[predicted] for predicted in predictions]
     return MethodResult(
         name=name,
         sign=protocol.score.sign,
-        kind=kinds.get(type(method), "choice"),
+        kind=kind,
         method=method,
         score=scores[protocol.score.name],
         scores=scores,
         dimension=np.array([outcome.dimension for outcome in outcomes]),
-        params=tuple(
-            {"method": outcome.source[0], **outcome.choice.params}
-            if outcome.source
-            else outcome.choice.params
-            for outcome in outcomes
-        ),
+        params=tuple(outcome.choice.params for outcome in outcomes),
         votes=tuple(outcome.choice.vote for outcome in outcomes),
         fit_seconds=np.array([outcome.seconds for outcome in outcomes]),
         n_learned=min(outcome.n_learned for outcome in outcomes),
-        predictions=tuple(
-            protocol.classes[outcome.predicted] if len(protocol.classes) else outcome.predicted
-            for outcome in outcomes
-        ),
+        predictions=tuple(predictions),
         contributions=tuple(outcome.contributions for outcome in outcomes),
         warnings=dict(sum((outcome.warnings for outcome in outcomes), Counter())),
+        doubted=protocol.n_chained > 0,
     )
-
-
-def _finished(found: Sequence[Found]) -> tuple[dict[str, list[Outcome]], dict[str, str]]:
-    """Return the outcomes of those that finished every fold, and why others were skipped."""
-    finished, skipped = dict[str, list[Outcome]](), dict[str, str]()
-    for name in found[0]:
-        outcomes = [of_fold[name] for of_fold in found if name in of_fold]
-        reasons = [reason for reason in outcomes if isinstance(reason, str)]
-        if reasons:
-            skipped[name] = reasons[0]
-        elif len(outcomes) == len(found):
-            finished[name] = [outcome for outcome in outcomes if isinstance(outcome, Outcome)]
-    return finished, skipped
 
 
 def ranked(
@@ -576,26 +558,19 @@ def ranked(
     that shows.
     """
     raw = next(result for result in finished if result.name == RAW)
-    tests = {
-        result.name: difference_test(result, raw, folds, units)
-        for result in finished
-        if result is not raw
-    }
-    tested = [result.name for result in finished if result.kind in ("method", "choice")]
-    p_values = dict(zip(tested, holm([tests[name].p_value for name in tested]), strict=True))
+    others = [result for result in finished if result is not raw]
+    tests = {result.name: difference_test(result, raw, folds, units) for result in others}
+    tested = {one.name: tests[one.name] for one in others if one.kind != "reference"}
+    p_values = dict(zip(tested, holm([test.p_value for test in tested.values()]), strict=True))
     results = [raw]
-    for result in finished:
-        if result is not raw:
-            test, p_value = tests[result.name], p_values.get(result.name, np.nan)
-            results.append(
-                replace(
-                    result, difference=test.difference, interval=test.interval(), p_value=p_value
-                )
-            )
+    for result in others:
+        difference, interval = tests[result.name].difference, tests[result.name].interval()
+        p_value = p_values.get(result.name, np.nan)
+        results.append(replace(result, difference=difference, interval=interval, p_value=p_value))
     results.sort(key=lambda r: (-r.sign * round(r.score.mean(), 12), ORDER.index(r.kind)))
     least = [
-        detectable_difference(tests[name].standard_error, tests[name].dof, len(tested))
-        for name in tested
+        detectable_difference(test.standard_error, test.dof, len(tested))
+        for test in tested.values()
     ]
     return results, float(np.median(least)) if least else np.nan
 

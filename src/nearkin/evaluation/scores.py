@@ -31,7 +31,8 @@ class Task:
     Attributes
     ----------
     name : str
-    check_target : function that returns y as an array, with its gaps, and refuses what cannot be predicted
+    check_target : function of y
+        Returns it as an array, with its gaps, and refuses what cannot be predicted.
     voter, splitter, group_splitter : class
     """
 

@@ -99,7 +99,8 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
       distribution function :math:`x^k` (the spacings of `twin_groups`, which are independent and
       exponential), and
 
-      .. math:: P(d_k \le d_{k+1}/10) = 10^{-kD}, \quad \sum_{k \ge 10} 10^{-kD} \le 1.2 \cdot 10^{-10}.
+      .. math:: P(d_k \le d_{k+1}/10) = 10^{-kD}, \quad
+         \sum_{k \ge 10} 10^{-kD} \le 1.2 \cdot 10^{-10}.
 
       Of a million such rows none is expected to pass, whatever D. So the false discoveries need no
       further control.

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import confusion_matrix
 
 from .._validation import known_labels
-from .folds import FAILURES, Choice, Embedded, Outcome, Part, Progress
+from .folds import FAILURES, Embedded, MapWithVote, NestedSplit, Progress, Split
 from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, first_repeat
 from .results import Comparison, MethodResult
@@ -69,15 +69,16 @@ def score_by_dimension(
     -----
     To look at, not to choose by: the best point of a curve is chosen on the held-out rows.
     """
-    parts = [Part(comparison.protocol, *fold) for fold in first_repeat(comparison.folds)]
+    splits = [Split(comparison.protocol, *fold) for fold in first_repeat(comparison.folds)]
     curves = {}
     for result in comparison.results:
         if not isinstance(result.method, Method) or result.method.own_vote:
             continue
         by_fold = []
-        for number, part in enumerate(parts):
-            by_fold.append(_curve(part, result.method, result.params[number], result.votes[number]))
-            progress(f"{result.name}, dimensions", number + 1, len(parts))
+        for number, split in enumerate(splits):
+            params, vote = result.params[number], result.votes[number]
+            by_fold.append(_curve(split, result.method, params, vote))
+            progress(f"{result.name}, dimensions", number + 1, len(splits))
         if result.method.estimator is None:
             scores = np.array([score for of_fold in by_fold for score in of_fold.values()])
             curves[result.name] = {max(max(of_fold) for of_fold in by_fold): scores}
@@ -87,23 +88,21 @@ def score_by_dimension(
     return curves
 
 
-def _curve(part: Part, method: Method, params: Params, vote: Vote) -> dict[int, float]:
+def _curve(split: Split, method: Method, params: Params, vote: Vote) -> dict[int, float]:
     """Return the score on a fold, by dimension."""
-    p, scores = part.protocol.X.shape[1], dict[int, float]()
+    p, scores = split.protocol.X.shape[1], dict[int, float]()
     settings = method.settings(p)
-    if (
-        method.nested and method.estimator is not None
-    ):  # the first columns of one fit are those of all dimensions
-        most = method.max_components(p, max(1, len(part.protocol.classes)))
-        settings = [params | {"n_components": min(most, max(DIMENSIONS), len(part.rows) - 1)}]
-    for (
-        setting
-    ) in settings:  # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
+    # the first columns of one fit are those of all dimensions
+    if method.nested and method.estimator is not None:
+        most = method.max_components(p, max(1, len(split.protocol.classes)))
+        settings = [params | {"n_components": min(most, max(DIMENSIONS), len(split.rows) - 1)}]
+    for setting in settings:
+        # a fit may warn (`MethodResult.warnings` holds that) or lack the dimension
         with warnings.catch_warnings(action="ignore"), suppress(*FAILURES):
-            found = part.embed(method, setting)
+            found = MapWithVote(method).fit(split, setting)
             for m in method.cuts(found.Z.shape[1]):
-                (prediction,) = part.predictions(found, [vote], m)
-                scores[m] = float(part.contributions(prediction).mean())
+                (prediction,) = found.predictions([vote], m)
+                scores[m] = float(split.contributions(prediction).mean())
     return scores
 
 
@@ -125,11 +124,8 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     """Return the held-out rows of the first fold in two dimensions of a method, learned from its
     training rows.
     """
-    part, params, method = (
-        Part(comparison.protocol, *comparison.folds[0]),
-        dict(result.params[0]),
-        result.method,
-    )
+    split, method = Split(comparison.protocol, *comparison.folds[0]), result.method
+    params, vote = dict(result.params[0]), result.votes[0]
     if result.kind == "choice":
         chosen = params.pop("method")
         method = next((other.method for other in comparison.results if other.name == chosen), None)
@@ -137,22 +133,22 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
         raise ValueError(
             f"{result.name} is no map, or did not finish every fold: take another result."
         )
-    outcome = comparison.found[0].get(method.name)
-    if isinstance(outcome, Outcome) and outcome.plane is not None:
-        found = Embedded([], *outcome.plane, np.arange(len(part.rows)), 0.0)
+    plane = comparison.found[0][method.name].plane
+    if plane is not None:
+        (Z, queries), learned, vote = plane, np.arange(len(split.rows)), NEAREST
+        found = Embedded(split, [], Z, queries, learned, 0.0)
     else:
         if method.estimator is not None:
             p, n_classes = comparison.protocol.X.shape[1], max(1, len(comparison.classes))
             params |= {"n_components": min(2, method.max_components(p, n_classes))}
         with warnings.catch_warnings(action="ignore"):
-            found = part.embed(method, params)
+            found = MapWithVote(method).fit(split, params)
     Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
-    (vote,) = possible_votes([NEAREST if method.own_vote else result.votes[0]], len(part.rows))
+    (vote,) = possible_votes([vote], len(split.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
-    (prediction,) = part.predictions(found, [vote], 2)
-    return HeldOutMap(
-        queries, part.queries, part.rows[near], float(part.contributions(prediction).mean()), vote
-    )
+    (prediction,) = found.predictions([vote], 2)
+    score = float(split.contributions(prediction).mean())
+    return HeldOutMap(queries, split.queries, split.rows[near], score, vote)
 
 
 def chosen_predictor(comparison: Comparison) -> Any:
@@ -169,9 +165,7 @@ def chosen_predictor(comparison: Comparison) -> Any:
     if not isinstance(method, Method) or not method.own_vote:
         return None
     with warnings.catch_warnings(action="ignore"):
-        pipeline, _ = Part(comparison.protocol, comparison.protocol.labelled).pipeline(
-            method, Choice({}, NEAREST)
-        )
+        pipeline, _ = NestedSplit(comparison.protocol, comparison.protocol.labelled).fit(method)
         return pipeline[-1]
 
 
