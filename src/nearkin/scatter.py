@@ -3,7 +3,7 @@
 A spectral method is two such matrices and one criterion (`spectral`). Everything is accumulated in
 float64, and dense X is centred first: that changes no difference x_i - x_j, but without it a large
 common offset cancels every digit. Sparse X stays sparse. For p > n all matrices live in the span of
-the rows, see `span.py`.
+the rows: `row_space`.
 """
 
 from __future__ import annotations
@@ -39,33 +39,23 @@ def scatter(X: Any, L: csr_array) -> np.ndarray:
 
     Costs O(nnz(L) p + n p^2) for dense X; works in blocks of rows.
     """
-    return _sparse_scatter(X, L) if issparse(X) else _dense_scatter(X, L)
-
-
-def _dense_scatter(X: np.ndarray, L: csr_array) -> np.ndarray:
-    anchor = _anchors(X, connected_components(L))
-
-    def sum_over(blocks: Sequence[slice]) -> np.ndarray:
-        S = np.zeros((X.shape[1], X.shape[1]))
-        for rows in blocks:
-            edges = L[rows]
-            own = np.flatnonzero(np.diff(edges.indptr))
-            adjacent = np.union1d(edges.indices, own + rows.start)
-            A = _relative(X, adjacent, anchor[adjacent])
-            columns = np.searchsorted(adjacent, edges.indices)
-            local = csr_array(
-                (edges.data, columns, edges.indptr), (len(edges.indptr) - 1, len(adjacent))
-            )
-            S += A[np.searchsorted(adjacent, own + rows.start)].T @ (local[own] @ A)
-        return S
-
+    if issparse(X):
+        return _sparse_scatter(X, L)
     n, p = X.shape
-    adjacent_to_a_row = min(
-        1 + L.nnz // n, 16
-    )  # in a dense graph a block is adjacent to nearly all rows
-    S = reduce(
-        np.add, parallel_map(sum_over, shares(row_blocks(n, p * adjacent_to_a_row)), L.nnz * p)
-    )
+    relative = _about_anchors(X, connected_components(L))
+
+    def term(rows: slice) -> np.ndarray:
+        edges = L[rows]
+        own = np.flatnonzero(np.diff(edges.indptr))
+        adjacent = np.union1d(edges.indices, own + rows.start)
+        A = relative(adjacent)
+        columns = np.searchsorted(adjacent, edges.indices)
+        shape = len(edges.indptr) - 1, len(adjacent)
+        local = csr_array((edges.data, columns, edges.indptr), shape)
+        return A[np.searchsorted(adjacent, own + rows.start)].T @ (local[own] @ A)
+
+    n_adjacent = min(1 + L.nnz // n, 16)  # in a dense graph a block is adjacent to nearly all rows
+    S = _sum(term, row_blocks(n, p * n_adjacent), p, L.nnz * p)
     return (S + S.T) / 2
 
 
@@ -77,30 +67,54 @@ def _sparse_scatter(X: csr_array, L: csr_array) -> np.ndarray:
         LX = L[rows] @ X
         S += X[rows].T @ LX  # a sparse product, added to the dense sum
         total += LX.sum(axis=0)
-    S -= np.outer(
-        X.mean(axis=0), total
-    )  # total is 0 but for rounding, which an offset of X has magnified in S
+    # total is 0 but for rounding, which an offset of X has magnified in S
+    S -= np.outer(X.mean(axis=0), total)
     return (S + S.T) / 2
 
 
-def _relative(X: np.ndarray, rows: Any, origin: Any) -> np.ndarray:
-    """Return some rows of dense X minus others (or one), float64."""
-    return X[rows].astype(np.float64) - X[origin]
+def _sum(
+    term: Callable[[slice], np.ndarray], blocks: Sequence[slice], p: int, work: int
+) -> np.ndarray:
+    """Return the sum of the terms (p, p) of all blocks of rows, by several threads."""
+
+    def sum_over(some: Sequence[slice]) -> np.ndarray:
+        S = np.zeros((p, p))
+        for rows in some:
+            S += term(rows)
+        return S
+
+    return reduce(np.add, parallel_map(sum_over, shares(blocks), work))
 
 
-def _anchors(X: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return for every row of dense X a typical row of its group (connected component of the graph,
-    class).
-
-    Subtracting it keeps differences within groups, and makes exactly 0 what does not differ within
-    any: a feature that only isolated rows have, the distance between classes in a same-class graph.
-    Its rounding would pass for scatter.
+def _sum_of_squares(X: np.ndarray, w: np.ndarray, relative: Relative) -> np.ndarray:
+    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
+    are skipped.
     """
+
+    def term(rows: slice) -> np.ndarray:
+        A = relative(rows)[w[rows] > 0]
+        return (A.T * w[rows][w[rows] > 0]) @ A
+
+    return _sum(term, row_blocks(*X.shape), X.shape[1], X.size)
+
+
+# Of rows, by their numbers or as a slice: these relative to some origins, float64.
+Relative = Callable[[Any], Any]
+
+
+def _about_anchors(X: Any, group: np.ndarray) -> Relative:
+    """Return a function of some rows of X: these relative to a typical row of their group (connected
+    component of the graph, class), float64.
+
+    That keeps differences within groups, and makes exactly 0 what does not differ within any: a
+    feature that only isolated rows have, the distance between classes in a same-class graph. Its
+    rounding would pass for scatter. Typical is the row nearest to the mean of all.
+    """
+    if issparse(X):
+        return _sparsely_anchored(X, group).__getitem__
     mean = X.mean(axis=0, dtype=np.float64)
-    to_mean = np.concatenate(
-        [np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)]
-    )
-    return _least_of_group(to_mean, group)[group]
+    anchor = _least_of_group(_distances(X, mean), group)[group]
+    return lambda rows: X[rows].astype(np.float64) - X[anchor[rows]]
 
 
 def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
@@ -109,6 +123,18 @@ def _sparsely_anchored(X: csr_array, group: np.ndarray) -> csr_array:
     """
     X = X.astype(np.float64)
     return X - X[_least_of_group(X.power(2).sum(axis=1), group)[group]]
+
+
+def _distances(X: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the distances of dense rows from their mean."""
+    blocks = row_blocks(*X.shape)
+    return np.concatenate([np.linalg.norm(X[rows] - mean, axis=1) for rows in blocks])
+
+
+def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the row of the smallest value of every group 0, 1, ..."""
+    sizes = np.bincount(group)
+    return np.lexsort((values, group))[np.cumsum(sizes) - sizes]
 
 
 def group_means(X: Any, group: np.ndarray) -> Any:
@@ -123,19 +149,13 @@ def _membership(group: np.ndarray, n_groups: int) -> csr_array:
     return csr_array((np.ones(n), group, np.arange(n + 1)), shape=(n, n_groups))
 
 
-def _means_from(X: np.ndarray, anchor: np.ndarray, group: np.ndarray) -> np.ndarray:
+def _means(X: np.ndarray, relative: Relative, group: np.ndarray) -> np.ndarray:
     """Return the mean of every group 0, 1, ... of dense X, relative to the anchors."""
     counts = np.bincount(group)
     sums = np.zeros((len(counts), X.shape[1]))
     for rows in row_blocks(*X.shape):
-        sums += _membership(group[rows], len(counts)).T @ _relative(X, rows, anchor[rows])
+        sums += _membership(group[rows], len(counts)).T @ relative(rows)
     return sums / counts[:, None]
-
-
-def _least_of_group(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return the row of the smallest value of every group 0, 1, ..."""
-    sizes = np.bincount(group)
-    return np.lexsort((values, group))[np.cumsum(sizes) - sizes]
 
 
 def scatter_operator(X: Any, L: csr_array) -> LinearOperator:
@@ -165,23 +185,20 @@ def total_scatter(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
         X = _sparsely_anchored(X, np.zeros(len(w), dtype=int))
         mean = w @ X / w.sum()
         return second_moment(X, w) - w.sum() * np.outer(mean, mean)
-    share = w / w.sum()
-    mean = sum(share[rows] @ X[rows].astype(np.float64) for rows in row_blocks(*X.shape))
-    away = [np.linalg.norm(X[rows] - mean, axis=1) for rows in row_blocks(*X.shape)]
-    typical = int(np.where(w > 0, np.concatenate(away), np.inf).argmin())  # see `_anchors`
-    mean = sum(share[rows] @ _relative(X, rows, typical) for rows in row_blocks(*X.shape))
-    return _sum_of_squares(X, w, lambda rows: _relative(X, rows, typical) - mean)
+    share, blocks = w / w.sum(), row_blocks(*X.shape)
+    mean = sum(share[rows] @ X[rows].astype(np.float64) for rows in blocks)
+    typical = X[np.where(w > 0, _distances(X, mean), np.inf).argmin()]  # see `_about_anchors`
+    mean = sum(share[rows] @ (X[rows].astype(np.float64) - typical) for rows in blocks)
+    return _sum_of_squares(X, w, lambda rows: X[rows].astype(np.float64) - typical - mean)
 
 
 def rows_with_ones(X: Any) -> Iterator[np.ndarray]:
     """Yield [1 X] in blocks of rows, dense and float64, X relative to a typical row: what is
     constant is exactly 0.
     """
-    one = np.zeros(X.shape[0], dtype=int)
-    anchor = None if issparse(X) else _anchors(X, one)
-    X = _sparsely_anchored(X, one) if issparse(X) else X
+    relative = _about_anchors(X, np.zeros(X.shape[0], dtype=int))
     for rows in row_blocks(*X.shape):
-        A = dense_float64(X[rows]) if anchor is None else _relative(X, rows, anchor[rows])
+        A = dense_float64(relative(rows))
         yield np.hstack([np.ones((len(A), 1)), A])
 
 
@@ -193,34 +210,15 @@ def second_moment(X: Any, weights: np.ndarray) -> np.ndarray:
     return _sum_of_squares(X, weights, lambda rows: X[rows].astype(np.float64))
 
 
-def _sum_of_squares(
-    X: np.ndarray, w: np.ndarray, relative: Callable[[slice], np.ndarray]
-) -> np.ndarray:
-    """Return `sum_i w_i a_i a_i'` of the rows of dense X relative to some origins; rows of w_i = 0
-    are skipped.
-    """
-
-    def sum_over(blocks: Sequence[slice]) -> np.ndarray:
-        S = np.zeros((X.shape[1], X.shape[1]))
-        for rows in blocks:
-            A = relative(rows)[w[rows] > 0]
-            S += (A.T * w[rows][w[rows] > 0]) @ A
-        return S
-
-    return reduce(np.add, parallel_map(sum_over, shares(row_blocks(*X.shape)), X.size))
-
-
 def between_scatter(X: Any, codes: np.ndarray) -> np.ndarray:
     """Return `sum_c n_c (m_c - m)(m_c - m)'` with the class means m_c; `codes` number the classes
     0, 1, ...
     """
-    one = np.zeros_like(
-        codes
-    )  # one anchor: the means of a constant feature would differ by rounding
+    one = np.zeros_like(codes)  # anchor: the means of a constant feature would differ by rounding
     if issparse(X):
         means = dense_float64(group_means(_sparsely_anchored(X, one), codes))
     else:
-        means = _means_from(X, _anchors(X, one), codes)
+        means = _means(X, _about_anchors(X, one), codes)
     return total_scatter(means, np.bincount(codes).astype(np.float64))
 
 
@@ -236,9 +234,9 @@ def within_scatter(X: Any, codes: np.ndarray, weights: np.ndarray | None = None)
         X = _sparsely_anchored(X, codes) * np.sqrt(w)[:, None]
         means = group_means(X, codes)
         return (X.T @ X - means.T @ means.multiply(np.bincount(codes)[:, None])).toarray()
-    anchor = _anchors(X, codes)
-    means = _means_from(X, anchor, codes)
-    return _sum_of_squares(X, w, lambda rows: _relative(X, rows, anchor[rows]) - means[codes[rows]])
+    relative = _about_anchors(X, codes)
+    means = _means(X, relative, codes)
+    return _sum_of_squares(X, w, lambda rows: relative(rows) - means[codes[rows]])
 
 
 def pair_covariances(X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -280,16 +278,14 @@ def locally_scaled_scatters(X: Any, codes: np.ndarray, scales: np.ndarray) -> It
     a_ij = `exp(-||x_i - x_j||^2 / (s_i s_j))` joins all pairs of a class; this graph is formed by
     blocks of rows. With infinite scales the sum over classes is `within_scatter`.
     """
-    anchor = None if issparse(X) else _anchors(X, codes)
-    X = _sparsely_anchored(X, codes) if issparse(X) else X
+    relative = _about_anchors(X, codes)
     for members in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
-        X_c = X[members] if anchor is None else _relative(X, members, anchor[members])
+        X_c = relative(members)
         s, n_c = scales[members], len(members)
         S = np.zeros((X.shape[1], X.shape[1]))
         for rows in row_blocks(n_c, n_c):
-            W = scaled_weights(
-                euclidean_distances(X_c[rows], X_c, squared=True), np.outer(s[rows], s)
-            )
+            squared = euclidean_distances(X_c[rows], X_c, squared=True)
+            W = scaled_weights(squared, np.outer(s[rows], s))
             L = -W
             L[np.arange(len(W)), np.arange(n_c)[rows]] += W.sum(axis=1)
             S += X_c[rows].T @ (L @ X_c)

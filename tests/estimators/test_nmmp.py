@@ -11,6 +11,7 @@ from sklearn.preprocessing import scale
 
 from nearkin import NMMP
 from nearkin.datasets import make_concentric_classes
+from nearkin.estimators import TableRows
 from nearkin.graphs import binary, laplacian, mutual
 from nearkin.neighbors import nearest_other_class, nearest_same_class
 from nearkin.scatter import scatter, total_scatter
@@ -207,9 +208,11 @@ def test_more_components_than_directions_warns():
 
 def test_no_mutual_neighbours_of_other_classes_warns(monkeypatch):
     """Legal where many distances tie, as in text."""
+    mutual_knn = TableRows.mutual_knn
     monkeypatch.setattr(
-        "nearkin.estimators.rows.nearest_other_class",
-        lambda Z, codes, k, search: csr_array((len(codes),) * 2),
+        TableRows,
+        "mutual_knn",
+        lambda rows, relation, k: mutual_knn(rows, relation, k) * (relation == "same"),
     )
     with pytest.warns(
         UserWarning, match="objective is 0 in the directions found.*use more neighbours"

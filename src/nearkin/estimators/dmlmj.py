@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..spectral import ZERO, SpectralResult, Status, generalized_eigh, unit_within_scatter
+from ..spectral import ZERO, SpectralResult, generalized_eigh, unit_within_scatter
 from .base import COMPARED_AMOUNTS, SpectralEmbedding
 from .rows import Rows
 
@@ -133,19 +133,12 @@ def most_divergent(result: SpectralResult, n_components: int | None) -> Spectral
     """Return the directions of `generalized_eigh` with the largest lambda + 1/lambda: of shares
     farthest from 1/2.
     """
-    requested = n_components or result.rank
-    shares = np.where(
-        result.values > 1 - ZERO, 1.0, np.where(result.values < ZERO, 0.0, result.values)
-    )
-    order = np.argsort(-np.abs(shares - 0.5), kind="stable")[:requested]
+    shares = np.where(result.values > 1 - ZERO, 1.0, result.values)
+    shares = np.where(shares < ZERO, 0.0, shares)
+    order = np.argsort(-np.abs(shares - 0.5), kind="stable")
+    result = replace(result, vectors=result.vectors[:, order], values=shares[order])
+    result = result.leading(n_components or result.rank)
     with np.errstate(divide="ignore"):
-        quotients = shares[order] / (1 - shares[order])
+        quotients = result.values / (1 - result.values)
         divergence = float(np.sum(quotients + 1 / quotients - 2) / 2)
-    return replace(
-        result,
-        vectors=result.vectors[:, order],
-        values=shares[order],
-        objective=divergence,
-        requested=requested,
-        status=Status.RANK_DEFICIENT if requested > result.rank else result.status,
-    )
+    return replace(result, objective=divergence)

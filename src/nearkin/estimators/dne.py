@@ -125,19 +125,17 @@ class DNE(SpectralEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         same = rows.union_knn("same", self.n_neighbors_)
         other = rows.union_knn("other", self.n_neighbors_)
-        if self._uses_lanczos(*rows.shape):  # L(F) = L(same) - L(other)
-            operator = rows.scatter_operator(same) - rows.scatter_operator(other)
-            result, m = trace_difference(operator, self.n_components), self.n_components
-        else:
+        m = self.n_components
+        if self._solves_in_span(*rows.shape):
             S_w, S_b = rows.scatter(same), rows.scatter(other)
             result = trace_difference(S_w - S_b)
             d = _n_negative(S_w - S_b, np.diag(S_w + S_b))
-            m = (
-                self.n_components
-                if _is_integer(self.n_components)
-                else _n_leading(result.values[:d], self.n_components)
-            )
+            if not isinstance(m, (int, np.integer)):
+                m = _n_leading(result.values[:d], m)
             result = _with_complement(result, d, min(m - d, rows.n_complement))
+        else:  # by products alone; L(F) = L(same) - L(other)
+            operator = rows.scatter_operator(same) - rows.scatter_operator(other)
+            result = trace_difference(operator, m)
         return replace(
             result, vectors=result.vectors[:, :m], objective=2 * float(result.values[:m].sum())
         )
@@ -152,18 +150,9 @@ class DNE(SpectralEmbedding):
         elif self.n_components is not None:
             check_integer(self.n_components, "n_components", 1, n_features)
 
-    def _uses_lanczos(self, n: int, p: int) -> bool:
-        return (
-            _is_integer(self.n_components)
-            and choose_solver(min(n, p), self.n_components) == "lanczos"
-        )
-
     def _solves_in_span(self, n: int, p: int) -> bool:
-        return not self._uses_lanczos(n, p)
-
-
-def _is_integer(n_components: Any) -> bool:
-    return isinstance(n_components, (int, np.integer))
+        m = self.n_components
+        return not isinstance(m, (int, np.integer)) or choose_solver(min(n, p), m) == "dense"
 
 
 def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:

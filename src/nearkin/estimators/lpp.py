@@ -123,27 +123,15 @@ class LPP(SpectralEmbedding):
     def _solve(self, rows: Rows) -> SpectralResult:
         W = rows.union_knn("all", self.n_neighbors_, weights="heat")
         S, B = rows.scatter(W), rows.total_scatter(rows.degrees(W))  # X'LX, X'DX
-        T = self._principal_directions(B)
+        T = np.eye(len(B))
+        if self.variance < 1:  # the leading principal directions
+            R = range_basis(B)
+            values, E = eigh(R.T @ B @ R)
+            n_kept = int(np.sum(np.cumsum(values[::-1]) < self.variance * values.sum())) + 1
+            T = R @ E[:, : -max(n_kept, self.n_components or 1) - 1 : -1]
         result = ratio_trace(T.T @ S @ T, T.T @ B @ T, self.n_components)
-        m = self.n_components or max(1, int(np.sum(result.values < SMOOTH)))
-        values = result.values[:m]
-        return replace(
-            result, vectors=T @ result.vectors[:, :m], values=values, objective=float(values.sum())
-        )
-
-    def _principal_directions(self, B: np.ndarray) -> np.ndarray:
-        """Return leading eigenvectors of B, its principal directions, as columns; for all variance
-        the features.
-        """
-        if self.variance == 1:
-            return np.eye(len(B))
-        R = range_basis(B)
-        values, E = eigh(R.T @ B @ R)
-        m = max(
-            int(np.sum(np.cumsum(values[::-1]) < self.variance * values.sum())) + 1,
-            self.n_components or 1,
-        )
-        return R @ E[:, : -m - 1 : -1]
+        result = result.leading(self.n_components or max(1, int(np.sum(result.values < SMOOTH))))
+        return replace(result, vectors=T @ result.vectors)
 
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)

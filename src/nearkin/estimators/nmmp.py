@@ -163,34 +163,31 @@ class NMMP(SpectralEmbedding):
 
     def _solve(self, rows: Rows) -> SpectralResult:
         n_c = rows.class_sizes
-        k_w = (
-            n_c // 2 + 2
-            if self.n_neighbors_within is None
-            else self._of_classes("n_neighbors_within", len(n_c))
-        )
+        k_w = n_c // 2 + 2
+        if self.n_neighbors_within is not None:
+            k_w = self._of_classes("n_neighbors_within", len(n_c))
+        k_b = self._of_classes("n_neighbors_between", len(n_c))
         S_w = rows.scatter(rows.mutual_knn("same", np.minimum(k_w, n_c - 1)))
         S_w = self._shrunk(S_w, rows)
-        S_b = rows.scatter(
-            rows.mutual_knn("other", self._of_classes("n_neighbors_between", len(n_c)))
-        )
+        S_b = rows.scatter(rows.mutual_knn("other", k_b))
         T = rows.span_basis()  # step 0
-        within_T = _restricted(S_b, T), _restricted(S_w, T)
-        m = self._dimension(*within_T, len(n_c))
+        m = self._dimension(_restricted(S_b, T), _restricted(S_w, T), len(n_c))
+
+        def optimal_ratio(T: np.ndarray) -> SpectralResult:
+            return _in_range(T, trace_ratio(_restricted(S_b, T), _restricted(S_w, T), m))
+
         if self.criterion == "ratio_trace":
             result = generalized_eigh(S_b, S_w, None if self.n_components is None else m)
-            objective = float(result.values[:m].sum())
-            result = replace(
-                result, vectors=result.vectors[:, :m], values=result.values[:m], objective=objective
-            )
+            if self.n_components is None:
+                result = result.leading(min(m, result.rank))
         elif self.weight is not None:
             result = _in_range(T, trace_difference(T.T @ (self.weight * S_w - S_b) @ T, m))  # eq. 6
             result = replace(result, values=-result.values[:m], objective=-result.objective)
         else:
-            result = _in_range(T, trace_ratio(*within_T, m))
+            result = optimal_ratio(T)
             if result.status in (Status.UNBOUNDED, Status.FLAT):  # case 2
                 T = range_basis(S_w + S_b)
-                within_T = _restricted(S_b, T), _restricted(S_w, T)
-                without = _in_range(T, trace_ratio(*within_T, m)) if T.shape[1] >= m else result
+                without = optimal_ratio(T) if T.shape[1] >= m else result
                 result = without if result.status in (Status.FLAT, without.status) else result
         self.n_iter_ = result.n_iter
         return result
@@ -198,14 +195,9 @@ class NMMP(SpectralEmbedding):
     def _dimension(self, S_b: np.ndarray, S_w: np.ndarray, n_classes: int) -> int:
         """Return m, for scatters in the range of the total scatter."""
         if self.n_components == "bound":
-            total = np.trace(S_w)
-            least = (
-                self.weight
-                if self.weight is not None
-                else np.trace(S_b) / total
-                if total > 0
-                else 0.0
-            )
+            least = self.weight
+            if least is None:
+                least = np.trace(S_b) / np.trace(S_w) if np.trace(S_w) > 0 else 0.0
             values = np.linalg.eigvalsh(S_b - least * S_w)
             n_positive = int(np.sum(values > ZERO * np.abs(values).max()))
             if n_positive == 0 and self.weight is not None:
@@ -218,9 +210,9 @@ class NMMP(SpectralEmbedding):
             return max(1, n_positive)
         if self.n_components is not None:
             return self.n_components
-        half_the_rank = -(-len(S_b) // 2)
         if self.criterion == "ratio_trace":
             return 3 * n_classes
+        half_the_rank = -(-len(S_b) // 2)
         return min(3 * n_classes, half_the_rank) if self.shrinkage_ > 0 else half_the_rank
 
     def _of_classes(self, name: str, n_classes: int) -> Any:

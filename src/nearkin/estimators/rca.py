@@ -23,7 +23,6 @@ from ..spectral import (
     LEAST_WITHIN,
     ZERO,
     SpectralResult,
-    Status,
     largest_scatter_first,
     ratio_trace,
 )
@@ -151,7 +150,6 @@ class RCA(SpectralEmbedding):
 
     def _solve(self, rows: Rows) -> SpectralResult:
         S_t, S_w = rows.total_scatter(), rows.within_scatter()
-        n_c = rows.class_sizes[rows.class_sizes > 1]
         # Deviations within chunklets of 1e-10 of those of all rows are the rounding of what differs
         # between chunklets.
         if not (np.diag(S_w) > RANK_TOLERANCE**2 * np.diag(S_t)).any():
@@ -161,7 +159,6 @@ class RCA(SpectralEmbedding):
                 "same label in y."
             )
         result = ratio_trace(self._shrunk(S_w, rows), S_t)
-        share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))
         n_limited = int(np.sum(result.values <= ZERO))
         if n_limited:
             warn_user(
@@ -171,17 +168,11 @@ class RCA(SpectralEmbedding):
                 "shrinkage=0.5, or reduce "
                 "the features."
             )
-        m = min(self.n_components or result.rank, result.rank)
-        V = largest_scatter_first(result.vectors, result.values) * np.sqrt(n_c.sum() / share)
-        values = 1 / share[:m]
-        return replace(
-            result,
-            vectors=V[:, :m],
-            values=values,
-            objective=float(values.sum()),
-            requested=self.n_components or m,
-            status=Status.RANK_DEFICIENT if m < (self.n_components or m) else result.status,
-        )
+        n = rows.class_sizes[rows.class_sizes > 1].sum()
+        share = np.maximum(result.values, LEAST_WITHIN * min(result.values.max(), 1.0))
+        V = largest_scatter_first(result.vectors, result.values) * np.sqrt(n / share)
+        result = replace(result, vectors=V, values=1 / share)
+        return result.leading(self.n_components or result.rank)
 
     def _encode_labels(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
         check_choice(self.target, "target", LABELS)

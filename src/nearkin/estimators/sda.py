@@ -9,7 +9,7 @@ import numpy as np
 
 from .._validation import check_number, encode_partial_labels, require_two_classes
 from ..scatter import RANK_TOLERANCE
-from ..spectral import ZERO, SpectralResult, Status, largest_scatter_first, ratio_trace
+from ..spectral import ZERO, SpectralResult, largest_scatter_first, ratio_trace
 from .base import SpectralEmbedding
 from .rows import Rows
 
@@ -126,15 +126,10 @@ class SDA(SpectralEmbedding):
         smooth = rows.scatter(rows.union_knn("all", self.n_neighbors))
         result = ratio_trace(-S_b, S_t + self.alpha * smooth + self.beta * np.eye(len(S_b)))
         values = -result.values
-        m = min(self.n_components or len(values), max(1, int(np.sum(values > ZERO * values[0]))))
-        return replace(
-            result,
-            vectors=largest_scatter_first(result.vectors, values / values[0])[:, :m],
-            values=values[:m],
-            objective=float(values[:m].sum()),
-            requested=self.n_components or m,
-            status=Status.RANK_DEFICIENT if m < (self.n_components or m) else result.status,
-        )
+        n_positive = max(1, int(np.sum(values > ZERO * values[0])))
+        V = largest_scatter_first(result.vectors, values / values[0])
+        result = replace(result, vectors=V[:, :n_positive], values=values[:n_positive])
+        return result.leading(self.n_components or n_positive)
 
     def _check_parameters(self, n_features: int) -> None:
         super()._check_parameters(n_features)

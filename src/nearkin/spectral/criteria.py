@@ -2,17 +2,15 @@
 
 Given a symmetric A and a positive semi-definite B, find V (d, m):
 
-=================  ==============================================  =======================  =====================
-criterion          problem                                         solved by                used by
-=================  ==============================================  =======================  =====================
-trace difference   min tr V'AV               s.t. V'V = I          one eigenproblem         DNE (A =
-S_w - S_b) ratio trace        min tr((V'BV)^-1 V'AV)    i.e. V'BV = I         A v = lambda B v
-LPP, RCA; LDE, MFA, LFDA,
-                                                                                            DMLMJ,
-                                                                                            NMMP on
-                                                                                            request
-trace ratio        max tr(V'AV) / tr(V'BV)   s.t. V'V = I          Newton on rho            NMMP
-=================  ==============================================  =======================  =====================
+================  =======================  ==========  ================  ========================
+criterion         problem                  subject to  solved by         used by
+================  =======================  ==========  ================  ========================
+trace difference  min tr V'AV              V'V = I     one eigenproblem  DNE (A = S_w - S_b)
+ratio trace       min tr((V'BV)^-1 V'AV)   V'BV = I    A v = lambda B v  LPP, RCA, SDA; LDE, MFA,
+                                                                         LFDA, DMLMJ, NMMP on
+                                                                         request
+trace ratio       max tr(V'AV)/tr(V'BV)    V'V = I     Newton on rho     NMMP
+================  =======================  ==========  ================  ========================
 
 The last two are different problems with different answers, though papers mix them up. This module
 knows no rows, no labels and no graph. Every solve returns a frozen `SpectralResult` with a
@@ -104,16 +102,16 @@ class SpectralResult:
     requested: int
 
     def leading(self, n_components: int) -> SpectralResult:
-        """Return the first of the directions, as if so many had been requested of an eigenproblem."""
+        """Return the first directions, as if so many had been requested of an eigenproblem."""
         m = min(n_components, self.vectors.shape[1])
         values = self.values[:m]
-        enough = self.status is Status.RANK_DEFICIENT and m == n_components
+        status = Status.OPTIMAL if self.status is Status.RANK_DEFICIENT else self.status
         return replace(
             self,
             vectors=self.vectors[:, :m],
             values=values,
             objective=float(values.sum()),
-            status=Status.OPTIMAL if enough else self.status,
+            status=Status.RANK_DEFICIENT if m < n_components else status,
             requested=n_components,
         )
 
@@ -269,12 +267,12 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     rank = whitening.shape[1]
     if rank == 0:
         raise ValueError("B is zero: the graph behind it has no edge between rows that differ.")
-    whitening -= N @ (
-        N.T @ whitening
-    )  # of all vectors that differ by null vectors of B, the shortest
+    # of all vectors that differ by null vectors of B, the shortest
+    whitening -= N @ (N.T @ whitening)
     requested = rank if n_components is None else n_components
     m = min(requested, rank)
-    values, E = _extreme(whitening.T @ A @ whitening, m, largest=False)
+    values, E = _largest(-(whitening.T @ A @ whitening), m)
+    values = -values
     V = whitening @ E
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
@@ -318,24 +316,10 @@ def generalized_eigh(
             "duplicated rows."
         )
     result = ratio_trace(S_w, S)
-    requested = n_components or result.rank
-    V = largest_scatter_first(result.vectors, result.values)[:, :requested]
-    shares = np.clip(1 - result.values[:requested], 0, 1)
-    status = (
-        Status.FLAT
-        if shares[0] <= ZERO
-        else Status.RANK_DEFICIENT
-        if requested > result.rank
-        else result.status
-    )
-    return replace(
-        result,
-        vectors=V,
-        values=shares,
-        objective=float(shares.sum()),
-        status=status,
-        requested=requested,
-    )
+    shares = np.clip(1 - result.values, 0, 1)
+    V = largest_scatter_first(result.vectors, result.values)
+    result = replace(result, vectors=V, values=shares).leading(n_components or result.rank)
+    return replace(result, status=Status.FLAT) if shares[0] <= ZERO else result
 
 
 def unit_within_scatter(result: SpectralResult) -> SpectralResult:
@@ -345,9 +329,8 @@ def unit_within_scatter(result: SpectralResult) -> SpectralResult:
     There, where S_w is less than 1e-4 of the scatter, v'(S_w + S_b)v = 10^4: the direction counts
     for a hundred times one without between-class scatter, instead of for everything.
     """
-    return replace(
-        result, vectors=result.vectors / np.sqrt(np.maximum(1 - result.values, LEAST_WITHIN))
-    )
+    within = np.maximum(1 - result.values, LEAST_WITHIN)
+    return replace(result, vectors=result.vectors / np.sqrt(within))
 
 
 def largest_scatter_first(V: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -417,13 +400,20 @@ def trace_ratio(
         return SpectralResult(
             eigh(B)[1][:, :m], np.zeros(m), 0.0, rank, 1, 0.0, 0.0, Status.FLAT, requested
         )
-    if m <= N.shape[1]:
-        in_null_space = _trace_in_null_space(A, N, rank, requested)
-        if in_null_space.objective > 0 or rank == 0:
-            return in_null_space
+    if m <= N.shape[1]:  # case 2: the m directions of largest tr V'AV where B vanishes
+        values, E = _largest(N.T @ A @ N, m)
+        trace, zero = values.sum(), ZERO * norm(A)
+        if trace >= -zero or rank == 0:
+            residual = backward_error(N.T @ (A @ (N @ E)) - E * values, E, norm(A))
+            objective = -np.inf if trace < -zero else np.inf  # trace / 0
+            status = Status.FLAT if abs(trace) <= zero else Status.UNBOUNDED
+            status = Status.RANK_DEFICIENT if requested > m else status
+            return SpectralResult(
+                N @ E, values, objective, rank, 2, residual, 0.0, status, requested
+            )
     rho = np.trace(A) / np.trace(B)  # a lower bound
     for n_iter in range(2, max_iter + 1):
-        values, V = _extreme(A - rho * B, m, largest=True)
+        values, V = _largest(A - rho * B, m)
         a, b = (float(np.sum(V * (M @ V))) for M in (A, B))  # tr V'AV, tr V'BV
         size = abs(a) + abs(rho) * b
         gap = max(a - rho * b, 0.0) / size if size > 0 else 0.0
@@ -431,13 +421,8 @@ def trace_ratio(
             break
         rho = a / b
     residual = backward_error((A - rho * B) @ V - V * values, V, norm(A) + abs(rho) * norm(B))
-    status = (
-        Status.NOT_CONVERGED
-        if gap > tol
-        else Status.RANK_DEFICIENT
-        if requested > m
-        else Status.OPTIMAL
-    )
+    status = Status.RANK_DEFICIENT if requested > m else Status.OPTIMAL
+    status = Status.NOT_CONVERGED if gap > tol else status
     return SpectralResult(V, values, float(rho), rank, n_iter, residual, gap, status, requested)
 
 
@@ -460,8 +445,8 @@ def _whitening(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     The rank r is decided (relative 1e-10) after scaling B to unit diagonal.
     """
-    unit = _units(B)
-    beta, U = eigh(B / np.outer(unit, unit))
+    scaled, unit = _unit_diagonal(B)
+    beta, U = eigh(scaled)
     nullity = len(B) - _rank_of_psd(beta)
     U /= unit[:, None]
     return U[:, nullity:] / np.sqrt(beta[nullity:]), qr(U[:, :nullity], mode="economic")[0]
@@ -471,37 +456,19 @@ def _null_space(B: np.ndarray) -> np.ndarray:
     """Return the basis of the null space that `_whitening` does; where it is empty, in a fraction
     of the time.
     """
-    beta = eigvalsh(B / np.outer(_units(B), _units(B)))
-    return np.empty((len(B), 0)) if _rank_of_psd(beta) == len(B) else _whitening(B)[1]
+    if _rank_of_psd(eigvalsh(_unit_diagonal(B)[0])) == len(B):
+        return np.empty((len(B), 0))
+    return _whitening(B)[1]
 
 
-def _units(B: np.ndarray) -> np.ndarray:
-    """Return the units in which the diagonal of B is 1, where it is not 0."""
-    return np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0))
+def _unit_diagonal(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return B in units in which its diagonal is 1, where it is not 0, and the units."""
+    unit = np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0))
+    return B / np.outer(unit, unit), unit
 
 
-def _trace_in_null_space(A: np.ndarray, Z: np.ndarray, rank: int, requested: int) -> SpectralResult:
-    """Case 2: the m directions of largest tr V'AV among the columns of Z, where B vanishes.
-
-    The objective is tr V'AV / 0: minus infinity if that trace is negative.
-    """
-    m = min(requested, len(A))
-    values, E = _extreme(Z.T @ A @ Z, m, largest=True)
-    residual = backward_error(Z.T @ (A @ (Z @ E)) - E * values, E, norm(A))
-    zero = ZERO * norm(A)
-    objective = -np.inf if values.sum() < -zero else np.inf
-    status = Status.FLAT if abs(values.sum()) <= zero else Status.UNBOUNDED
-    status = Status.RANK_DEFICIENT if requested > m else status
-    return SpectralResult(Z @ E, values, objective, rank, 2, residual, 0.0, status, requested)
-
-
-def _extreme(A: np.ndarray, m: int, *, largest: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m largest eigenvalues, descending, or the m smallest, ascending, with their
-    vectors.
-    """
-    if not largest:
-        values, V = _extreme(-A, m, largest=True)
-        return -values, V
+def _largest(A: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the m largest eigenvalues, descending, with their vectors."""
     d = len(A)
     if choose_solver(d, m) == "lanczos":
         return lanczos_largest(aslinearoperator(A), m)
