@@ -8,7 +8,7 @@ then; `adam` needs estimates only, each from another part of the data.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,10 +28,7 @@ class Status(enum.Enum):
 
     CONVERGED = "the value, or the gradient, has all but stopped changing"
     MAX_ITER = "the iterations allowed were used up"
-    STALLED = (
-        "no lower value was found along the last direction: the precision of the arithmetic "
-        "is reached"
-    )
+    STALLED = "no lower value was found: the precision of the arithmetic is reached"
     STOPPED = "a callback requested it"
     INTERRUPTED = "a KeyboardInterrupt"
 
@@ -191,13 +188,11 @@ def lbfgs_rounds(
     """
     run = partial(lbfgs, tol=tol, on_iteration=on_iteration)
     neighbors = look_up(start)
-    if neighbors is None:
-        return run(partial(loss, neighbors=None), start, max_iter=max_iter)
-    best = DescentResult(start, loss(start, neighbors)[0], 0, [], Status.MAX_ITER)
+    value = np.inf if neighbors is None else loss(start, neighbors)[0]
+    best = DescentResult(start, value, 0, [], Status.MAX_ITER)
     while neighbors is not None and best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        found = run(
-            partial(loss, neighbors=neighbors), best.x, max_iter=min(ROUND, max_iter - best.n_iter)
-        )
+        n_iter = min(ROUND, max_iter - best.n_iter)
+        found = run(partial(loss, neighbors=neighbors), best.x, max_iter=n_iter)
         if not found.ended_early:
             try:
                 neighbors = look_up(found.x)
@@ -205,24 +200,29 @@ def lbfgs_rounds(
             except KeyboardInterrupt:
                 found = replace(found, status=Status.INTERRUPTED)
             else:
-                if value > best.value:
-                    status = Status.MAX_ITER if finish_exactly else Status.CONVERGED
-                    found, neighbors = (
-                        replace(found, x=best.x, value=best.value, status=status),
-                        None,
-                    )
-                else:
-                    converged = best.value - value <= ROUND * tol * max(abs(value), 1)
-                    found = replace(
-                        found,
-                        value=value,
-                        status=Status.CONVERGED if converged else Status.MAX_ITER,
-                    )
+                risen = value > best.value
+                level = best.value - value <= ROUND * tol * max(abs(value), 1)
+                converged = level and not (risen and finish_exactly)
+                status = Status.CONVERGED if converged else Status.MAX_ITER
+                if risen:
+                    found, neighbors = replace(found, x=best.x), None
+                found = replace(found, value=min(value, best.value), status=status)
         best = best.then(found)
     if best.status is Status.MAX_ITER and best.n_iter < max_iter:
-        best = best.then(
-            run(partial(loss, neighbors=None), best.x, max_iter=max_iter - best.n_iter)
-        )
+        exact = partial(loss, neighbors=None)
+        best = best.then(run(exact, best.x, max_iter=max_iter - best.n_iter))
+    return best
+
+
+def lowest(descents: Iterable[DescentResult]) -> DescentResult:
+    """Return the lowest of descents, made one after the other until one of them is ended early."""
+    best: DescentResult | None = None
+    for found in descents:
+        best = found if best is None or found.value < best.value else best
+        if found.ended_early:
+            best = replace(best, status=found.status)
+            break
+    assert best is not None
     return best
 
 
@@ -294,22 +294,17 @@ def adam(
         if not values:
             raise
         status = Status.INTERRUPTED
-    if status is Status.MAX_ITER and _level(values, tol):
-        status = Status.CONVERGED
+    # Whether the last fifth of the values is level with the fifth before, as far as their noise
+    # allows to say.
+    count = len(values) // 5
+    if status is Status.MAX_ITER and count > 1:
+        before, last = np.array(values[-2 * count : -count]), np.array(values[-count:])
+        noise = ((before.var(ddof=1) + last.var(ddof=1)) / count) ** 0.5
+        fall = before.mean() - last.mean()
+        if fall <= tol * count * max(abs(last.mean()), 1) + 2 * noise:
+            status = Status.CONVERGED
     curve = values[:1] + [
         float(np.mean(values[i * n_batches : (i + 1) * n_batches])) for i in range(n_iter)
     ]
-    memory = Momentum(mean, square, n_steps)
-    return DescentResult(x, float(np.mean(values[-n_batches:])), n_iter, curve, status, memory)
-
-
-def _level(values: list[float], tol: float) -> bool:
-    """Say whether the last fifth of the values is level with the fifth before, as far as their
-    noise allows to say.
-    """
-    count = len(values) // 5
-    if count < 2:
-        return False
-    before, last = np.array(values[-2 * count : -count]), np.array(values[-count:])
-    noise = ((before.var(ddof=1) + last.var(ddof=1)) / count) ** 0.5
-    return bool(before.mean() - last.mean() <= tol * count * max(abs(last.mean()), 1) + 2 * noise)
+    value, memory = float(np.mean(values[-n_batches:])), Momentum(mean, square, n_steps)
+    return DescentResult(x, value, n_iter, curve, status, memory)

@@ -1,11 +1,11 @@
-"""What the maps that are found by descent share: rows without a scale, the penalty, and the fit of
-a problem.
+"""What the maps that are found by descent share: inits, rows without a scale, candidates for
+neighbours, the penalty, and what a fit sets in the end.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -16,15 +16,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
-from .._blocks import densified
-from .._callbacks import CallbackSupportMixin, FitTask
+from .._blocks import densified, parallel_map, row_blocks
+from .._callbacks import CallbackSupportMixin
 from .._messages import warn_user
 from .._validation import check_integer
 from ..descent import DescentResult, Status
 from ..linalg import LinAlgError, eigh
 from ..neighbors import EXACT, Searcher, nearest, nearest_same_class
 from ..objectives.linear_map import embed, group_penalty
-from ..objectives.stochastic import with_same_class
+from ..objectives.stochastic import Candidates, Value, with_same_class
 from ..scatter import RowSpace, row_space, total_scatter
 from ..spectral import generalized_eigh, range_basis, shrunk, unit_within_scatter
 from .base import LinearEmbedding
@@ -212,14 +212,9 @@ COMPARED = {"settings": lambda p: [{"n_components": min(p, 50)}], "nested": Fals
 # Ten times the default of NCA and MLKR: held-out rows are predicted as well, in about half the
 # time.
 EARLY = {"tol": 1e-4}
-ENDED = {
-    Status.CONVERGED: "converged",
-    Status.MAX_ITER: "ended by max_iter",
-    Status.STALLED: "ended by the precision of the arithmetic",
-    Status.STOPPED: "stopped by a callback",
-    Status.INTERRUPTED: "interrupted",
-}
 FLOAT64_ROWS = 2000  # rows up to which a descent computes in float64
+UNIT_ROWS = 200  # from which the unit of many rows is estimated: each is compared with all
+BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
 
 
 @dataclass(frozen=True)
@@ -233,21 +228,30 @@ class Scale:
         The typical distance.
     space : RowSpace
         The way back to the features.
+    shape : (n, r)
     """
 
     unit: float
     space: RowSpace
+    shape: tuple[int, int]
 
-    def components(self, B: np.ndarray) -> np.ndarray:
+    def components(self, B: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         """Return A, shape (m, p), for B; a vector is the diagonal of a map."""
         B = np.diag(B) if B.ndim == 1 else B
-        return self.space.back_project(B.T / self.unit)
+        return self.space.back_project(B.T / self.unit).astype(dtype, copy=False)
 
     def coordinates(self, A: np.ndarray) -> np.ndarray:
         """Return B for A."""
-        return (
-            A * self.unit if self.space.to_features is None else A @ self.space.basis.T * self.unit
-        )
+        A = A if self.space.to_features is None else A @ self.space.basis.T
+        return A * self.unit
+
+    def embedding(self, B: np.ndarray) -> Any:
+        """Return Z = X B', shape (n, m), about its mean."""
+        raise NotImplementedError
+
+    def nearest_squares(self, B: np.ndarray) -> np.ndarray:
+        """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
+        return nearest_squares(self.embedding(B))
 
 
 @dataclass(frozen=True)
@@ -265,49 +269,89 @@ class UnitRows(Scale):
     X: Any
 
     @classmethod
-    def of(cls, X: Any, *, within_span: bool, dtype: Any = None, **more: Any) -> Any:
+    def of(cls, X: Any, *, within_span: bool, dtype: Any = None) -> UnitRows:
         """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the
         rows.
         """
-        space = (
-            row_space(X)
-            if within_span and X.shape[1] > X.shape[0]
-            else RowSpace(densified(X), None)
-        )
-        X, dtype = (
-            space.coordinates,
-            dtype or (np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32),
-        )
+        if within_span and X.shape[1] > X.shape[0]:
+            space = row_space(X)
+        else:
+            space = RowSpace(densified(X), None)
+        X = space.coordinates
+        dtype = dtype or (np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32)
         if not issparse(X):
             X = (X - X.mean(axis=0, dtype=np.float64)).astype(dtype)
-            X = X - X.mean(axis=0, dtype=np.float64).astype(
-                dtype
-            )  # far from the origin the first mean is rounded
+            # far from the origin the first mean is rounded
+            X = X - X.mean(axis=0, dtype=np.float64).astype(dtype)
         X = X.astype(dtype, copy=False)
         unit = unit_distance(X)
-        return cls(unit, space, X / X.dtype.type(unit), **more)
+        return cls(unit, space, X.shape, X / X.dtype.type(unit))
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, r)."""
-        return self.X.shape
+    def take(self, rows: Any) -> Any:
+        """Return some rows."""
+        return self.X[rows]
 
     def embedding(self, B: np.ndarray) -> np.ndarray:
         """Return Z = X B', shape (n, m), about its mean."""
         return embed(B, self.X)
 
-    def nearest_squares(self, B: np.ndarray) -> np.ndarray:
-        """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
-        return nearest_squares(self.embedding(B))
+    def candidates(
+        self, B: np.ndarray, k: int, codes: np.ndarray | None, search: Searcher
+    ) -> Candidates:
+        """Return the k nearest rows of every row, with classes also the nearest of the same class,
+        and some far rows.
+        """
+        near = near_rows(self.embedding(B), k, codes, search)
+        return Candidates(near, evenly_by(row_norms(self.X, squared=True), N_FAR), len(near))
+
+
+@dataclass(frozen=True)
+class RowsInPlace(Scale):
+    """Rows as they came, in memory or in a file: only those in use are copied, centred and scaled.
+
+    Attributes
+    ----------
+    X : array of shape (n, p), or sparse matrix
+    mean : ndarray of shape (p,), or None for sparse rows
+    dtype : {float64, float32}
+        In which a descent computes.
+    """
+
+    X: Any
+    mean: np.ndarray | None
+    dtype: Any
+
+    @classmethod
+    def of(cls, X: Any, unit: float) -> RowsInPlace:
+        """Return rows whose typical distance is known."""
+        mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+        dtype = np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32
+        return cls(unit, RowSpace(X, None), X.shape, X, mean, dtype)
+
+    def take(self, rows: Any) -> Any:
+        """Return some rows, in units of the typical distance."""
+        X = self.X[rows] if self.mean is None else self.X[rows] - self.mean
+        return X.astype(self.dtype, copy=False) / self.dtype(self.unit)
+
+    def embedding(self, B: np.ndarray) -> np.ndarray:
+        """Return Z = X B', shape (n, m), about its mean."""
+        B = B.astype(self.dtype)
+        if self.mean is None:
+            return embed(B / self.dtype(self.unit), self.X)
+        Z = np.empty((self.shape[0], len(B)), self.dtype)
+
+        def fill(rows: slice) -> None:
+            Z[rows] = self.take(rows) * B if B.ndim == 1 else self.take(rows) @ B.T
+
+        parallel_map(fill, row_blocks(*self.shape, BLOCK), self.X.size)
+        Z -= Z.mean(axis=0, dtype=np.float64).astype(self.dtype)
+        return Z
 
 
 def n_directions(estimator: Any, most: int) -> int:
     """Return the number of dimensions that is requested, or all."""
-    return (
-        most
-        if estimator.n_components is None
-        else check_integer(estimator.n_components, "n_components", 1, most)
-    )
+    m = estimator.n_components
+    return most if m is None else check_integer(m, "n_components", 1, most)
 
 
 def penalized(
@@ -317,7 +361,7 @@ def penalized(
     alpha: float,
     n: int,
     groups: np.ndarray | None = None,
-) -> tuple[float, np.ndarray]:
+) -> Value:
     """Return the loss `value + alpha / sqrt(n) ||B||^2` and its gradient; with groups of features,
     by their norm.
 
@@ -334,8 +378,7 @@ def cap_penalty(B: np.ndarray, alpha: float, n: int) -> np.ndarray:
 
     Where the penalty dominates, a descent leaps to the map 0 and stays there.
     """
-    cost = penalized(0.0, B, B, alpha, n)[0]
-    return B / max(1.0, cost**0.5)
+    return B / max(1.0, penalized(0.0, B, B, alpha, n)[0] ** 0.5)
 
 
 class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
@@ -343,68 +386,27 @@ class DescentEmbedding(CallbackSupportMixin, LinearEmbedding):
 
     max_iter: Any
     warm_start = False
-    _ended = "ended"  # how the descent did
 
-    def fit_problem(
-        self, problem: Any, dtype: Any = np.float64, task: FitTask | None = None
-    ) -> Self:
-        """Learn the map that a descent finds, the lowest from several inits.
+    def _keep(self, found: DescentResult, rows: Scale, dtype: Any) -> None:
+        """Set the map, and how it was found; raise the interrupt that ended the descent, warn where
+        it has not converged.
 
-        Parameters
-        ----------
-        problem : NCAProblem or other
-            With `rows`, a `Scale`; `inits()`, which yields maps B; `descend(B, on_iteration)`,
-            which returns a `DescentResult`; and `attributes(best)`, which returns what else there
-            is to set.
-        dtype : {float64, float32}, default=float64
-            Of `components_`.
-        task : FitTask, default=None
-            To which iterations are reported, and the end of the fit.
-
-        Returns
-        -------
-        self
+        So it is the last that a fit does: by then all else is set.
         """
-
-        def components(B: np.ndarray) -> np.ndarray:
-            return problem.rows.components(B).astype(dtype, copy=False)
-
-        def on_iteration(B: np.ndarray) -> bool:
-            return task is not None and task.iteration(lambda: {"components_": components(B)})
-
-        best: Any = None
-        for init in problem.inits():
-            found = problem.descend(init, on_iteration)
-            best = found if best is None or found.value < best.value else best
-            if found.ended_early:
-                best = replace(best, status=found.status)
-                break
-        self.components_ = components(best.x)
+        self.components_ = rows.components(found.x, dtype)
         self.n_components_ = len(self.components_)
-        self.n_iter_, self.loss_curve_ = best.n_iter, np.array(best.curve)
-        self._ended = ENDED[best.status]
-        for name, value in problem.attributes(best).items():
-            setattr(self, name, value)
-        self._report(best)
-        if task is not None:
-            task.end()
-        return self
-
-    def _report(self, best: DescentResult) -> None:
-        """Raise the interrupt that ended the descent, once its result is kept; warn where it has
-        not converged.
-        """
-        if best.status is Status.INTERRUPTED:
+        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
+        if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        if best.status is Status.MAX_ITER:
-            max_iter = best.n_iter if self.max_iter == "auto" else self.max_iter
+        if found.status is Status.MAX_ITER:
+            max_iter = found.n_iter if self.max_iter == "auto" else self.max_iter
             warn_user(
                 f"max_iter={max_iter} iterations ended the descent before it converged: the "
                 "map is good, not final. "
                 "Raise max_iter or tol, or standardize the features.",
                 ConvergenceWarning,
             )
-        elif best.n_iter == 0 and best.status is not Status.STOPPED and not self.warm_start:
+        elif found.n_iter == 0 and found.status is not Status.STOPPED and not self.warm_start:
             warn_user(
                 "The descent has not moved from its init, which no step improves: take "
                 "another, or a larger alpha.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.extmath import row_norms
 
 from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, check_shared_labels, validate_labelled_rows
-from ..descent import DescentResult, OnIteration, Status, lbfgs_rounds
+from ..descent import DescentResult, Status, Value, lbfgs_rounds
 from ..objectives.lmnn import impostors_within, large_margin, target_squares
 from .descent_embedding import (
     COMPARED,
@@ -28,9 +28,8 @@ from .descent_embedding import (
 SEARCH_ALWAYS_ROWS = 4000  # up to here a search for impostors at every step costs little
 # a second margin: rows within it are listed, and may become impostors before the next search
 SLACK = 1.0
-WORTH = (
-    1 / 256
-)  # share of all pairs from which on it is quicker to search always than to keep lists
+# share of all pairs from which on it is quicker to search always than to keep lists
+WORTH = 1 / 256
 MOST = 2**25  # impostors that count in all, but for
 ALWAYS = 100  # of every row
 GAPS = 2**23  # entries of the distances from which the scale of the init is found
@@ -165,68 +164,56 @@ class LMNN(DescentEmbedding):
         """
         check_integer(self.n_neighbors, "n_neighbors", 1)
         check_number(self.tol, "tol", 0)
-        n_iterations = check_integer(self.n_passes, "n_passes", 1) * check_integer(
-            self.max_iter, "max_iter", 1
-        )
-        task = FitTask(self, X, y, n_iterations)
+        n_passes = check_integer(self.n_passes, "n_passes", 1)
+        max_iter = check_integer(self.max_iter, "max_iter", 1)
+        task = FitTask(self, X, y, n_passes * max_iter)
         X, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
         m = n_directions(self, X.shape[1])
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
-        m = min(m, rows.shape[1])
+        n, m = X.shape[0], min(m, rows.shape[1])
         V = directions("identity" if m == rows.shape[1] else "pca", rows.X, m)
         init = V / balanced_scale(rows.embedding(V), codes, targets)
         d_targets = target_squares(rows.embedding(init), targets)
-        unit = (
-            float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / len(codes) or 1.0
-        )  # their cost
-        return self.fit_problem(
-            MarginProblem(self, rows, codes, targets, init, unit), X.dtype, task
-        )
+        # The unit of the loss is what the targets cost at the init.
+        unit = float(d_targets.sum(where=d_targets >= 0, dtype=np.float64)) / 2 / n or 1.0
 
+        def impostors(A: np.ndarray, slack: float) -> csr_array:
+            Z = rows.embedding(A)
+            reach = 1 + target_squares(Z, targets).max(axis=1)
+            return impostors_within(Z, codes, reach + slack, max(ALWAYS, MOST // n))
 
-@dataclass(frozen=True)
-class MarginProblem:
-    """The loss of a map, given the targets.
+        def loss(A: np.ndarray, neighbors: csr_array | None) -> Value:
+            """Return the loss among the listed impostors, or among all, and its gradient."""
+            listed = impostors(A, 0.0) if neighbors is None else neighbors
+            value, gradient = large_margin(A, rows.X, targets, listed)
+            return value / n / unit, gradient / n / unit
 
-    Attributes
-    ----------
-    lmnn : LMNN
-        Its parameters.
-    rows : UnitRows
-    codes : ndarray of shape (n,)
-    targets : ndarray of shape (n, k)
-    init : ndarray of shape (m, p)
-        The map to begin with.
-    unit : float
-        Of the loss.
-    """
+        def look_up(A: np.ndarray) -> csr_array | None:
+            """Return the rows of other classes within two margins, None where it is quicker to
+            search always.
+            """
+            if n <= SEARCH_ALWAYS_ROWS:
+                return None
+            listed = impostors(A, SLACK)
+            return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
 
-    lmnn: LMNN
-    rows: UnitRows
-    codes: np.ndarray
-    targets: np.ndarray
-    init: np.ndarray
-    unit: float
-
-    def inits(self) -> list[np.ndarray]:
-        """Return the one map to begin with."""
-        return [self.init]
-
-    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
-        """Minimize the loss by L-BFGS, once for the targets of each pass."""
-        problem, best = self, DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
-        how = {"max_iter": self.lmnn.max_iter, "tol": self.lmnn.tol, "on_iteration": on_iteration}
-        for number in range(self.lmnn.n_passes):
+        best = DescentResult(init, np.inf, 0, [], Status.MAX_ITER)
+        for number in range(n_passes):
             try:
                 if number:
-                    targets = target_neighbors(
-                        self.rows.embedding(best.x), self.codes, self.lmnn.n_neighbors
-                    )
-                    problem = replace(self, targets=targets)
+                    targets = target_neighbors(rows.embedding(best.x), codes, self.n_neighbors)
                 found = lbfgs_rounds(
-                    problem.loss, best.x, look_up=problem.look_up, finish_exactly=True, **how
+                    loss,
+                    best.x,
+                    look_up=look_up,
+                    max_iter=max_iter,
+                    tol=self.tol,
+                    on_iteration=lambda A: task.iteration(
+                        lambda: {"components_": rows.components(A, X.dtype)}
+                    ),
+                    finish_exactly=True,
                 )
                 best = best.then(found)
             except KeyboardInterrupt:
@@ -235,36 +222,11 @@ class MarginProblem:
                 best = replace(best, status=Status.INTERRUPTED)
             if best.ended_early:
                 break
-        return best
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return the loss and its curve, in their own unit."""
-        return {
-            "objective_": self.unit * best.value,
-            "loss_curve_": self.unit * np.array(best.curve),
-        }
-
-    def loss(self, A: np.ndarray, neighbors: csr_array | None) -> tuple[float, np.ndarray]:
-        """Return the loss among the listed impostors, or among all, and its gradient."""
-        impostors = self._impostors(A, 0.0) if neighbors is None else neighbors
-        value, gradient = large_margin(A, self.rows.X, self.targets, impostors)
-        n = len(self.codes)
-        return value / n / self.unit, gradient / n / self.unit
-
-    def look_up(self, A: np.ndarray) -> csr_array | None:
-        """Return the rows of other classes within two margins, None where it is quicker to search
-        always.
-        """
-        n = len(self.codes)
-        if n <= SEARCH_ALWAYS_ROWS:
-            return None
-        listed = self._impostors(A, SLACK)
-        return listed if listed.nnz < min(WORTH * n * n, MOST / 2) else None
-
-    def _impostors(self, A: np.ndarray, slack: float) -> csr_array:
-        Z = self.rows.embedding(A)
-        reach = 1 + target_squares(Z, self.targets).max(axis=1)
-        return impostors_within(Z, self.codes, reach + slack, max(ALWAYS, MOST // len(Z)))
+        self.objective_ = unit * best.value
+        best = replace(best, curve=[unit * value for value in best.curve])
+        self._keep(best, rows, X.dtype)
+        task.end()
+        return self
 
 
 def balanced_scale(Z: np.ndarray, codes: np.ndarray, targets: np.ndarray) -> float:

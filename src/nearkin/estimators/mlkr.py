@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy.sparse import issparse
 
 from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, validate_target_rows
-from ..descent import DescentResult, OnIteration, lbfgs
+from ..descent import Value, lbfgs
 from ..objectives.kernel_regression import prediction_loss, squared_error
 from .descent_embedding import (
     COMPARED,
@@ -135,63 +134,30 @@ class MLKR(DescentEmbedding):
         check_number(self.tol, "tol", 0)
         task = FitTask(self, X, y, check_integer(self.max_iter, "max_iter", 1))
         X, targets = validate_target_rows(self, X, y, multi_output=True)
-        m = n_directions(self, X.shape[1])
+        n, m = X.shape[0], n_directions(self, X.shape[1])
         rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
-        Y = targets.reshape(len(targets), -1)
+        Y = targets.reshape(n, -1)
         Y = Y - Y.mean(axis=0)
         unit = float(np.mean(np.sum(Y * Y, axis=1))) ** 0.5
-        return self.fit_problem(
-            RegressionProblem(self, rows, Y / unit, unit, min(m, rows.shape[1])), X.dtype, task
+        Y = Y / unit
+
+        def loss(B: np.ndarray) -> Value:
+            value, gradient = prediction_loss(B, rows.X, Y, squared_error)
+            return penalized(value / n, gradient / n, B, self.alpha, n)
+
+        m = min(m, rows.shape[1])
+        B = directions("identity" if m == rows.shape[1] else "pca", rows.X, m)
+        found = lbfgs(
+            loss,
+            cap_penalty(B / perplexity_bandwidth(rows.nearest_squares(B)), self.alpha, n),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            on_iteration=lambda B: task.iteration(
+                lambda: {"components_": rows.components(B, X.dtype)}
+            ),
         )
-
-
-@dataclass(frozen=True)
-class RegressionProblem:
-    """The error plus the penalty, a function of maps B of rows in units of the typical distance of
-    neighbours.
-
-    Attributes
-    ----------
-    mlkr : MLKR
-        Its parameters.
-    rows : UnitRows
-    Y : ndarray of shape (n, q)
-        Targets about their mean, in their unit.
-    unit : float
-        Root of the mean squared distance of the targets to their mean.
-    m : int
-        Dimensions of the map.
-    """
-
-    mlkr: MLKR
-    rows: UnitRows
-    Y: np.ndarray
-    unit: float
-    m: int
-
-    def loss(self, B: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss and its gradient."""
-        n = len(self.Y)
-        value, gradient = prediction_loss(B, self.rows.X, self.Y, squared_error)
-        return penalized(value / n, gradient / n, B, self.mlkr.alpha, n)
-
-    def inits(self) -> list[np.ndarray]:
-        """Return the one map to begin with."""
-        B = directions("identity" if self.m == self.rows.shape[1] else "pca", self.rows.X, self.m)
-        B = B / perplexity_bandwidth(self.rows.nearest_squares(B))
-        return [cap_penalty(B, self.mlkr.alpha, len(self.Y))]
-
-    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
-        """Minimize the loss by L-BFGS."""
-        return lbfgs(
-            self.loss,
-            init,
-            max_iter=self.mlkr.max_iter,
-            tol=self.mlkr.tol,
-            on_iteration=on_iteration,
-        )
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return what MLKR sets beside the map."""
-        error = -penalized(-best.value, best.x, best.x, self.mlkr.alpha, len(self.Y))[0]
-        return {"objective_": self.unit**2 * error}
+        error = -penalized(-found.value, found.x, found.x, self.alpha, n)[0]
+        self.objective_ = unit**2 * error
+        self._keep(found, rows, X.dtype)
+        task.end()
+        return self

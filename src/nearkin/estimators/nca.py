@@ -1,9 +1,12 @@
-"""Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004)."""
+"""Neighbourhood Components Analysis (Goldberger, Roweis, Hinton and Salakhutdinov, NIPS 2004).
+
+The method, from its definition to what it learns; then its objective as a term, and the descents,
+by L-BFGS and by minibatches, which minimize such a term: `PairNCA` and `DaskNCA` have others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -11,11 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
-from .._blocks import parallel_map, require_memory, row_blocks
+from .._blocks import require_memory
 from .._callbacks import FitTask, with_callbacks
 from .._validation import (
     check_choice,
@@ -25,36 +27,33 @@ from .._validation import (
     validate_labelled_rows,
     validate_target_rows,
 )
-from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs, lbfgs_rounds
-from ..neighbors import EXACT, Searcher, searcher
-from ..objectives.linear_map import embed
+from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs_rounds, lowest
+from ..neighbors import Searcher, searcher
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import (
     TERMS,
     Candidates,
-    GivenPairs,
     PairWeights,
     SameClass,
     TargetKernel,
     Value,
     target_bandwidth,
 )
-from ..scatter import RowSpace, between_scatter, row_space, within_scatter
-from .base import inner_folds, sample_rows
+from ..scatter import between_scatter, row_space, within_scatter
 from .descent_embedding import (
     COMPARED,
     EARLY,
-    FLOAT64_ROWS,
     INITS,
     N_FAR,
     N_NEAR,
+    UNIT_ROWS,
     DescentEmbedding,
+    RowsInPlace,
     Scale,
     UnitRows,
     cap_penalty,
     directions,
     discriminant_directions,
-    evenly_by,
     n_directions,
     near_rows,
     near_rows_of,
@@ -63,659 +62,10 @@ from .descent_embedding import (
     perplexity_bandwidth,
     unit_distance,
 )
-from .soft_neighbors import SoftNeighborsRegressor
-
-# NCA as a problem of descent: the loss of a map, the candidates among which neighbours are drawn,
-# the inits.
 
 ALL_PAIRS_ROWS = 8000  # up to here all pairs are also quicker than candidates
 MAX_ITER = 200
-
-
-@dataclass(frozen=True)
-class NCAProblem:
-    """-f or -g plus the penalty, a function of maps B of rows in units of the typical distance of
-    neighbours.
-
-    Attributes
-    ----------
-    nca : NCA
-        Its parameters, and the map of its last fit for a warm start.
-    rows : NCARows
-        Or an object with the same public attributes and methods: the rows may lie elsewhere.
-    m : int
-        Dimensions of the map, at most.
-    rng : RandomState
-    """
-
-    nca: Any
-    rows: Any
-    m: int
-    rng: np.random.RandomState
-
-    def loss(self, B: np.ndarray, neighbors: Any = None) -> Value:
-        """Return the loss among some candidates, or among all rows, and its gradient."""
-        n = self.rows.shape[0]
-        value, gradient = self.rows.objective(self.nca.objective, B, neighbors)
-        return penalized(-value / n, -gradient / n, B, self.nca.alpha, n)
-
-    @property
-    def n_near(self) -> int | None:
-        """Near candidates of a row; None where all rows are candidates."""
-        k, n = self.nca.n_candidates, self.rows.shape[0]
-        if k is None or (k == "auto" and n <= ALL_PAIRS_ROWS):
-            return None
-        return min(N_NEAR if k == "auto" else k, n - 1)
-
-    def look_up(self, B: np.ndarray) -> Any:
-        """Return the candidates of all rows under a map; None where all rows are candidates."""
-        same_class = self.nca.objective == "log_likelihood"
-        return self.n_near and self.rows.candidates(B, self.n_near, N_FAR, same_class=same_class)
-
-    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
-        """Minimize the loss by L-BFGS."""
-        max_iter = MAX_ITER if self.nca.max_iter == "auto" else self.nca.max_iter
-        if self.n_near is None:
-            return lbfgs(
-                self.loss, init, max_iter=max_iter, tol=self.nca.tol, on_iteration=on_iteration
-            )
-        return lbfgs_rounds(
-            self.loss,
-            init,
-            look_up=self.look_up,
-            max_iter=max_iter,
-            tol=self.nca.tol,
-            on_iteration=on_iteration,
-        )
-
-    def inits(self) -> Iterator[np.ndarray]:
-        """Yield the maps to begin with."""
-        return inits(self.nca, self.rows, self.init)
-
-    def init(self, name: str) -> np.ndarray:
-        """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
-        lowest loss.
-        """
-        rows, (n, p), m = self.rows, self.rows.shape, min(self.m, self.rows.shape[1])
-        names = [name]
-        if name == "auto":
-            names = (
-                ["identity"]
-                if m == p
-                else ["pca", "lda"]
-                if m < min(p, rows.n_classes)
-                else ["pca"]
-            )
-        if self.nca.structure == "full":
-            found = [rows.directions(each, m, self.rng) for each in names]
-        else:
-            found = [np.abs(self.rng.standard_normal(p)) if name == "random" else np.ones(p)]
-        complete = [B for B in found if len(B) in (m, p)]
-        if not complete:
-            few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
-            raise ValueError(f"{few}: take init='pca' or 'auto'.")
-        scaled = [
-            cap_penalty(B / perplexity_bandwidth(rows.nearest_squares(B)), self.nca.alpha, n)
-            for B in complete
-        ]
-        return (
-            scaled[0]
-            if len(scaled) == 1
-            else min(scaled, key=lambda B: self.loss(B, self.look_up(B))[0])
-        )
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return what NCA sets beside the map."""
-        return fitted_attributes(self.nca, self.rows, best, self.rows.shape[0]) | {
-            "_sgd_state": None
-        }
-
-
-@dataclass(frozen=True)
-class NCARows(UnitRows):
-    """Rows in memory as NCA needs them.
-
-    Attributes
-    ----------
-    pair_weights : PairWeights or GivenPairs
-    search : Searcher
-    """
-
-    pair_weights: Any
-    search: Searcher
-
-    def __len__(self) -> int:
-        return self.X.shape[0]
-
-    def take(self, rows: Any) -> Any:
-        """Return some rows, in units of the typical distance."""
-        return self.X[rows]
-
-    @property
-    def n_classes(self) -> int:
-        """Classes between which there are discriminant directions."""
-        codes = self.pair_weights.codes
-        return 0 if codes is None or issparse(self.X) else int(codes.max()) + 1
-
-    def objective(self, name: str, B: np.ndarray, candidates: Candidates | None) -> Value:
-        """Return f or g as a sum over rows, and its gradient."""
-        return nca_objective(name, B, self.X, self.pair_weights, candidates)
-
-    def candidates(self, B: np.ndarray, k: int, n_far: int, *, same_class: bool) -> Candidates:
-        """Return the k nearest rows of every row, with the nearest of the same class on request,
-        and some far rows.
-        """
-        near = near_rows(
-            self.embedding(B), k, self.pair_weights.codes if same_class else None, self.search
-        )
-        return Candidates(near, evenly_by(row_norms(self.X, squared=True), n_far), len(near))
-
-    def directions(self, name: str, m: int, rng: np.random.RandomState) -> np.ndarray:
-        """Return m directions by the name of an init; there may be fewer discriminant ones."""
-        if name != "lda":
-            return directions(name, self.X, m, rng)
-        if not self.n_classes:
-            raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
-        space, codes = row_space(self.X), np.unique(self.pair_weights.codes, return_inverse=True)[1]
-        S_b, S_w = (S(space.coordinates, codes) for S in (between_scatter, within_scatter))
-        return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
-
-
-def fitted_attributes(nca: Any, rows: Any, best: DescentResult, n_counted: int) -> dict[str, Any]:
-    """Return what NCA sets beside the map, by either solver; `n_counted` rows count in the penalty."""
-    return {
-        "objective_": penalized(-best.value, best.x, best.x, nca.alpha, n_counted)[0],
-        "objective_error_": best.error,
-        "perplexity_": perplexity(rows.nearest_squares(best.x)),
-        "search_": rows.search.name,
-        "search_recall_": rows.search.recall,
-    }
-
-
-def inits(nca: Any, rows: Scale, init: Callable[[str], np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield `n_init` maps to begin with: for a warm start the present one, or else `init`; then
-    random ones.
-    """
-    if nca.warm_start and hasattr(nca, "components_"):
-        yield coordinates_of(nca, nca.components_, "components_, to go on from,", rows)
-    elif isinstance(nca.init, str):
-        yield init(nca.init)
-    else:
-        A = check_array(nca.init, ensure_2d=False, dtype=np.float64, input_name="init")
-        yield coordinates_of(nca, A, "init", rows)
-    for _ in range(nca.n_init - 1):
-        yield init("random")
-
-
-def coordinates_of(nca: Any, A: np.ndarray, name: str, rows: Scale) -> np.ndarray:
-    """Return a map of the features, from the user or the last fit, as one of the rows; check its
-    shape.
-    """
-    p = nca.n_features_in_
-    m = nca.n_components or (p if name == "init" else len(A))
-    shape = (p,) if nca.structure == "diagonal" else (m, p)
-    if A.shape == (p, p) and nca.structure == "diagonal" and not A[~np.eye(p, dtype=bool)].any():
-        A = A.diagonal()
-    if A.shape != shape:
-        raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
-    return rows.coordinates(A)
-
-
-def check_parameters(nca: Any) -> int | None:
-    """Raise an error that names a bad parameter; return the number of iterations allowed, None if n
-    decides.
-    """
-    check_choice(nca.objective, "objective", TERMS)
-    check_choice(nca.structure, "structure", ("full", "diagonal"))
-    check_choice(nca.target, "target", ("classes", "continuous"))
-    if isinstance(nca.init, str):
-        check_choice(
-            nca.init, "init", INITS if nca.structure == "full" else ("auto", "identity", "random")
-        )
-    if isinstance(nca.alpha, str):
-        check_choice(nca.alpha, "alpha", ("cv",))
-    else:
-        check_number(nca.alpha, "alpha", 0)
-    if nca.structure == "diagonal" and nca.n_components is not None:
-        raise ValueError(
-            f"n_components must be None for a diagonal map (p features), got {nca.n_components!r}."
-        )
-    if not isinstance(nca.warm_start, (bool, np.bool_)):
-        raise TypeError(f"warm_start must be True or False, got {nca.warm_start!r}.")
-    return check_descent(nca)
-
-
-def check_descent(nca: Any) -> int | None:
-    """Raise an error that names a bad parameter of the descent; return the number of iterations
-    allowed.
-    """
-    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
-    for name in ("n_candidates", "batch_size", "max_iter"):
-        value = getattr(nca, name)
-        if isinstance(value, str):
-            check_choice(value, name, ("auto",))
-        elif value is not None or name != "n_candidates":
-            check_integer(value, name, 1)
-    check_number(nca.tol, "tol", 0)
-    n_init = check_integer(nca.n_init, "n_init", 1)
-    if nca.max_iter == "auto":
-        return n_init * MAX_ITER if nca.solver == "lbfgs" else None
-    return n_init * int(nca.max_iter)
-
-
-# The rows of stochastic descent, of which only those in use are copied.
-
-BLOCK = 2**19  # numbers of a block of rows, which is copied twice or thrice
-UNIT_ROWS = 200  # from which the unit of many rows is estimated: each is compared with all
-INIT_ROWS = 10_000  # on which an init is found
-
-
-@dataclass(frozen=True)
-class RowsInPlace(NCARows):
-    """Rows as they came, in memory or in a file: only those in use are copied, centred and scaled.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (r,), or None for sparse rows
-    """
-
-    mean: np.ndarray | None
-
-    @property
-    def dtype(self) -> Any:
-        """In which a descent computes."""
-        return np.float64 if len(self) <= FLOAT64_ROWS else np.float32
-
-    def take(self, rows: Any) -> Any:
-        """Return some rows, in units of the typical distance."""
-        X = self.X[rows] if self.mean is None else self.X[rows] - self.mean
-        return X.astype(self.dtype, copy=False) / self.dtype(self.unit)
-
-    def embedding(self, B: np.ndarray) -> np.ndarray:
-        """Return Z = X B', shape (n, m), about its mean."""
-        B = B.astype(self.dtype)
-        if self.mean is None:
-            return embed(B / self.dtype(self.unit), self.X)
-        Z = np.empty((len(self), len(B)), self.dtype)
-
-        def fill(rows: slice) -> None:
-            Z[rows] = self.take(rows) * B if B.ndim == 1 else self.take(rows) @ B.T
-
-        parallel_map(fill, row_blocks(*self.shape, BLOCK), self.X.size)
-        Z -= Z.mean(axis=0, dtype=np.float64).astype(self.dtype)
-        return Z
-
-
-def rows_in_place(
-    X: Any, unit: float, pair_weights: PairWeights | GivenPairs, search: Searcher
-) -> RowsInPlace:
-    """Return rows whose typical distance is known."""
-    mean = None if issparse(X) else X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-    return RowsInPlace(unit, RowSpace(X, None), X, pair_weights, search, mean)
-
-
-def rows_and_init(
-    nca: Any,
-    X: Any,
-    pair_weights: PairWeights,
-    search: Searcher,
-    m: int,
-    rng: Any,
-    *,
-    within_span: bool,
-) -> tuple[NCARows, Callable[[str], np.ndarray]]:
-    """Return rows as minibatches use them, and the function that finds an init by its name, on at
-    most 10,000 rows.
-
-    An init that was found on a part of the rows is scaled again for all: among more rows,
-    neighbours are nearer.
-    """
-    n = X.shape[0]
-    chosen = slice(None) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
-    few = NCARows.of(
-        X[chosen], within_span=within_span, pair_weights=pair_weights.subset(chosen), search=search
-    )
-    problem = NCAProblem(nca, few, m, rng)
-    if n <= INIT_ROWS:
-        return few, problem.init
-    rows = rows_in_place(X, unit_distance(X, UNIT_ROWS), pair_weights, search)
-
-    def init(name: str) -> np.ndarray:
-        B = problem.init(name)
-        B = B if B.ndim == 1 else rows.coordinates(few.components(B))
-        return cap_penalty(B / unit_distance(rows.embedding(B)), nca.alpha, n)
-
-    return rows, init
-
-
-# NCA by stochastic gradient: a step uses some anchors, their candidates and nothing else.
-
-BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
-STEPS = 500  # of a fit by default, at least
-N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
-STEP = 0.1  # first length of a step, in units of a map that keeps distances
-SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
-REFRESH_SHARE = (
-    0.2  # of the steps, after which near rows are searched again: a map moves most at the beginning
-)
-EVALUATION_ROWS, EVALUATION_FAR, EVALUATION_GROUPS = (
-    5000,
-    2000,
-    20,
-)  # of the estimate of the final objective
-
-
-@dataclass(frozen=True, eq=False)
-class Minibatches:
-    """NCA's loss by one part of the anchors after another, each with candidates of its own.
-
-    Attributes
-    ----------
-    nca : NCA
-        Its parameters, and the map of its last fit for a warm start.
-    rows : NCARows
-    init : function from the name of an init to a map, or None
-    n_counted : int
-        Rows that the penalty counts.
-    rng : Generator
-    state : SGDState, default=None
-        Of a descent that is continued by one epoch.
-    """
-
-    nca: Any
-    rows: NCARows
-    init: Any
-    n_counted: int
-    rng: np.random.Generator
-    state: SGDState | None = None
-
-    @property
-    def n_batches(self) -> int:
-        """Steps of an epoch, in which every row is an anchor once."""
-        n = len(self.rows)
-        size = (
-            min(max(FEWEST, n // BATCHES), MOST)
-            if self.nca.batch_size == "auto"
-            else self.nca.batch_size
-        )
-        return -(-n // size)
-
-    @property
-    def n_epochs(self) -> int:
-        """Epochs of a descent; for max_iter="auto" as many as it takes for 500 steps."""
-        if self.state is not None:
-            return 1
-        return -(-STEPS // self.n_batches) if self.nca.max_iter == "auto" else self.nca.max_iter
-
-    @property
-    def n_near(self) -> int | None:
-        """Length of the lists of near rows; None where all rows are candidates."""
-        k = self.nca.n_candidates
-        return (
-            None if k is None else min(N_NEAR_OF_ANCHOR if k == "auto" else k, len(self.rows) - 1)
-        )
-
-    @property
-    def codes(self) -> np.ndarray | None:
-        """Classes, where the nearest row of the same class must be a candidate."""
-        return self.rows.pair_weights.codes if self.nca.objective == "log_likelihood" else None
-
-    def loss(self, B: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> Value:
-        """Return the loss and its gradient, estimated from some anchors, given the near rows of all
-        rows.
-
-        For given near and far rows, the estimates of an epoch have the loss and the gradient of all
-        anchors for mean.
-        """
-        value, gradient = self._objective(B, self.rows.take, anchors, near[anchors], far)
-        share = self.n_batches / len(self.rows)
-        return penalized(-share * value, -share * gradient, B, self.nca.alpha, self.n_counted)
-
-    def _objective(
-        self, A: np.ndarray, take: Any, anchors: np.ndarray, near: np.ndarray, far: np.ndarray
-    ) -> Value:
-        """Return what some anchors, with their near rows, add to f or g of the rows that `take`
-        returns.
-        """
-        rows, candidates = Candidates.of_anchors(anchors, near, far, len(self.rows))
-        return nca_objective(
-            self.nca.objective, A, take(rows), self.rows.pair_weights.subset(rows), candidates
-        )
-
-    def inits(self) -> Iterator[np.ndarray]:
-        """Yield the maps to begin with."""
-        return inits(self.nca, self.rows, self.init) if self.state is None else iter([self.state.B])
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return what NCA sets beside the map."""
-        state = SGDState.of(best.x, best.memory, self.rows, self.n_counted)
-        return fitted_attributes(self.nca, self.rows, best, self.n_counted) | {"_sgd_state": state}
-
-    def descend(self, init: np.ndarray, on_iteration: OnIteration) -> DescentResult:
-        """Descend by steps that shrink to nothing, or as 1 / sqrt(t) if more rows may follow;
-        evaluate the last map.
-
-        A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its
-        own. Near rows are those of the first map, then those of the map after a fifth of the steps.
-        """
-        n_steps, memory = (
-            self.n_epochs * self.n_batches,
-            None if self.state is None else self.state.memory,
-        )
-        n_before = 0 if memory is None else memory.n_steps
-        length = (
-            STEP * len(init) ** 0.5
-        )  # the second factor is the norm of a map that keeps distances
-
-        def step(t: int) -> float:
-            if self.state is None:
-                return length * (1 - t / n_steps)
-            return length / (1 + (n_before + t) / SLOWING) ** 0.5
-
-        n, refresh_at = len(self.rows), round(REFRESH_SHARE * n_steps) if self.state is None else 0
-        order = near = far = np.arange(n)
-
-        def estimate(B: np.ndarray, t: int) -> Value:
-            nonlocal order, near, far
-            batch = t % self.n_batches
-            if batch == 0:
-                order = self.rng.permutation(n)
-            if t in (0, refresh_at):
-                near, far = self.look_up(B)
-            if self.n_near is not None:
-                far = self._far_rows()
-            anchors = order[batch * n // self.n_batches : (batch + 1) * n // self.n_batches]
-            return self.loss(B, anchors, near, far)
-
-        found = adam(
-            estimate,
-            init,
-            n_batches=self.n_batches,
-            max_iter=self.n_epochs,
-            tol=self.nca.tol,
-            step=step,
-            memory=memory,
-            on_iteration=on_iteration,
-        )
-        value, error = self.evaluate(found.x)
-        found = replace(found, value=value, error=error)
-        if self.state is None:
-            return found
-        if hasattr(self.nca, "components_"):
-            curve = [*self.nca.loss_curve_, *found.curve[1:]]
-            found = replace(found, curve=curve, n_iter=self.nca.n_iter_ + found.n_iter)
-        return (
-            found if found.ended_early else replace(found, status=Status.CONVERGED)
-        )  # one epoch is all it takes
-
-    def look_up(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the near rows of all rows under a map, and far rows."""
-        if self.n_near is None:
-            return np.empty((len(self.rows), 0), np.int32), np.arange(len(self.rows))
-        return near_rows(
-            self.rows.embedding(B), self.n_near, self.codes, self.rows.search
-        ), self._far_rows()
-
-    def _far_rows(self) -> np.ndarray:
-        n = len(self.rows)
-        return self.rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
-
-    def evaluate(self, B: np.ndarray) -> tuple[float, float]:
-        """Return the loss at a map and the standard error of this estimate.
-
-        It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at
-        this very map, and 2,000 far ones. The anchors of all maps are the same. The error is that
-        of the means of 20 groups of anchors, and is 0 where all rows are anchors.
-        """
-        n, Z, rng = len(self.rows), self.rows.embedding(B), np.random.default_rng(0)
-        anchors = rng.permutation(n)[:EVALUATION_ROWS]
-        near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
-        if self.n_near is not None:
-            far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
-            near = near_rows_of(anchors, Z, min(max(self.n_near, N_NEAR), n - 1), self.codes)
-        groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
-        sums = [self._sum(Z, anchors[group], near[group], far) for group in groups]
-        means = np.divide(sums, [len(group) for group in groups])
-        error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
-        value, error = self._cost(Z, float(np.sum(sums)) / len(anchors), error)
-        return penalized(value, B, B, self.nca.alpha, self.n_counted)[0], error
-
-    def _sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
-        """Return what some anchors, with their near rows, add to f or g at the embedding Z of all
-        rows.
-        """
-        return self._objective(np.ones(Z.shape[1]), Z.__getitem__, anchors, near, far)[0]
-
-    def _cost(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        """Return the loss without its penalty, and its standard error, by the mean over anchors and
-        its error.
-        """
-        return -mean, error
-
-
-@dataclass(frozen=True, eq=False)
-class SGDState:
-    """A stochastic descent that may continue with other rows.
-
-    Attributes
-    ----------
-    B : ndarray of shape (m, p), or (p,)
-        The map, of features in units of the typical distance; its rows have the signs that those of
-        the memory have.
-    memory : Momentum or None
-    unit : float
-        The typical distance, that of the first rows.
-    n_counted : int
-        Rows so far.
-    """
-
-    B: np.ndarray
-    memory: Momentum | None
-    unit: float
-    n_counted: int
-
-    @classmethod
-    def of(cls, B: np.ndarray, memory: Momentum | None, rows: NCARows, n_counted: int) -> SGDState:
-        """Return where a descent is, in the features."""
-        to_features = rows.space.to_features
-        if to_features is not None:
-            B = to_features(B.T).T
-            memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
-        return cls(B, memory, rows.unit, n_counted)
-
-
-# NCA's penalty by held-out rows: descents on inner folds, each from the map of the smaller penalty
-# before it.
-
-ALPHAS = (
-    0.015,
-    0.05,
-    0.15,
-    0.5,
-)  # ascending: dimensions that a large penalty has shrunk to nothing do not come back
-USUAL = 0.15
-N_FOLDS, TOL, PATH_ITER = (
-    3,
-    3e-3,
-    50,
-)  # a map that is only to be compared with others need not be final
-
-
-def n_iterations(nca: Any) -> int | None:
-    """Check the parameters; return how many iterations a fit reports at most, the descents that
-    choose alpha included.
-
-    None where the rows decide.
-    """
-    most = check_parameters(nca)
-    return most if most is None or nca.alpha != "cv" else most + N_FOLDS * len(ALPHAS)
-
-
-def choose_alpha(
-    nca: Any, X: Any, pair_weights: PairWeights, m: int, task: FitTask, *, within_span: bool
-) -> tuple[float, dict[float, float]]:
-    """Return the penalty, and the mean held-out score of the soft vote for every penalty.
-
-    The score of a row is 1 where its label is right, else 0; of a real-valued target minus the
-    absolute error, on which an outlier has little effect. Nothing is drawn. Every descent is
-    reported as an iteration of the fit.
-    """
-    labels = np.zeros(X.shape[0], dtype=int) if pair_weights.codes is None else pair_weights.codes
-    chosen = sample_rows(X, labels)
-    X, labels, pair_weights = X[chosen], labels[chosen], pair_weights.subset(chosen)
-    targets = (
-        np.eye(labels.max() + 1)[labels]
-        if pair_weights.codes is not None
-        else pair_weights.targets[:, None]
-    )
-    scores = []
-    for train, test in inner_folds(X, labels, N_FOLDS):
-        rows = NCARows.of(
-            X[train], within_span=within_span, pair_weights=pair_weights.subset(train), search=EXACT
-        )
-        of_fold = []
-        for B in _path(nca, rows, min(m, len(train) - 1)):
-            A = rows.components(B)
-            Z = X @ A.T
-            votes = SoftNeighborsRegressor().fit(Z[train], targets[train]).predict(Z[test])
-            right = votes.argmax(axis=1) == labels[test]
-            task.iteration(partial(dict, components_=A))
-            of_fold.append(
-                right if pair_weights.codes is not None else -np.abs(votes - targets[test])[:, 0]
-            )
-        scores.append(np.transpose(of_fold))
-    of_rows = np.concatenate(scores).astype(np.float64)
-    return best_alpha(of_rows), dict(zip(ALPHAS, of_rows.mean(axis=0).tolist(), strict=True))
-
-
-def _path(nca: Any, rows: NCARows, m: int) -> Iterator[np.ndarray]:
-    """Yield the map for every penalty; each descent begins where the one before has ended."""
-    nca = copy(nca)
-    nca.tol, nca.max_iter, nca.warm_start, nca.alpha = TOL, PATH_ITER, False, ALPHAS[0]
-    problem = NCAProblem(nca, rows, m, np.random.RandomState(0))
-    B = next(problem.inits())
-    for nca.alpha in ALPHAS:
-        found = problem.descend(B, None)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        B = found.x
-        yield B
-
-
-def best_alpha(scores: np.ndarray) -> float:
-    """Return the penalty nearest to 0.15, the larger of two, of those at most one standard error
-    behind the best.
-
-    It is the error of the mean difference of the scores (rows, penalties): without evidence the
-    usual penalty stays.
-    """
-    means = scores.mean(axis=0)
-    behind = scores[:, [means.argmax()]] - scores
-    level = behind.mean(axis=0) <= behind.std(axis=0, ddof=1) / len(scores) ** 0.5 + 1e-12
-    near = -np.abs(np.log(np.array(ALPHAS) / USUAL)).round(6)
-    return max(
-        (ok, distance, alpha) for ok, distance, alpha in zip(level, near, ALPHAS, strict=True)
-    )[2]
+INIT_ROWS = 10_000  # on which an init of stochastic descent is found
 
 
 def _descends_by_minibatches(nca: NCA) -> bool:
@@ -763,13 +113,8 @@ class NCA(DescentEmbedding):
     search : {"exact", "approximate", "auto"}, ApproximateSearch or transformer, default="exact"
         How candidates are searched. "auto" is approximate from 100,000 rows on; a transformer is
         one like scikit-learn's KNeighborsTransformer, which is cloned.
-    alpha : float or "cv", default=0.15
+    alpha : float, default=0.15
         Weight of the penalty; 0 for none, as in the paper: it then overfits where rows are few.
-        "cv" compares 0.015, 0.05, 0.15 and 0.5 by the soft vote (`SoftNeighborsClassifier`) on
-        held-out rows, in 3 folds of at most about 2,000 rows: its accuracy, or for real-valued
-        targets its mean absolute error. It takes the one nearest to 0.15 of those at most one
-        standard error of the difference behind the best. The map is that of a fit with this alpha;
-        the choice costs as much as one to four fits.
     init : {"auto", "identity", "pca", "lda", "random"} or array of shape (m, p), default="auto"
         Where the descent begins. "auto" takes the identity if all dimensions are kept, and
         otherwise PCA or, for fewer dimensions than classes and dense X, LDA (S_w shrunk by 0.01),
@@ -803,11 +148,6 @@ class NCA(DescentEmbedding):
     components_ : ndarray of shape (m, p)
         A. It has a scale: p_ij is what eq. 1 says of `transform(X)`.
     n_components_ : int
-    alpha_ : float
-        The weight of the penalty in use.
-    alpha_scores_ : dict of float to float, or None
-        For alpha="cv", the held-out accuracy of every alpha; of real-valued targets minus the mean
-        absolute error.
     target_bandwidth_ : float
         h, for target="continuous".
     objective_ : float
@@ -857,8 +197,8 @@ class NCA(DescentEmbedding):
     Candidates are searched at the init and after a fifth of the steps. A step costs O(b k m p);
     memory beyond X, which may be a numpy.memmap, is O(n (m + k)). 10,000 rows make the init.
 
-    KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept (there is none
-    while alpha is chosen), and the interrupt is raised again.
+    KeyboardInterrupt, or a callback, ends the descent; the best map so far is kept, and the
+    interrupt is raised again.
 
     References
     ----------
@@ -895,7 +235,7 @@ class NCA(DescentEmbedding):
         target: str = "classes",
         n_candidates: int | str | None = "auto",
         search: Any = "exact",
-        alpha: float | str = 0.15,
+        alpha: float = 0.15,
         init: Any = "auto",
         n_init: int = 1,
         solver: str = "lbfgs",
@@ -938,29 +278,21 @@ class NCA(DescentEmbedding):
         -------
         self
         """
-        task = FitTask(self, X, y, n_iterations(self))
+        task = FitTask(self, X, y, self.check_parameters())
         X, pair_weights = self._validate(X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
-        search = searcher(self.search, X.shape[0])
         within_span = self.structure == "full" and not (issparse(X) and m < X.shape[1])
-        nca, self.alpha_scores_ = copy(self), None
-        if self.alpha == "cv":
-            nca.alpha, self.alpha_scores_ = choose_alpha(
-                self, X, pair_weights, m, task, within_span=within_span
-            )
-        self.alpha_ = float(nca.alpha)
-        problem: NCAProblem | Minibatches
-        if self.solver == "lbfgs":
-            rows = NCARows.of(X, within_span=within_span, pair_weights=pair_weights, search=search)
-            problem = NCAProblem(nca, rows, m, rng)
-        else:
-            rows, init = rows_and_init(
-                nca, X, pair_weights, search, m, rng, within_span=within_span
-            )
-            problem = Minibatches(
-                nca, rows, init, X.shape[0], np.random.default_rng(rng.randint(2**31))
-            )
-        return self.fit_problem(problem, X.dtype, task)
+        term, init = self._term_and_init(X, pair_weights, m, rng, within_span)
+        found = descend(
+            self,
+            term,
+            self.inits(term.rows, init),
+            rng,
+            lambda B: task.iteration(lambda: {"components_": term.rows.components(B, X.dtype)}),
+        )
+        self.keep(found, term, X.shape[0], X.dtype)
+        task.end()
+        return self
 
     @available_if(_descends_by_minibatches)  # type: ignore[untyped-decorator]
     @with_callbacks
@@ -986,37 +318,56 @@ class NCA(DescentEmbedding):
             `objective_` and `perplexity_` are those of the rows of this call; `loss_curve_` is
             longer by one.
         """
-        check_parameters(self)
+        self.check_parameters()
         task = FitTask(self, X, y, n_iterations=1)
         first = not hasattr(self, "components_")
-        if first and self.alpha == "cv":
-            raise ValueError(
-                "alpha='cv' needs fit: begin with it, on the first rows, or take a number, "
-                "such as 0.15."
-            )
         X, pair_weights = self._validate(X, y, reset=first)
-        nca, n, state, rng = (
-            copy(self),
-            X.shape[0],
-            self._sgd_state,
-            check_random_state(self.random_state),
-        )
-        nca.alpha = self.alpha_ = self.alpha_ if self.alpha == "cv" else float(self.alpha)
-        search = searcher(self.search, n)
+        n, rng, state = X.shape[0], check_random_state(self.random_state), self._sgd_state
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
-            rows, init = rows_and_init(nca, X, pair_weights, search, m, rng, within_span=False)
-            B = (
-                next(inits(nca, rows, init))
-                if first
-                else coordinates_of(nca, self.components_, "components_", rows)
-            )
-            state = SGDState.of(B, None, rows, 0)
-        rows = rows_in_place(X, state.unit, pair_weights, search)
-        batches = Minibatches(
-            nca, rows, None, state.n_counted + n, np.random.default_rng(rng.randint(2**31)), state
+            term, init = self._term_and_init(X, pair_weights, m, rng, within_span=False)
+            if first:
+                B = next(self.inits(term.rows, init))
+            else:
+                B = self._coordinates(self.components_, "components_", term.rows)
+            state = SGDState.of(B, None, term.rows, 0)
+        rows = RowsInPlace.of(X, state.unit)
+        term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
+        found = by_minibatches(
+            self,
+            term,
+            state.B,
+            np.random.default_rng(rng.randint(2**31)),
+            lambda B: task.iteration(lambda: {"components_": rows.components(B, X.dtype)}),
+            state,
         )
-        return self.fit_problem(batches, X.dtype, task)
+        if not first:
+            curve = [*self.loss_curve_, *found.curve[1:]]
+            found = replace(found, curve=curve, n_iter=self.n_iter_ + found.n_iter)
+        if not found.ended_early:  # one epoch is all it takes
+            found = replace(found, status=Status.CONVERGED)
+        self.keep(found, term, state.n_counted + n, X.dtype)
+        task.end()
+        return self
+
+    def check_parameters(self) -> int | None:
+        """Raise an error that names a bad parameter; return the number of iterations allowed, None
+        if n decides.
+        """
+        check_choice(self.objective, "objective", TERMS)
+        check_choice(self.structure, "structure", ("full", "diagonal"))
+        check_choice(self.target, "target", ("classes", "continuous"))
+        if isinstance(self.init, str):
+            names = INITS if self.structure == "full" else ("auto", "identity", "random")
+            check_choice(self.init, "init", names)
+        if self.structure == "diagonal" and self.n_components is not None:
+            raise ValueError(
+                "n_components must be None for a diagonal map (p features), got "
+                f"{self.n_components!r}."
+            )
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise TypeError(f"warm_start must be True or False, got {self.warm_start!r}.")
+        return check_descent(self)
 
     def _validate(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, PairWeights]:
         pair_weights: PairWeights
@@ -1036,3 +387,391 @@ class NCA(DescentEmbedding):
                 "take structure='full'",
             )
         return X, pair_weights
+
+    def inits(self, rows: Scale, init: Init) -> Iterator[np.ndarray]:
+        """Yield `n_init` maps to begin with: for a warm start the present one, or else `init`; then
+        random ones.
+        """
+        if self.warm_start and hasattr(self, "components_"):
+            yield self._coordinates(self.components_, "components_, to go on from,", rows)
+        elif isinstance(self.init, str):
+            yield init(self.init)
+        else:
+            A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name="init")
+            yield self._coordinates(A, "init", rows)
+        for _ in range(self.n_init - 1):
+            yield init("random")
+
+    def init_named(self, term: Any, m: int, rng: Any, name: str) -> np.ndarray:
+        """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
+        lowest loss.
+        """
+        n, p = term.rows.shape
+        m = min(m, p)
+        if self.structure == "diagonal":
+            found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
+        elif name != "auto":
+            found = [term.directions(name, m, rng)]
+        elif m == p:
+            found = [term.directions("identity", m, rng)]
+        else:
+            names = ["pca", "lda"] if m < term.n_classes else ["pca"]
+            found = [term.directions(each, m, rng) for each in names]
+        complete = [B for B in found if len(B) in (m, p)]
+        if not complete:
+            few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
+            raise ValueError(f"{few}: take init='pca' or 'auto'.")
+        scaled = [
+            cap_penalty(B / perplexity_bandwidth(term.rows.nearest_squares(B)), self.alpha, n)
+            for B in complete
+        ]
+        if len(scaled) == 1:
+            return scaled[0]
+        return min(scaled, key=lambda B: loss(self, term, B, look_up(self, term, B))[0])
+
+    def _coordinates(self, A: np.ndarray, name: str, rows: Scale) -> np.ndarray:
+        """Return a map of the features, from the user or the last fit, as one of the rows; check
+        its shape.
+        """
+        p, diagonal = self.n_features_in_, self.structure == "diagonal"
+        m = self.n_components or (p if name == "init" else len(A))
+        shape = (p,) if diagonal else (m, p)
+        if A.shape == (p, p) and diagonal and not A[~np.eye(p, dtype=bool)].any():
+            A = A.diagonal()
+        if A.shape != shape:
+            raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
+        return rows.coordinates(A)
+
+    def _term_and_init(
+        self, X: Any, pair_weights: PairWeights, m: int, rng: Any, within_span: bool
+    ) -> tuple[LabelTerm, Init]:
+        """Return what is minimized, and the function that finds an init by its name.
+
+        Of more than 10,000 rows stochastic descent copies none, and its init is found on so many of
+        them; it is scaled again for all: among more rows, neighbours are nearer.
+        """
+        n, search = X.shape[0], searcher(self.search, X.shape[0])
+        in_place, some = self.solver == "sgd" and n > INIT_ROWS, slice(None)
+        if in_place:
+            some = np.sort(rng.choice(n, INIT_ROWS, replace=False))
+        few = UnitRows.of(X[some], within_span=within_span)
+        term = LabelTerm(few, self.objective, pair_weights.subset(some), search)
+        of_few = partial(self.init_named, term, m, rng)
+        if not in_place:
+            return term, of_few
+        rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
+
+        def init(name: str) -> np.ndarray:
+            B = of_few(name)
+            B = B if B.ndim == 1 else rows.coordinates(few.components(B))
+            return cap_penalty(B / unit_distance(rows.embedding(B)), self.alpha, n)
+
+        return LabelTerm(rows, self.objective, pair_weights, search), init
+
+    def keep(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
+        """Set what was learned; `n_counted` rows count in the penalty."""
+        B, rows = found.x, term.rows
+        self.objective_ = penalized(-found.value, B, B, self.alpha, n_counted)[0]
+        self.objective_error_ = found.error
+        self.perplexity_ = perplexity(rows.nearest_squares(B))
+        self.search_, self.search_recall_ = term.search.name, term.search.recall
+        self._sgd_state = None
+        if self.solver == "sgd":
+            self._sgd_state = SGDState.of(B, found.memory, rows, n_counted)
+        self._keep(found, rows, dtype)
+
+
+Init = Callable[[str], np.ndarray]  # finds an init by its name
+
+
+@dataclass(frozen=True)
+class LabelTerm:
+    """-f or -g, to be minimized, as a mean over rows in units of the typical distance of neighbours.
+
+    Attributes
+    ----------
+    rows : UnitRows or RowsInPlace
+    objective : {"expected_accuracy", "log_likelihood"}
+    pair_weights : SameClass or TargetKernel
+    search : Searcher
+        Of candidates.
+    """
+
+    rows: Any
+    objective: str
+    pair_weights: PairWeights
+    search: Searcher
+
+    def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
+        """Return the value at a map, among some candidates or among all rows, and its gradient."""
+        X = self.rows.X
+        value, gradient = nca_objective(self.objective, B, X, self.pair_weights, candidates)
+        return -value / X.shape[0], -gradient / X.shape[0]
+
+    @property
+    def codes(self) -> np.ndarray | None:
+        """Classes, where the nearest row of the same class must be a candidate."""
+        return self.pair_weights.codes if self.objective == "log_likelihood" else None
+
+    @property
+    def n_classes(self) -> int:
+        """Classes between which there are discriminant directions."""
+        codes = self.pair_weights.codes
+        return 0 if codes is None or issparse(self.rows.X) else int(codes.max()) + 1
+
+    def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
+        """Return m directions by the name of an init; there may be fewer discriminant ones."""
+        X = self.rows.X
+        if name != "lda":
+            return directions(name, X, m, rng)
+        if not self.n_classes:
+            raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
+        space, codes = row_space(X), np.unique(self.pair_weights.codes, return_inverse=True)[1]
+        S_b = between_scatter(space.coordinates, codes)
+        S_w = within_scatter(space.coordinates, codes)
+        return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
+
+    def of_anchors(
+        self, A: np.ndarray, take: Any, anchors: np.ndarray, near: np.ndarray, far: np.ndarray
+    ) -> Value:
+        """Return the sum over some anchors, with their near rows, for the rows that `take` returns."""
+        rows, candidates = Candidates.of_anchors(anchors, near, far, self.rows.shape[0])
+        pair_weights = self.pair_weights.subset(rows)
+        value, gradient = nca_objective(self.objective, A, take(rows), pair_weights, candidates)
+        return -value, -gradient
+
+    def estimate(
+        self,
+        B: np.ndarray,
+        anchors: np.ndarray,
+        near: np.ndarray,
+        far: np.ndarray,
+        n_batches: int,
+    ) -> Value:
+        """Return an estimate of the value and its gradient from one of so many parts of the
+        anchors.
+
+        For given near and far rows, the estimates of an epoch have the value and the gradient of
+        all anchors for mean.
+        """
+        value, gradient = self.of_anchors(B, self.rows.take, anchors, near, far)
+        share = n_batches / self.rows.shape[0]
+        return share * value, share * gradient
+
+    def sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+        """Return the sum over some anchors at the embedding Z of all rows."""
+        return self.of_anchors(np.ones(Z.shape[1]), Z.__getitem__, anchors, near, far)[0]
+
+    def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
+        """Return the value and its standard error, by those of the mean over anchors."""
+        return mean, error
+
+
+# The descents.
+
+
+def check_descent(nca: Any) -> int | None:
+    """Raise an error that names a bad parameter of the descent; return the number of iterations
+    allowed, None if n decides.
+    """
+    check_number(nca.alpha, "alpha", 0)
+    check_choice(nca.solver, "solver", ("lbfgs", "sgd"))
+    for name in ("n_candidates", "batch_size", "max_iter"):
+        value = getattr(nca, name)
+        if isinstance(value, str):
+            check_choice(value, name, ("auto",))
+        elif value is not None or name != "n_candidates":
+            check_integer(value, name, 1)
+    check_number(nca.tol, "tol", 0)
+    n_init = check_integer(nca.n_init, "n_init", 1)
+    if nca.max_iter == "auto":
+        return n_init * MAX_ITER if nca.solver == "lbfgs" else None
+    return n_init * int(nca.max_iter)
+
+
+def descend(
+    nca: Any, term: Any, inits: Iterable[np.ndarray], rng: Any, on_iteration: OnIteration = None
+) -> DescentResult:
+    """Minimize a term plus the penalty from several inits, and return the lowest end.
+
+    Parameters
+    ----------
+    nca : NCA or PairNCA
+        Says how: by `alpha`, `solver`, `n_candidates`, `max_iter`, `tol`, `batch_size`.
+    term : LabelTerm or other
+        A function of the map and of candidates, with `rows`, and `candidates(B, k)`; for minibatches
+        with the other methods of `LabelTerm`.
+    inits : maps B, an iterator that may draw from rng
+    rng : RandomState
+    """
+    if nca.solver == "sgd":
+        generator = np.random.default_rng(rng.randint(2**31))
+        return lowest(by_minibatches(nca, term, B, generator, on_iteration) for B in inits)
+    return lowest(
+        lbfgs_rounds(
+            partial(loss, nca, term),
+            B,
+            look_up=partial(look_up, nca, term),
+            max_iter=MAX_ITER if nca.max_iter == "auto" else nca.max_iter,
+            tol=nca.tol,
+            on_iteration=on_iteration,
+        )
+        for B in inits
+    )
+
+
+def loss(nca: Any, term: Any, B: np.ndarray, neighbors: Any) -> Value:
+    """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
+    return penalized(*term(B, neighbors), B, nca.alpha, term.rows.shape[0])
+
+
+def look_up(nca: Any, term: Any, B: np.ndarray) -> Any:
+    """Return the candidates of all rows under a map; None where all rows are candidates."""
+    n = term.rows.shape[0]
+    k = n_near(nca, n, None if n <= ALL_PAIRS_ROWS else N_NEAR)
+    return None if k is None else term.rows.candidates(B, k, term.codes, term.search)
+
+
+def n_near(nca: Any, n: int, by_default: int | None) -> int | None:
+    """Return the number of near candidates of a row; None where all rows are candidates."""
+    k = by_default if nca.n_candidates == "auto" else nca.n_candidates
+    return None if k is None else min(k, n - 1)
+
+
+# By stochastic gradient: a step uses some anchors, their candidates and nothing else.
+
+BATCHES, FEWEST, MOST = 20, 128, 512  # of an epoch by default, of this many anchors each
+STEPS = 500  # of a fit by default, at least
+N_NEAR_OF_ANCHOR = 15  # fewer than L-BFGS needs: what the lists lack, the next far rows bring
+STEP = 0.1  # first length of a step, in units of a map that keeps distances
+SLOWING = 100  # steps after which those of `partial_fit` begin to shrink
+# of the steps, after which near rows are searched again: a map moves most at the beginning
+REFRESH_SHARE = 0.2
+EVALUATION_ROWS = 5000  # of the estimate of the final objective
+EVALUATION_FAR = 2000
+EVALUATION_GROUPS = 20
+
+
+def epochs_of(nca: Any, n: int) -> tuple[int, int]:
+    """Return the steps of an epoch, in which every row is an anchor once, and the number of epochs:
+    for max_iter="auto" as many as it takes for 500 steps.
+    """
+    size = min(max(FEWEST, n // BATCHES), MOST) if nca.batch_size == "auto" else nca.batch_size
+    n_batches = -(-n // size)
+    return n_batches, -(-STEPS // n_batches) if nca.max_iter == "auto" else nca.max_iter
+
+
+def by_minibatches(
+    nca: Any,
+    term: Any,
+    init: np.ndarray,
+    rng: np.random.Generator,
+    on_iteration: OnIteration,
+    state: SGDState | None = None,
+) -> DescentResult:
+    """Descend by steps that shrink to nothing, or from a state by one epoch of steps that shrink as
+    1 / sqrt(t): more rows may follow. Evaluate the last map.
+
+    A step takes one part of the anchors, which are shuffled in every epoch, and far rows of its
+    own. Near rows are those of the first map, then those of the map after a fifth of the steps.
+    """
+    rows, n = term.rows, term.rows.shape[0]
+    n_batches, n_epochs = epochs_of(nca, n)
+    memory, n_counted, refresh_at = None, n, round(REFRESH_SHARE * n_epochs * n_batches)
+    if state is not None:
+        memory, n_counted, n_epochs, refresh_at = state.memory, state.n_counted + n, 1, 0
+    n_before = 0 if memory is None else memory.n_steps
+    length = STEP * len(init) ** 0.5  # the second factor is the norm of a map that keeps distances
+
+    def step(t: int) -> float:
+        if state is None:
+            return length * (1 - t / (n_epochs * n_batches))
+        return length / (1 + (n_before + t) / SLOWING) ** 0.5
+
+    def draw() -> np.ndarray:
+        return rng.choice(n, min(N_FAR, n), replace=False, shuffle=False)
+
+    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
+    order, near, far = np.arange(n), np.empty((n, 0), np.int32), np.arange(n)
+
+    def estimate(B: np.ndarray, t: int) -> Value:
+        nonlocal order, near, far
+        batch = t % n_batches
+        if batch == 0:
+            order = rng.permutation(n)
+        if k is not None:
+            if t in (0, refresh_at):
+                near = near_rows(rows.embedding(B), k, term.codes, term.search)
+                draw()  # not used; without it seeds would lose their meaning
+            far = draw()
+        anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
+        value, gradient = term.estimate(B, anchors, near[anchors], far, n_batches)
+        return penalized(value, gradient, B, nca.alpha, n_counted)
+
+    found = adam(
+        estimate,
+        init,
+        n_batches=n_batches,
+        max_iter=n_epochs,
+        tol=nca.tol,
+        step=step,
+        memory=memory,
+        on_iteration=on_iteration,
+    )
+    value, error = evaluate(nca, term, found.x, n_counted)
+    return replace(found, value=value, error=error)
+
+
+def evaluate(
+    nca: Any, term: Any, B: np.ndarray, n_counted: int | None = None
+) -> tuple[float, float]:
+    """Return the loss at a map and the standard error of this estimate.
+
+    It is the mean over at most 5,000 anchors, each with the 50 rows that are the nearest at this
+    very map, and 2,000 far ones. The anchors of all maps are the same. The error is that of the
+    means of 20 groups of anchors, and is 0 where all rows are anchors.
+    """
+    n, Z, rng = term.rows.shape[0], term.rows.embedding(B), np.random.default_rng(0)
+    anchors = rng.permutation(n)[:EVALUATION_ROWS]
+    near, far = np.empty((len(anchors), 0), np.int32), np.arange(n)
+    k = n_near(nca, n, N_NEAR_OF_ANCHOR)
+    if k is not None:
+        far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
+        near = near_rows_of(anchors, Z, min(max(k, N_NEAR), n - 1), term.codes)
+    groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
+    sums = [term.sum(Z, anchors[group], near[group], far) for group in groups]
+    means = np.divide(sums, [len(group) for group in groups])
+    error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
+    value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)
+    return penalized(value, B, B, nca.alpha, n_counted or n)[0], error
+
+
+@dataclass(frozen=True, eq=False)
+class SGDState:
+    """A stochastic descent that may continue with other rows.
+
+    Attributes
+    ----------
+    B : ndarray of shape (m, p), or (p,)
+        The map, of features in units of the typical distance; its rows have the signs that those of
+        the memory have.
+    memory : Momentum or None
+    unit : float
+        The typical distance, that of the first rows.
+    n_counted : int
+        Rows so far.
+    """
+
+    B: np.ndarray
+    memory: Momentum | None
+    unit: float
+    n_counted: int
+
+    @classmethod
+    def of(cls, B: np.ndarray, memory: Momentum | None, rows: Scale, n_counted: int) -> SGDState:
+        """Return where a descent is, in the features."""
+        to_features = rows.space.to_features
+        if to_features is not None:
+            B = to_features(B.T).T
+            memory = memory and replace(memory, mean=to_features(memory.mean.T).T)
+        return cls(B, memory, rows.unit, n_counted)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from sklearn.utils.validation import check_array
 from .._callbacks import FitTask, with_callbacks
 from .._validation import (
     check_choice,
-    check_number,
     check_pair_weights,
     check_pairs,
     check_positive,
@@ -23,132 +23,25 @@ from .._validation import (
     validate_labelled_pairs,
     validate_rows,
 )
-from ..descent import DescentResult
-from ..neighbors import searcher
+from ..neighbors import Searcher, searcher
 from ..objectives.linear_map import chain_rule, embed
 from ..objectives.nca import pair_cost
-from ..objectives.stochastic import Candidates, GivenPairs, Value, mass_among_candidates
+from ..objectives.stochastic import Candidates, Value, mass_among_candidates
 from ..spectral import ratio_trace
 from .descent_embedding import (
+    UNIT_ROWS,
     DescentEmbedding,
+    RowsInPlace,
+    UnitRows,
     cap_penalty,
     directions,
     n_directions,
     penalized,
+    perplexity,
     perplexity_bandwidth,
     unit_distance,
 )
-from .nca import (
-    INIT_ROWS,
-    UNIT_ROWS,
-    Minibatches,
-    NCAProblem,
-    NCARows,
-    check_descent,
-    fitted_attributes,
-    rows_in_place,
-)
-
-# PairNCA as a problem of descent: eq. 8 in the place of f and g, by L-BFGS and by minibatches.
-
-
-@dataclass(frozen=True)
-class PairProblem(NCAProblem):
-    """The cost of weighted pairs plus the penalty, a function of maps B of rows in units of the
-    typical distance.
-    """
-
-    def loss(self, B: np.ndarray, neighbors: Candidates | None = None) -> Value:
-        """Return the loss among some candidates, or among all rows, and its gradient."""
-        given = self.rows.pair_weights
-        cost, gradient = pair_cost(B, self.rows.X, given.pairs, given.weights, neighbors)
-        return penalized(cost, gradient, B, self.nca.alpha, len(self.rows))
-
-    def init(self, name: str) -> np.ndarray:
-        """Return the init of a name, found on at most 10,000 rows and pairs; for "auto" the one
-        with the lower loss.
-        """
-        rows, n, m = self.rows, len(self.rows), min(self.m, self.rows.shape[1])
-        X = rows.take(
-            slice(None) if n <= INIT_ROWS else np.sort(self.rng.choice(n, INIT_ROWS, replace=False))
-        )
-        some = slice(None, None, -(-len(rows.pair_weights.pairs) // INIT_ROWS))
-        (a, b), weights = rows.pair_weights.pairs[some].T, rows.pair_weights.weights[some, None]
-        difference = rows.take(a) - rows.take(b)
-        if name != "auto" or m == X.shape[1]:
-            found = [directions("identity" if name == "auto" else name, X, m, self.rng)]
-        else:
-            found = [directions("pca", X, m)]
-            if not issparse(X):  # the directions in which pairs differ least, relative to all rows
-                found.append(
-                    ratio_trace((weights * difference).T @ difference, X.T @ X, m).vectors.T
-                )
-        inits = [self._scaled(B, difference, weights) for B in found if len(B) == m]
-        some_rows = PairMinibatches(self.nca, rows, None, n, np.random.default_rng(0))
-        return inits[0] if len(inits) == 1 else min(inits, key=lambda B: some_rows.evaluate(B)[0])
-
-    def _scaled(self, B: np.ndarray, difference: Any, weights: np.ndarray) -> np.ndarray:
-        """Return directions at a perplexity of 10, or smaller, where the mean squared distance of
-        the pairs is m / 2.
-
-        There eq. 8 is at its minimum over the scale, if rows lie evenly.
-        """
-        mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
-        scale = max(
-            perplexity_bandwidth(self.rows.nearest_squares(B)), (2 * mean_square / len(B)) ** 0.5
-        )
-        return cap_penalty(B / scale, self.nca.alpha, len(self.rows))
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return what PairNCA sets beside the map."""
-        return pair_attributes(self.nca, self.rows, best)
-
-
-@dataclass(frozen=True, eq=False)
-class PairMinibatches(Minibatches):
-    """The cost of pairs by one part of the rows c of all pairs (c, d) after another, each with the
-    given pairs (c, b).
-
-    The logarithm of the sum over the pairs of some rows is a little less than that over all pairs,
-    in the mean.
-    """
-
-    def loss(self, B: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> Value:
-        """Return the loss and its gradient, estimated from some anchors, given the near rows of all
-        rows.
-        """
-        n, given = len(self.rows), self.rows.pair_weights
-        rows, candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
-        X = self.rows.take(rows)
-        mass, G = mass_among_candidates(embed(B, X), candidates)
-        chosen = np.isin(given.pairs[:, 0], anchors)
-        (a, b), weights = given.pairs[chosen].T, self.n_batches * given.weights[chosen, None]
-        difference = self.rows.take(a) - self.rows.take(b)
-        Z = difference @ B.T
-        cost = np.log(mass * n / len(anchors)) + float(np.sum(weights * Z**2))
-        gradient = chain_rule(G / mass, B, X) + chain_rule(2 * weights * Z, B, difference)
-        return penalized(cost, gradient, B, self.nca.alpha, n)
-
-    def _sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
-        rows, candidates = Candidates.of_anchors(anchors, near, far, len(self.rows))
-        return mass_among_candidates(Z[rows], candidates)[0]
-
-    def _cost(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
-        (a, b), weights = self.rows.pair_weights.pairs.T, self.rows.pair_weights.weights
-        squares = np.sum((Z[a] - Z[b]).astype(np.float64) ** 2, axis=1)
-        return float(weights @ squares + np.log(mean * len(Z))), error / mean
-
-    def attributes(self, best: DescentResult) -> dict[str, Any]:
-        """Return what PairNCA sets beside the map."""
-        return pair_attributes(self.nca, self.rows, best)
-
-
-def pair_attributes(nca: Any, rows: Any, best: DescentResult) -> dict[str, Any]:
-    """Return what PairNCA sets beside the map, by either solver: NCA's attributes, with a cost for
-    objective.
-    """
-    found = fitted_attributes(nca, rows, best, len(rows))
-    return found | {"objective_": -found["objective_"]}
+from .nca import INIT_ROWS, check_descent, descend, evaluate
 
 
 class PairNCA(DescentEmbedding):
@@ -235,8 +128,6 @@ class PairNCA(DescentEmbedding):
     >>> bool(slow > 10 * noise)
     True
     """
-
-    objective, structure = "pairs", "full"  # not parameters: eq. 8, and any map
 
     def __init__(
         self,
@@ -340,7 +231,6 @@ class PairNCA(DescentEmbedding):
         self
         """
         check_choice(self.init, "init", ("auto", "identity", "pca", "random"))
-        check_number(self.alpha, "alpha", 0)
         task = FitTask(self, X, y, n_iterations=check_descent(self))
         X = validate_rows(self, X, reset=True)
         shape = np.asarray(y).shape
@@ -350,17 +240,121 @@ class PairNCA(DescentEmbedding):
             )
         pairs = check_pairs(pairs, X.shape[0])
         weights = check_pair_weights(weights, len(pairs))
-        given = GivenPairs(pairs[weights > 0], weights[weights > 0] / weights.sum())
-        search = searcher(self.search, X.shape[0])
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
+        rows: UnitRows | RowsInPlace
         if self.solver == "sgd" and X.shape[0] > INIT_ROWS:
-            rows: NCARows = rows_in_place(X, unit_distance(X, UNIT_ROWS), given, search)
+            rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
         else:
-            within_span = not (issparse(X) and m < X.shape[1])
-            rows = NCARows.of(X, within_span=within_span, pair_weights=given, search=search)
-        problem: PairProblem | PairMinibatches = PairProblem(self, rows, m, rng)
-        if self.solver == "sgd":
-            problem = PairMinibatches(
-                self, rows, problem.init, len(rows), np.random.default_rng(rng.randint(2**31))
-            )
-        return self.fit_problem(problem, X.dtype, task)
+            rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
+        term = PairTerm(
+            rows,
+            pairs[weights > 0],
+            weights[weights > 0] / weights.sum(),
+            searcher(self.search, X.shape[0]),
+        )
+        names = [self.init] + ["random"] * (self.n_init - 1)
+        found = descend(
+            self,
+            term,
+            map(partial(self._init_named, term, min(m, rows.shape[1]), rng), names),
+            rng,
+            lambda B: task.iteration(lambda: {"components_": rows.components(B, X.dtype)}),
+        )
+        B = found.x
+        self.objective_ = -penalized(-found.value, B, B, self.alpha, X.shape[0])[0]
+        self.objective_error_ = found.error
+        self.perplexity_ = perplexity(rows.nearest_squares(B))
+        self.search_, self.search_recall_ = term.search.name, term.search.recall
+        self._keep(found, rows, X.dtype)
+        task.end()
+        return self
+
+    def _init_named(self, term: PairTerm, m: int, rng: Any, name: str) -> np.ndarray:
+        """Return the init of a name, found on at most 10,000 rows and pairs; for "auto" the one
+        with the lower loss.
+
+        Directions are scaled to a perplexity of 10, or smaller, where the mean squared distance of
+        the pairs is m / 2. There eq. 8 is at its minimum over the scale, if rows lie evenly.
+        """
+        rows, n = term.rows, term.rows.shape[0]
+        some = slice(None) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
+        X, step = rows.take(some), -(-len(term.pairs) // INIT_ROWS)
+        (a, b), weights = term.pairs[::step].T, term.weights[::step, None]
+        difference = rows.take(a) - rows.take(b)
+        if name != "auto" or m == X.shape[1]:
+            found = [directions("identity" if name == "auto" else name, X, m, rng)]
+        else:
+            found = [directions("pca", X, m)]
+            if not issparse(X):  # the directions in which pairs differ least, relative to all rows
+                within = (weights * difference).T @ difference
+                found.append(ratio_trace(within, X.T @ X, m).vectors.T)
+
+        def scaled(B: np.ndarray) -> np.ndarray:
+            mean_square = np.sum(weights * np.square(difference @ B.T)) / np.sum(weights)
+            typical = perplexity_bandwidth(rows.nearest_squares(B))
+            return cap_penalty(B / max(typical, (2 * mean_square / len(B)) ** 0.5), self.alpha, n)
+
+        inits = [scaled(B) for B in found if len(B) == m]
+        return inits[0] if len(inits) == 1 else min(inits, key=partial(evaluate, self, term))
+
+
+@dataclass(frozen=True)
+class PairTerm:
+    """The cost of weighted pairs, eq. 8, of rows in units of the typical distance of neighbours; as
+    `LabelTerm` for `descend`.
+
+    Attributes
+    ----------
+    rows : UnitRows or RowsInPlace
+    pairs : ndarray of shape (n_pairs, 2)
+        Rows a and b.
+    weights : ndarray of shape (n_pairs,)
+        w_ab, which add up to 1.
+    search : Searcher
+    """
+
+    rows: Any
+    pairs: np.ndarray
+    weights: np.ndarray
+    search: Searcher
+    codes = None  # there are no classes
+
+    def __call__(self, B: np.ndarray, candidates: Candidates | None) -> Value:
+        """Return the cost of a map, among some candidates or among all rows, and its gradient."""
+        return pair_cost(B, self.rows.X, self.pairs, self.weights, candidates)
+
+    def estimate(
+        self,
+        B: np.ndarray,
+        anchors: np.ndarray,
+        near: np.ndarray,
+        far: np.ndarray,
+        n_batches: int,
+    ) -> Value:
+        """Return an estimate of the cost and its gradient from some of the rows c of all pairs (c,
+        d), with the given pairs (c, b).
+
+        The logarithm of the sum over the pairs of some rows is a little less than that over all
+        pairs, in the mean.
+        """
+        n, take = self.rows.shape[0], self.rows.take
+        rows, candidates = Candidates.of_anchors(anchors, near, far, n)
+        X = take(rows)
+        mass, G = mass_among_candidates(embed(B, X), candidates)
+        chosen = np.isin(self.pairs[:, 0], anchors)
+        (a, b), weights = self.pairs[chosen].T, n_batches * self.weights[chosen, None]
+        difference = take(a) - take(b)
+        Z = difference @ B.T
+        cost = np.log(mass * n / len(anchors)) + float(np.sum(weights * Z**2))
+        return cost, chain_rule(G / mass, B, X) + chain_rule(2 * weights * Z, B, difference)
+
+    def sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+        """Return the sum over all pairs of some anchors at the embedding Z of all rows."""
+        rows, candidates = Candidates.of_anchors(anchors, near, far, len(Z))
+        return mass_among_candidates(Z[rows], candidates)[0]
+
+    def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
+        """Return the cost and its standard error, by those of the mean over anchors."""
+        a, b = self.pairs.T
+        squares = np.sum((Z[a] - Z[b]).astype(np.float64) ** 2, axis=1)
+        return float(self.weights @ squares + np.log(mean * len(Z))), error / mean

@@ -125,22 +125,6 @@ class TargetKernel:
         return TargetKernel(self.targets[rows], self.bandwidth)
 
 
-@dataclass(frozen=True, eq=False)
-class GivenPairs:
-    """w_ab for the pairs of a list, which add up to 1, else 0 (eq. 8).
-
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Rows a and b.
-    weights : ndarray of shape (n_pairs,)
-    """
-
-    pairs: np.ndarray
-    weights: np.ndarray
-    codes: ClassVar[None] = None  # there are no classes
-
-
 PairWeights = SameClass | TargetKernel
 
 
