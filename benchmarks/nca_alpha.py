@@ -1,24 +1,18 @@
-"""NCA's penalty: alpha fixed and alpha="cv", on tables that no default was chosen on.
+"""NCA's penalty: alpha fixed, on tables that no default was chosen on.
 
     NEARKIN_DATA=folder python benchmarks/nca_alpha.py [--components 2] [--repeats 5] [--only NAME
     ...]
 
 Prints Markdown: for every table (at most 500 of its rows, standardized) the held-out accuracy of
-3-NN and of the soft vote, a mean over 3 folds, repeated; the corrected resampled t-test of "cv"
-against 0.15, corrected for the number of tables by Holm; how often each alpha was chosen, and the
-processor time of "cv" in fits with 0.15. The candidates, the tolerance of the path and the rule of
-one standard error were chosen on the sets of nca_defaults.py.
+3-NN and of the soft vote, a mean over 3 folds, repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import time
 import warnings
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from nearkin import NCA, SoftNeighborsClassifier
-from nearkin.evaluation.statistics import corrected_resampled_t_test, holm
 
 TABLES = (
     *(
@@ -43,7 +36,7 @@ TABLES = (
     ),
     *("satimage", "spectfheart", "tae"),
 )  # all tables of classes without text columns
-ALPHAS: tuple[Any, ...] = (0.0, 0.15, 0.5, "cv")
+ALPHAS = (0.0, 0.15, 0.5)
 MOST_ROWS = 500
 
 
@@ -56,22 +49,16 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def compared(
-    name: str, m: int | None, n_repeats: int
-) -> tuple[np.ndarray, np.ndarray, Counter[float], float]:
-    """Return accuracies (folds, alphas, votes), seconds (folds, alphas), the alphas chosen, and the
-    p-value.
-    """
+def accuracies(name: str, m: int | None, n_repeats: int) -> np.ndarray:
+    """Return mean accuracies in percent, (votes, alphas)."""
     X, y = table(name)
-    scores, seconds, chosen = [], [], Counter[float]()
+    scores = []
     folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=n_repeats, random_state=0)
     for train, test in folds.split(X, y):
         scaler = StandardScaler().fit(X[train])
         A, B = scaler.transform(X[train]), scaler.transform(X[test])
         for alpha in ALPHAS:
-            start = time.process_time()
             nca = NCA(m, alpha=alpha).fit(A, y[train])
-            seconds.append(time.process_time() - start)
             votes = KNeighborsClassifier(3), SoftNeighborsClassifier()
             scores.append(
                 [
@@ -79,11 +66,7 @@ def compared(
                     for vote in votes
                 ]
             )
-        chosen[nca.alpha_] += 1
-    of_folds = 100 * np.reshape(scores, (-1, len(ALPHAS), 2))
-    difference = (of_folds[:, 3] - of_folds[:, 1]).mean(axis=1) / 100
-    p_value = corrected_resampled_t_test(difference, len(y) * 2 / 3, len(y) / 3)
-    return of_folds, np.reshape(seconds, (-1, len(ALPHAS))), chosen, p_value
+    return 100 * np.reshape(scores, (-1, len(ALPHAS), 2)).mean(axis=0).T
 
 
 def main() -> None:
@@ -93,21 +76,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=TABLES)
     options = parser.parse_args()
     heads = [f"{vote}, {alpha}" for vote in ("3-NN", "soft") for alpha in ALPHAS]
-    print(f"| table | {' | '.join(heads)} | chosen | time | p |\n|{'---|' * (len(heads) + 4)}")
-    lines, means, p_values = [], [], []
+    print(f"| table | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 1)}")
+    means = []
     for name in options.only:
-        scores, seconds, chosen, p_value = compared(name, options.components, options.repeats)
-        means.append(scores.mean(axis=0).T.ravel())
-        p_values.append(p_value)
-        picks = ", ".join(f"{alpha}: {count}" for alpha, count in sorted(chosen.items()))
-        ratio = seconds[:, 3].sum() / seconds[:, 1].sum()
-        lines.append(
-            f"| {name} | {' | '.join(f'{mean:.1f}' for mean in means[-1])} | {picks} | "
-            f"{ratio:.1f} |"
-        )
-        print(f"{lines[-1]} {p_value:.2f} |", flush=True)
-    print(f"| mean | {' | '.join(f'{mean:.2f}' for mean in np.mean(means, axis=0))} | | | |")
-    print(f"\nThe smallest p-value, corrected by Holm: {min(holm(p_values)):.2f}.")
+        means.append(accuracies(name, options.components, options.repeats).ravel())
+        print(f"| {name} | {' | '.join(f'{mean:.1f}' for mean in means[-1])} |", flush=True)
+    print(f"| mean | {' | '.join(f'{mean:.2f}' for mean in np.mean(means, axis=0))} |")
 
 
 if __name__ == "__main__":

@@ -278,19 +278,6 @@ class TestSpectralMethods:
 
 
 @with_sklearn_callbacks
-def test_the_choice_of_the_penalty_is_reported():
-    recorder = Recorder()
-    model = NCA(2, alpha="cv", max_iter=2).set_callbacks(recorder).fit(*data())
-    assert_same_fit(model, NCA(2, alpha="cv", max_iter=2).fit(*data()))
-    assert (
-        recorder.events.count(("end", "iteration")) == 3 * len(model.alpha_scores_) + model.n_iter_
-    )
-    assert all(
-        values["fitted"].transform(data()[0]).shape == (60, 2) for values in recorder.values("end")
-    )
-
-
-@with_sklearn_callbacks
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [

@@ -7,10 +7,8 @@ from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 
 from nearkin import LDE, RCA, TDL
-from nearkin.estimators.nca import NCARows
+from nearkin.estimators.descent_embedding import UnitRows, directions
 from nearkin.linalg import LinAlgError, eigh, lstsq, pinv, svd
-from nearkin.neighbors import EXACT
-from nearkin.objectives.stochastic import SameClass
 from nearkin.testing import assert_same_subspace
 
 A = np.random.default_rng(0).standard_normal((7, 4)) * np.array([1e-6, 1.0, 1.0, 1e5])
@@ -98,15 +96,15 @@ def test_methods_do_not_give_up(estimator, monkeypatch):
 
 def test_nor_where_a_descent_begins(monkeypatch):
     """By scikit-learn's decomposition, which has no second driver."""
-    X, y = load_wine(return_X_y=True)
-    rows = NCARows.of(X / X.std(axis=0), within_span=False, pair_weights=SameClass(y), search=EXACT)
-    expected = rows.directions("pca", 2, None)
+    X, _ = load_wine(return_X_y=True)
+    rows = UnitRows.of(X / X.std(axis=0), within_span=False)
+    expected = directions("pca", rows.X, 2)
 
     def give_up(*_):
         raise LinAlgError("SVD did not converge")
 
     monkeypatch.setattr(PCA, "fit", give_up)
-    assert_same_subspace(rows.directions("pca", 2, None), expected)
+    assert_same_subspace(directions("pca", rows.X, 2), expected)
 
 
 def test_what_is_not_finite_is_refused():

@@ -8,7 +8,7 @@ then; `adam` needs estimates only, each from another part of the data.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -211,18 +211,6 @@ def lbfgs_rounds(
     if best.status is Status.MAX_ITER and best.n_iter < max_iter:
         exact = partial(loss, neighbors=None)
         best = best.then(run(exact, best.x, max_iter=max_iter - best.n_iter))
-    return best
-
-
-def lowest(descents: Iterable[DescentResult]) -> DescentResult:
-    """Return the lowest of descents, made one after the other until one of them is ended early."""
-    best: DescentResult | None = None
-    for found in descents:
-        best = found if best is None or found.value < best.value else best
-        if found.ended_early:
-            best = replace(best, status=found.status)
-            break
-    assert best is not None
     return best
 
 

@@ -8,9 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearkin import NCA
 from nearkin.dask import DaskNCA
-from nearkin.dask.nca import NCAClusterRows
+from nearkin.dask.nca import ClusterRows, ClusterTerm
 from nearkin.dask.table import Work, as_table
-from nearkin.estimators.nca import NCARows
+from nearkin.estimators.descent_embedding import UnitRows
+from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
 from nearkin.objectives.stochastic import SameClass
@@ -30,12 +31,12 @@ UNEVEN = (70, 0, 1, 229)
 )
 def test_value_and_gradient(objective, shape, client, data):
     B = np.random.default_rng(0).standard_normal(shape)
-    local = NCARows.of(data[0], within_span=True, pair_weights=SameClass(data[1]), search=EXACT)
-    value, gradient = local.objective(objective, B, None)
+    local = UnitRows.of(data[0], within_span=True)
+    value, gradient = LabelTerm(local, objective, SameClass(data[1]), EXACT)(B, None)
     with Work(client) as work:
-        rows = NCAClusterRows.of(work, as_table(work, "DaskNCA", *blocks(*data, UNEVEN)), EXACT)
+        rows = ClusterRows.of(work, as_table(work, "DaskNCA", *blocks(*data, UNEVEN)))
         assert rows.unit == pytest.approx(local.unit, rel=1e-12)
-        found = rows.objective(objective, B, None)
+        found = ClusterTerm(rows, objective, rows.labels(), EXACT)(B, None)
     assert found[0] == pytest.approx(value, rel=1e-10)
     assert np.linalg.norm(found[1] - gradient) <= 1e-10 * np.linalg.norm(gradient)
 
@@ -132,7 +133,6 @@ def test_an_unfinished_descent_is_reported(client, data):
         ({"n_components": 3, "init": np.eye(2)}, r"init must be of shape \(3, 10\)"),
         ({"n_components": 7, "init": "lda"}, "init='lda' has 4 directions"),
         ({"n_components": 11}, "n_components must be between 1 and 10"),
-        ({"alpha": "cv"}, "alpha=.cv. is not for Dask arrays"),
     ],
     ids=str,
 )

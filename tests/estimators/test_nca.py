@@ -21,11 +21,10 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from nearkin import NCA, SoftNeighborsClassifier, SoftNeighborsRegressor
+from nearkin import NCA, SoftNeighborsRegressor
 from nearkin.estimators import descent_embedding
-from nearkin.estimators import nca as nca_module
-from nearkin.estimators.base import inner_folds
-from nearkin.estimators.nca import NCARows
+from nearkin.estimators.descent_embedding import UnitRows
+from nearkin.estimators.nca import LabelTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives import stochastic
 from nearkin.objectives.nca import expected_accuracy, log_likelihood
@@ -137,15 +136,15 @@ class TestTheFit:
 
     def test_an_interrupt_keeps_the_best_map(self, monkeypatch):
         X, y = wine()
-        calls, objective = [], NCARows.objective
+        calls, term = [], LabelTerm.__call__
 
         def interrupted(*arguments):
             calls.append(arguments)
             if len(calls) == 8:
                 raise KeyboardInterrupt
-            return objective(*arguments)
+            return term(*arguments)
 
-        monkeypatch.setattr(NCARows, "objective", interrupted)
+        monkeypatch.setattr(LabelTerm, "__call__", interrupted)
         nca = NCA(init="identity")
         with pytest.raises(KeyboardInterrupt):
             nca.fit(X, y)
@@ -237,9 +236,8 @@ class TestInits:
         y = np.arange(30) % 3
         X = rng.normal(size=(3, 20_000))[y] + rng.normal(size=(30, 20_000))
         A = NCA(2, init="lda", solver="sgd", random_state=0).partial_fit(X, y).components_
-        B = NCARows.of(
-            X, within_span=False, pair_weights=SameClass(2 * y), search=EXACT
-        ).directions("lda", 4, rng)
+        rows = UnitRows.of(X, within_span=False)
+        B = LabelTerm(rows, "f", SameClass(2 * y), EXACT).directions("lda", 4, rng)
         assert (A.shape, B.shape) == ((2, 20_000), (2, 20_000))
 
     def test_an_array_is_taken_as_it_is(self):
@@ -345,95 +343,6 @@ class TestCandidates:
         exact, all_rows = NCA(2).fit(X, y), NCA(2, n_candidates=10_000).fit(X, y)
         assert all_rows.loss_curve_[0] == pytest.approx(exact.loss_curve_[0], rel=1e-9)
         assert all_rows.objective_ == pytest.approx(exact.objective_, abs=2e-3)
-
-
-class TestAlphaByHeldOutRows:
-    @pytest.mark.parametrize(
-        "parameters",
-        [{"n_components": 2}, {"objective": "log_likelihood", "structure": "diagonal"}],
-    )
-    def test_the_fit_is_that_with_the_chosen_alpha(self, parameters):
-        X, y = wine()
-        chosen = NCA(alpha="cv", **parameters).fit(X, y)
-        assert list(chosen.alpha_scores_) == list(nca_module.ALPHAS)
-        fixed = NCA(alpha=chosen.alpha_, **parameters).fit(X, y)
-        assert (fixed.alpha_, fixed.alpha_scores_) == (chosen.alpha_, None)
-        np.testing.assert_array_equal(chosen.components_, fixed.components_)
-        np.testing.assert_array_equal(chosen.loss_curve_, fixed.loss_curve_)
-
-    def test_scores_are_the_accuracy_of_the_soft_vote_on_held_out_rows(self, monkeypatch):
-        """With descents to the end: warm starts then find what fits from the init do."""
-        monkeypatch.setattr(nca_module, "TOL", 1e-7)
-        monkeypatch.setattr(nca_module, "PATH_ITER", 500)
-        X, y = (part[::2] for part in load_iris(return_X_y=True))
-        scores = NCA(1, alpha="cv").fit(X, y).alpha_scores_
-        right = 0
-        for train, test in inner_folds(X, y, 3):
-            nca = NCA(1, alpha=0.15, tol=1e-7, max_iter=500).fit(X[train], y[train])
-            vote = SoftNeighborsClassifier().fit(nca.transform(X[train]), y[train])
-            right += np.sum(vote.predict(nca.transform(X[test])) == y[test])
-        assert scores[0.15] == pytest.approx(right / len(y), abs=2.5 / len(y))
-
-    def test_many_noisy_features_need_a_penalty_and_the_order_of_the_rows_does_not_matter(self):
-        rng = np.random.default_rng(0)
-        X, y = rng.normal(size=(150, 10)), np.arange(150) % 2
-        X[:, 0] += 1.5 * y
-        plain = NCA(alpha="cv").fit(X, y)
-        assert plain.alpha_ >= 0.15
-        order = rng.permutation(150)
-        other = NCA(alpha="cv", random_state=1).fit(X[order], 1 - y[order])
-        assert other.alpha_ == plain.alpha_
-        assert other.alpha_scores_ == pytest.approx(plain.alpha_scores_, abs=2.5 / 150)
-
-    def test_the_rule_of_one_standard_error(self):
-        best_alpha, low, middle, usual, large = nca_module.best_alpha, *np.zeros((4, 100))
-        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.15
-        large[:3] = 1  # 3 of 100 rows: 1.7 standard errors
-        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.5
-        usual[:2] = 1  # one row ahead is no evidence
-        assert best_alpha(np.column_stack([low, middle, usual, large])) == 0.15
-        middle[:10] = large[:10] = 1
-        usual[:] = 0
-        assert (
-            best_alpha(np.column_stack([low, middle, usual, large])) == 0.05
-        )  # log(0.15 / 0.05) < log(0.5 / 0.15)
-
-    def test_targets_sparse_rows_and_more_features_than_rows(self):
-        X, y = load_diabetes(return_X_y=True)
-        X, y = X[:60], y[:60]
-        nca = NCA(1, target="continuous", alpha="cv").fit(X, y)
-        errors = nca.alpha_scores_.values()
-        assert max(errors) < 0
-        assert -max(errors) < np.abs(y - y.mean()).mean()
-        assert NCA(1, target="continuous", alpha="cv").fit(X, 1e3 * y).alpha_ == nca.alpha_
-        wide = np.random.default_rng(0).normal(size=(20, 40))
-        assert NCA(alpha="cv").fit(wide, np.arange(20) % 2).components_.shape == (19, 40)
-        sparse = csr_array(np.eye(20)[np.arange(20) % 4] * np.arange(1, 21)[:, None])
-        assert NCA(3, alpha="cv").fit(sparse, np.arange(20) % 2).alpha_ > 0
-
-    def test_stochastic_descent_goes_on_with_the_chosen_alpha(self):
-        with pytest.warns(ConvergenceWarning):
-            model = NCA(2, alpha="cv", solver="sgd", max_iter=1, random_state=0).fit(*wine())
-        assert model.alpha_ in model.alpha_scores_
-        assert model.partial_fit(*wine()).alpha_ in model.alpha_scores_
-
-    def test_labels_of_few_rows(self):
-        X, y = wine()
-        y = np.where(np.arange(len(y)) == 5, 9, y)  # alone in its class
-        assert NCA(2, alpha="cv").fit(X, y).alpha_ > 0
-        assert NCA(alpha="cv").fit(X[:4], [0, 0, 1, 1]).alpha_ == 0.15
-
-    def test_an_interrupt_of_the_path_is_raised(self, monkeypatch):
-        def interrupted(*arguments):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(NCARows, "objective", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            NCA(init="identity", alpha="cv").fit(*wine())
-
-    def test_partial_fit_alone_cannot_choose(self):
-        with pytest.raises(ValueError, match="alpha='cv' needs fit: begin with it"):
-            NCA(alpha="cv", solver="sgd").partial_fit(*wine())
 
 
 class TestContinuousTargets:
@@ -547,7 +456,7 @@ def test_votes_better_than_raw_features_in_two_dimensions_of_digits():
         ({"n_candidates": 0}, ValueError, "n_candidates must be at least 1, got 0"),
         ({"n_candidates": "all"}, ValueError, "n_candidates must be one of auto, got 'all'"),
         ({"alpha": -1.0}, ValueError, "alpha must be a finite number of at least 0, got -1.0"),
-        ({"alpha": "1"}, ValueError, "alpha must be one of cv, got '1'"),
+        ({"alpha": "cv"}, TypeError, "alpha must be a number, got 'cv'"),
         ({"alpha": None}, TypeError, "alpha must be a number, got None"),
         ({"tol": np.nan}, ValueError, "tol must be a finite number"),
         ({"n_init": 0}, ValueError, "n_init must be at least 1, got 0"),

@@ -14,8 +14,14 @@ from sklearn.preprocessing import scale
 from nearkin import NCA
 from nearkin.estimators import descent_embedding
 from nearkin.estimators import nca as nca_module
-from nearkin.estimators.descent_embedding import near_rows, near_rows_of, penalized
-from nearkin.estimators.nca import Minibatches, NCAProblem, NCARows, rows_and_init, rows_in_place
+from nearkin.estimators.descent_embedding import (
+    RowsInPlace,
+    UnitRows,
+    near_rows,
+    near_rows_of,
+    penalized,
+)
+from nearkin.estimators.nca import LabelTerm, epochs_of, evaluate
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import expected_accuracy
 from nearkin.objectives.stochastic import Candidates, SameClass
@@ -59,16 +65,18 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(
 ):
     X, y = clusters(200, 8)
     X += 100.0
-    nca = sgd(objective=objective, structure=structure, n_candidates=7, batch_size=size)
-    whole = NCARows.of(X, within_span=False, pair_weights=SameClass(y), search=EXACT)
+    whole = UnitRows.of(X, within_span=False)
     rng = np.random.default_rng(0)
     B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
-    for rows in (whole, rows_in_place(X, whole.unit, SameClass(y), EXACT)):
-        batches = Minibatches(nca, rows, None, 200, rng)
-        near, far = batches.look_up(B)
-        value, gradient = NCAProblem(nca, whole, 3, None).loss(B, Candidates(near, far, 200))
+    for rows in (whole, RowsInPlace.of(X, whole.unit)):
+        near = near_rows(rows.embedding(B), 7, y if objective == "log_likelihood" else None, EXACT)
+        far = rng.choice(200, 200, replace=False)
+        value, gradient = LabelTerm(whole, objective, SameClass(y), EXACT)(
+            B, Candidates(near, far, 200)
+        )
+        term = LabelTerm(rows, objective, SameClass(y), EXACT)
         parts = [
-            batches.loss(B, anchors, near, far)
+            term.estimate(B, anchors, near[anchors], far, 200 // size)
             for anchors in np.split(rng.permutation(200), 200 // size)
         ]
         assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
@@ -79,11 +87,13 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(
 def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
     X, y = clusters(150, 8)
     seen = []
-    loss = Minibatches.loss
+    estimate = LabelTerm.estimate
     monkeypatch.setattr(
-        Minibatches,
-        "loss",
-        lambda self, B, anchors, *others: seen.append(anchors) or loss(self, B, anchors, *others),
+        LabelTerm,
+        "estimate",
+        lambda self, B, anchors, *others: (
+            seen.append(anchors) or estimate(self, B, anchors, *others)
+        ),
     )
     sgd(2, batch_size=40, max_iter=3, tol=1.0).fit(X, y)
     assert len(seen) == 3 * 4
@@ -211,15 +221,15 @@ class TestTheFit:
 
     def test_an_interrupt_keeps_the_map(self, monkeypatch):
         X, y = wine()
-        calls, loss = [], Minibatches.loss
+        calls, estimate = [], LabelTerm.estimate
 
         def interrupted(*arguments):
             calls.append(arguments)
             if len(calls) == 30:
                 raise KeyboardInterrupt
-            return loss(*arguments)
+            return estimate(*arguments)
 
-        monkeypatch.setattr(Minibatches, "loss", interrupted)
+        monkeypatch.setattr(LabelTerm, "estimate", interrupted)
         model = sgd(init="identity")
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, y)
@@ -257,9 +267,10 @@ class TestManyRows:
     def test_a_given_start_is_taken_as_it_is(self, few):
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
-        rows, _ = rows_and_init(
-            NCA(2), X, SameClass(y), EXACT, 2, np.random.RandomState(0), within_span=True
-        )
+        nca = sgd(2)
+        term, _ = nca._term_and_init(X, SameClass(y), 2, np.random.RandomState(0), within_span=True)
+        rows = term.rows
+        assert isinstance(rows, RowsInPlace)
         np.testing.assert_allclose(
             rows.embedding(rows.coordinates(A)), (X - X.mean(axis=0)) @ A.T, atol=1e-4
         )
@@ -449,11 +460,10 @@ def test_the_penalty_counts_all_rows():
     model = sgd(2).partial_fit(X, y).partial_fit(X, y)
     state = model._sgd_state
     assert state.n_counted == 2 * len(X)
-    rows = rows_in_place(X, state.unit, SameClass(y), EXACT)
-    batches = Minibatches(model, rows, None, 2 * len(X), np.random.default_rng(0))
+    term = LabelTerm(RowsInPlace.of(X, state.unit), model.objective, SameClass(y), EXACT)
     value = expected_accuracy(model.components_, X, SameClass(y))[0] / len(X)
     loss = penalized(-value, state.B, state.B, 0.15, 2 * len(X))[0]
-    assert batches.evaluate(state.B)[0] == pytest.approx(loss, rel=1e-6)
+    assert evaluate(model, term, state.B, 2 * len(X))[0] == pytest.approx(loss, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -481,7 +491,6 @@ def test_defaults_are_what_the_documentation_says():
     )
     assert (nca_module.N_NEAR_OF_ANCHOR, nca_module.STEPS, nca_module.STEP) == (15, 500, 0.1)
     for n, n_batches in ((100, 1), (4000, 20), (60_000, 118)):
-        rows = rows_in_place(np.zeros((n, 1)), 1.0, SameClass(np.zeros(n, int)), EXACT)
-        batches = Minibatches(NCA(), rows, None, n, None)
-        assert batches.n_batches == n_batches
-        assert 500 <= n_batches * batches.n_epochs < 1000
+        found, n_epochs = epochs_of(NCA(), n)
+        assert found == n_batches
+        assert 500 <= n_batches * n_epochs < 1000

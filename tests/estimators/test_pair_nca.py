@@ -8,11 +8,10 @@ from sklearn.preprocessing import scale
 
 from nearkin import PairNCA
 from nearkin.estimators import nca, pair_nca
-from nearkin.estimators.nca import NCARows, rows_in_place
-from nearkin.estimators.pair_nca import PairMinibatches
+from nearkin.estimators.descent_embedding import RowsInPlace, UnitRows, near_rows
+from nearkin.estimators.pair_nca import PairTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import pair_cost
-from nearkin.objectives.stochastic import GivenPairs
 from nearkin.testing import check_gradient
 
 
@@ -173,30 +172,27 @@ class TestManyRows:
     @pytest.mark.parametrize("in_place", [False, True])
     def test_an_epoch_has_the_pairs_of_all_rows_and_a_step_a_gradient(self, in_place):
         X = slow_and_noise(120) + 50.0
-        given = GivenPairs(some_pairs(40) % 120, np.full(40, 1 / 40))
-        rows = NCARows.of(X, within_span=False, pair_weights=given, search=EXACT)
+        pairs, weights = some_pairs(40) % 120, np.full(40, 1 / 40)
+        rows = UnitRows.of(X, within_span=False)
         if in_place:
-            rows = rows_in_place(X, rows.unit, given, EXACT)
-        model = PairNCA(2, alpha=0.0, n_candidates=7, batch_size=30)
-        batches = PairMinibatches(model, rows, None, 120, np.random.default_rng(0))
+            rows = RowsInPlace.of(X, rows.unit)
+        term = PairTerm(rows, pairs, weights, EXACT)
         B = np.random.default_rng(1).normal(size=(2, 4)) / 3
-        near, far = batches.look_up(B)
+        Z, far = rows.embedding(B), np.arange(0, 120, 2)
+        near = near_rows(Z, 7, None, EXACT)
         parts = np.arange(120).reshape(4, 30)
-        Z = rows.embedding(B)
-        squares = np.sum((Z[given.pairs[:, 0]] - Z[given.pairs[:, 1]]) ** 2, axis=1)
-        masses = [batches._sum(Z, part, near[part], far) for part in parts]
+        squares = np.sum((Z[pairs[:, 0]] - Z[pairs[:, 1]]) ** 2, axis=1)
+        masses = [term.sum(Z, part, near[part], far) for part in parts]
         expected = np.mean(squares) + np.mean(np.log(np.multiply(masses, 4)))
-        assert np.mean([batches.loss(B, part, near, far)[0] for part in parts]) == pytest.approx(
-            expected, rel=1e-9
-        )
-        check_gradient(lambda B: batches.loss(B, parts[1], near, far), B)
+        costs = [term.estimate(B, part, near[part], far, 4)[0] for part in parts]
+        assert np.mean(costs) == pytest.approx(expected, rel=1e-9)
+        check_gradient(lambda B: term.estimate(B, parts[1], near[parts[1]], far, 4), B)
 
     @pytest.mark.slow
     def test_rows_that_stay_where_they_are(self, monkeypatch):
         X = slow_and_noise(400)
         copies = PairNCA(2, solver="sgd", random_state=0).fit(X)
-        for module in (pair_nca, pair_nca):
-            monkeypatch.setattr(module, "INIT_ROWS", 300)
+        monkeypatch.setattr(pair_nca, "INIT_ROWS", 300)
         for here in (X, csr_array(X)):
             model = PairNCA(2, solver="sgd", random_state=0).fit(here)
             assert model.objective_ == pytest.approx(copies.objective_, abs=0.1)

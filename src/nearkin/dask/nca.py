@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.utils.extmath import row_norms
 
 from .._validation import check_shared_labels
 from ..estimators import NCA, descent_embedding
-from ..estimators.descent_embedding import FLOAT64_ROWS, Scale, n_directions
-from ..estimators.nca import NCAProblem, check_parameters
+from ..estimators.descent_embedding import FLOAT64_ROWS, N_FAR, Scale, n_directions
+from ..estimators.nca import descend
 from ..linalg import eigh
 from ..neighbors import EXACT, Searcher
 from ..objectives.stochastic import (
@@ -88,7 +89,7 @@ class DaskNCA(DaskTransformer):
         self
         """
         nca, X = self._twin(X)
-        check_parameters(nca)
+        nca.check_parameters()
         if (self.target, self.solver) != ("classes", "lbfgs"):
             raise ValueError(
                 f"target={self.target!r} with solver={self.solver!r} is not for Dask "
@@ -96,25 +97,20 @@ class DaskNCA(DaskTransformer):
                 "the rows, or call NCA(solver='sgd').partial_fit on one block of rows "
                 "after the other."
             )
-        if self.alpha == "cv":
-            raise ValueError(
-                "alpha='cv' is not for Dask arrays: take the alpha_ of NCA(alpha='cv') on "
-                "a sample of them."
-            )
-        nca.alpha_, nca.alpha_scores_ = float(self.alpha), None
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
+        rng = check_random_state(self.random_state)
         if self.warm_start and hasattr(self, "components_"):
             nca.components_ = self.components_
         with Work(client) as work:
             exact = search is EXACT or self.n_candidates is None
-            rows = NCAClusterRows.of(
-                work, as_table(work, type(self).__name__, X, y, exact=exact), search
-            )
+            table = as_table(work, type(self).__name__, X, y, exact=exact)
+            check_shared_labels(table.codes)
+            rows = ClusterRows.of(work, table)
+            term = ClusterTerm(rows, self.objective, rows.labels(), search)
+            inits = nca.inits(rows, partial(nca.init_named, term, m, rng))
+            found = descend(nca, term, inits, rng)
             try:
-                nca.fit_problem(
-                    NCAProblem(nca, rows, m, check_random_state(self.random_state)),
-                    rows.table.dtype,
-                )
+                nca.keep(found, term, X.shape[0], table.dtype)
             finally:
                 if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
                     self._take_over(nca)
@@ -122,107 +118,118 @@ class DaskNCA(DaskTransformer):
 
 
 @dataclass(frozen=True)
-class NCAClusterRows(Scale):
-    """Rows as `nearkin.estimators.nca.NCARows`, that are spread over a cluster.
+class ClusterRows(Scale):
+    """Rows as `UnitRows`, that are spread over a cluster.
 
     Attributes
     ----------
     work : Work
     table : Table
         Rows about their mean, in units of the typical distance of neighbours.
-    codes : future of an array of shape (n,)
-        The class of every row.
-    search : Searcher
     """
 
     work: Work
     table: Table
-    codes: Future
-    search: Searcher
 
     @classmethod
-    def of(cls, work: Work, table: Table, search: Searcher) -> NCAClusterRows:
+    def of(cls, work: Work, table: Table) -> ClusterRows:
         """Return the rows of a table, which is used up: in float64 for up to 2,000 of them, in
         float32 beyond.
         """
-        check_shared_labels(table.codes)
         n, *moment = work.total(work.map(first_moments, table.blocks, [None] * len(table.blocks)))
         dtype = np.float64 if n <= FLOAT64_ROWS else np.float32
         blocks = work.map(rescaled, table.blocks, mean=np.array(moment) / n, dtype=dtype)
-        codes = work.submit(np.concatenate, work.map(getattr, blocks, ["codes"] * len(blocks)))
         table = replace(table, blocks=blocks)
         unit = descent_embedding.perplexity_bandwidth(nearest_squares(work, table))
         table.blocks[:] = work.map(rescaled, blocks, unit=unit)
-        return cls(unit, RowSpace(None, None), work, table, codes, search)
+        return cls(unit, RowSpace(None, None), table.shape, work, table)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, p)."""
-        return self.table.shape
-
-    @property
-    def n_classes(self) -> int:
-        """Classes between which there are discriminant directions."""
-        return len(self.table.class_sizes)
+    def labels(self) -> Future:
+        """Return the class of every row."""
+        blocks = self.table.blocks
+        return self.work.submit(
+            np.concatenate, self.work.map(getattr, blocks, ["codes"] * len(blocks))
+        )
 
     def embedding(self, B: np.ndarray) -> Table:
         """Return the rows of Z = X B'; B is (m, p), or (p,) for a diagonal map."""
-        return replace(
-            self.table,
-            blocks=self.work.map(embedded, self.table.blocks, B=B),
-            shape=(self.shape[0], len(B)),
-        )
+        blocks = self.work.map(embedded, self.table.blocks, B=B)
+        return replace(self.table, blocks=blocks, shape=(self.shape[0], len(B)))
 
     def nearest_squares(self, B: np.ndarray) -> np.ndarray:
         """Return the squared distances of some embedded rows to their 100 nearest, ascending."""
         return nearest_squares(self.work, self.embedding(B))
 
-    def objective(
-        self, name: str, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None
-    ) -> Value:
-        """Return f or g as a sum over rows, and its gradient, of the shape of B."""
-        work, blocks = self.work, self.table.blocks
-        t = len(blocks)
-        all_rows = [work.submit(stacked, self.embedding(B).blocks)] * t, [self.codes] * t
-        if candidates is None:
-            shares = [slice(s, None, t) for s in range(t)]
-            parts = work.map(among_pairs, *all_rows, shares, terms=TERMS[name])
-        else:
-            near, far = candidates
-            parts = work.map(among_listed, *all_rows, near, far=far, terms=TERMS[name])
-        total = work.total(work.map(chained, [work.reduce(parts)] * t, blocks, shape=B.shape))
-        return total[0], total[1:].reshape(B.shape)
-
-    def candidates(
-        self, B: np.ndarray, k: int, n_far: int, *, same_class: bool
-    ) -> tuple[list[Future], np.ndarray]:
-        """Return the k nearest rows of every row, with the nearest of the same class on request,
+    def candidates(self, B: np.ndarray, k: int, codes: Any, search: Searcher) -> Any:
+        """Return the k nearest rows of every row, with classes also the nearest of the same class,
         and some far rows.
         """
         work = self.work
-        Z = searchable(work, self.embedding(B), self.search)
+        Z = searchable(work, self.embedding(B), search)
         near = nearest(work, Z, "all", k)
-        same = nearest(work, Z, "same", 1) if same_class else [None] * len(near)
+        same = [None] * len(near) if codes is None else nearest(work, Z, "same", 1)
         numbers = [
             work.submit(np.concatenate, work.map(getattr, Z.blocks, ["numbers"] * len(near)))
         ] * len(near)
         norms = np.concatenate(work.results(work.map(squared_norms, self.table.blocks)))
-        return work.map(
-            near_numbers, near, same, Z.starts[:-1], numbers
-        ), descent_embedding.evenly_by(norms, n_far)
+        listed = work.map(near_numbers, near, same, Z.starts[:-1], numbers)
+        return listed, descent_embedding.evenly_by(norms, N_FAR)
+
+
+@dataclass(frozen=True)
+class ClusterTerm:
+    """-f or -g as `LabelTerm`, of rows that are spread over a cluster.
+
+    Attributes
+    ----------
+    rows : ClusterRows
+    objective : {"expected_accuracy", "log_likelihood"}
+    labels : future of an array of shape (n,)
+        The class of every row.
+    search : Searcher
+    """
+
+    rows: ClusterRows
+    objective: str
+    labels: Future
+    search: Searcher
+
+    def __call__(self, B: np.ndarray, candidates: tuple[list[Future], np.ndarray] | None) -> Value:
+        """Return the value at a map, among some candidates or among all rows, and its gradient."""
+        work, blocks, terms = self.rows.work, self.rows.table.blocks, TERMS[self.objective]
+        n, t = self.rows.shape[0], len(blocks)
+        Z = work.submit(stacked, self.rows.embedding(B).blocks)
+        all_rows = [Z] * t, [self.labels] * t
+        if candidates is None:
+            shares = [slice(s, None, t) for s in range(t)]
+            parts = work.map(among_pairs, *all_rows, shares, terms=terms)
+        else:
+            near, far = candidates
+            parts = work.map(among_listed, *all_rows, near, far=far, terms=terms)
+        total = work.total(work.map(chained, [work.reduce(parts)] * t, blocks, shape=B.shape))
+        return -total[0] / n, -total[1:].reshape(B.shape) / n
+
+    @property
+    def codes(self) -> Future | None:
+        """Classes, where the nearest row of the same class must be a candidate."""
+        return self.labels if self.objective == "log_likelihood" else None
+
+    @property
+    def n_classes(self) -> int:
+        """Classes between which there are discriminant directions."""
+        return len(self.rows.table.class_sizes)
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
-        work, table, p = self.work, self.table, self.shape[1]
+        work, table, p = self.rows.work, self.rows.table, self.rows.shape[1]
         if name == "pca":
             return eigh(total_scatter(work, table), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name != "lda":
             return descent_embedding.directions(name, table, m, rng)
         means = class_means(work, table)
         S_b = between_scatter(means, table.class_sizes)
-        return descent_embedding.discriminant_directions(
-            S_b, within_scatter(work, table), min(m, len(means) - 1)
-        )
+        S_w = within_scatter(work, table)
+        return descent_embedding.discriminant_directions(S_b, S_w, min(m, len(means) - 1))
 
 
 def nearest_squares(work: Work, table: Table) -> np.ndarray:

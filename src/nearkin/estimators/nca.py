@@ -27,7 +27,7 @@ from .._validation import (
     validate_labelled_rows,
     validate_target_rows,
 )
-from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs_rounds, lowest
+from ..descent import DescentResult, Momentum, OnIteration, Status, adam, lbfgs_rounds
 from ..neighbors import Searcher, searcher
 from ..objectives.nca import nca_objective
 from ..objectives.stochastic import (
@@ -451,9 +451,8 @@ class NCA(DescentEmbedding):
         them; it is scaled again for all: among more rows, neighbours are nearer.
         """
         n, search = X.shape[0], searcher(self.search, X.shape[0])
-        in_place, some = self.solver == "sgd" and n > INIT_ROWS, slice(None)
-        if in_place:
-            some = np.sort(rng.choice(n, INIT_ROWS, replace=False))
+        in_place = self.solver == "sgd" and n > INIT_ROWS
+        some = np.sort(rng.choice(n, INIT_ROWS, replace=False)) if in_place else slice(None)
         few = UnitRows.of(X[some], within_span=within_span)
         term = LabelTerm(few, self.objective, pair_weights.subset(some), search)
         of_few = partial(self.init_named, term, m, rng)
@@ -521,12 +520,12 @@ class LabelTerm:
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
-        X = self.rows.X
+        X, codes = self.rows.X, self.pair_weights.codes
         if name != "lda":
             return directions(name, X, m, rng)
-        if not self.n_classes:
+        if codes is None or issparse(X):
             raise ValueError("init='lda' needs classes and dense X: take init='pca' or 'auto'.")
-        space, codes = row_space(X), np.unique(self.pair_weights.codes, return_inverse=True)[1]
+        space, codes = row_space(X), np.unique(codes, return_inverse=True)[1]
         S_b = between_scatter(space.coordinates, codes)
         S_w = within_scatter(space.coordinates, codes)
         return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
@@ -604,25 +603,31 @@ def descend(
     inits : maps B, an iterator that may draw from rng
     rng : RandomState
     """
-    if nca.solver == "sgd":
-        generator = np.random.default_rng(rng.randint(2**31))
-        return lowest(by_minibatches(nca, term, B, generator, on_iteration) for B in inits)
-    return lowest(
-        lbfgs_rounds(
-            partial(loss, nca, term),
-            B,
-            look_up=partial(look_up, nca, term),
-            max_iter=MAX_ITER if nca.max_iter == "auto" else nca.max_iter,
-            tol=nca.tol,
-            on_iteration=on_iteration,
-        )
-        for B in inits
-    )
+    best: Any = None
+    generator = np.random.default_rng(rng.randint(2**31)) if nca.solver == "sgd" else None
+    for B in inits:
+        if generator is not None:
+            found = by_minibatches(nca, term, B, generator, on_iteration)
+        else:
+            found = lbfgs_rounds(
+                partial(loss, nca, term),
+                B,
+                look_up=partial(look_up, nca, term),
+                max_iter=MAX_ITER if nca.max_iter == "auto" else nca.max_iter,
+                tol=nca.tol,
+                on_iteration=on_iteration,
+            )
+        best = found if best is None or found.value < best.value else best
+        if found.ended_early:
+            best = replace(best, status=found.status)
+            break
+    return best
 
 
 def loss(nca: Any, term: Any, B: np.ndarray, neighbors: Any) -> Value:
     """Return the term plus the penalty, among some candidates or all rows, and its gradient."""
-    return penalized(*term(B, neighbors), B, nca.alpha, term.rows.shape[0])
+    value, gradient = term(B, neighbors)
+    return penalized(value, gradient, B, nca.alpha, term.rows.shape[0])
 
 
 def look_up(nca: Any, term: Any, B: np.ndarray) -> Any:
