@@ -4,7 +4,7 @@ one map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from .._validation import check_choice, check_positive
 from ..descent import Status, adam, lbfgs
 from ..estimators.descent_embedding import UnitRows, directions, penalized, perplexity_bandwidth
 from ..linalg import eigh, svd
-from ..objectives.kernel_regression import Loss, prediction_loss
+from ..objectives.kernel_regression import Loss, prediction_loss, squared_error
 from ..objectives.stochastic import TILE_ROWS
 
 # How embedded rows predict: a vote of all, by its temperature, and for numbers a line through the
@@ -62,29 +62,36 @@ class SoftVote:
         """
         out = np.empty((len(queries), Y.shape[1]))
         origin, scale = Z.mean(axis=0), Z.dtype.type(self.temperature**-0.5)
-        queries, Z = ((rows - origin) * scale for rows in (queries, Z))
-        with_squares, operand = distance_factors(queries, Z)
-        Y1, log_weights = (
-            np.hstack([Y, np.ones_like(Y[:, :1])]),
-            None if weights is None else np.log(weights),
-        )
-
-        def tile(rows: slice, columns: slice) -> tuple[np.ndarray, np.ndarray]:
-            costs = with_squares[rows] @ operand[:, columns]
-            if self.distance == "plain":
-                np.sqrt(np.maximum(costs, 0, out=costs), out=costs)
-                costs *= 2
-            if log_weights is not None:
-                costs -= log_weights[columns].astype(costs.dtype)
-            return costs, Y1[columns]
+        Q, Z = (queries - origin) * scale, (Z - origin) * scale
+        # (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances
+        Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
+        Q = np.hstack([Q, np.ones_like(Q2), Q2])
+        Z = np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
+        Y = np.hstack([Y, np.ones_like(Y[:, :1])])
+        log_weights = None if weights is None else np.log(weights)
 
         def vote(rows: slice) -> None:
-            sums = decayed_sums(
-                tile(rows, columns) for columns in row_blocks(len(Z), 1, TILE_COLUMNS)
-            )
+            """Sum exp(-cost) (y, 1) over tiles, relative to the largest term so far.
+
+            No term of a tile falls below exp(-60), 1e-26 of it: numbers near the smallest there are
+            make products ten times slower.
+            """
+            sums, least = np.zeros((1, 1)), np.inf
+            for columns in row_blocks(Z.shape[1], 1, TILE_COLUMNS):
+                costs = Q[rows] @ Z[:, columns]
+                if self.distance == "plain":
+                    np.sqrt(np.maximum(costs, 0, out=costs), out=costs)
+                    costs *= 2
+                if log_weights is not None:
+                    costs -= log_weights[columns].astype(costs.dtype)
+                lower = np.minimum(least, costs.min(axis=1, keepdims=True))
+                sums = sums * np.exp(lower - least, dtype=np.float64)
+                least = lower
+                np.maximum(np.subtract(least, costs, out=costs), -60, out=costs)
+                sums = sums + np.exp(costs, out=costs) @ Y[columns]
             out[rows] = sums[:, :-1] / sums[:, -1:]
 
-        parallel_map(vote, row_blocks(len(queries), 1, TILE_ROWS), len(queries) * len(Z))
+        parallel_map(vote, row_blocks(len(Q), 1, TILE_ROWS), len(Q) * Z.shape[1])
         return out
 
     def after(self, temperature: float) -> SoftVote:
@@ -127,7 +134,16 @@ class LocalLines:
             if weights is not None:
                 p *= weights[near][:, :, None]
             p /= p.sum(axis=1, keepdims=True)
-            out[rows] = intercepts((Z[near] - queries[rows, None]) @ V, Y[near], p, self.ridge)
+            # ridge regressions of Y on B, both about their weighted means; at the query B is 0
+            B = (Z[near] - queries[rows, None]) @ V
+            origin = np.sum(p * B, axis=1, keepdims=True)
+            centre = np.sum(p * Y[near], axis=1, keepdims=True)
+            weighted = np.swapaxes(p * (B - origin), 1, 2)
+            H = weighted @ (B - origin)
+            least = self.ridge * np.trace(H, axis1=1, axis2=2) / H.shape[1] + 1e-9
+            H = H + least[:, None, None] * np.eye(H.shape[1])
+            slope = np.linalg.solve(H, weighted @ (Y[near] - centre))
+            out[rows] = (centre - origin @ slope)[:, 0]
         return np.clip(out, Y.min(), Y.max())
 
     def after(self, temperature: float) -> LocalLines:
@@ -153,63 +169,28 @@ class Mixture:
         both = self.vote.predict(queries, Z, Y, weights), self.lines.predict(queries, Z, Y, weights)
         return (1 - self.share) * both[0] + self.share * both[1]
 
+    @property
+    def temperature(self) -> float:
+        """Return that of the vote."""
+        return self.vote.temperature
+
+    @property
+    def distance(self) -> str:
+        """Return that of the vote."""
+        return self.vote.distance
+
     def after(self, temperature: float) -> Mixture:
         """Return the same mixture for rows over the root of a temperature."""
         return Mixture(self.vote.after(temperature), self.lines.after(temperature), self.share)
 
 
-def distance_factors(Q: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (Q, 1, |q|^2) and (-2Z, |z|^2, 1)', whose product holds the squared distances."""
-    Q2, Z2 = (np.sum(rows * rows, axis=1, keepdims=True) for rows in (Q, Z))
-    return np.hstack([Q, np.ones_like(Q2), Q2]), np.hstack([-2 * Z, Z2, np.ones_like(Z2)]).T
-
-
-def decayed_sums(tiles: Iterable[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return sum_j exp(-c_j) y_j of every row, times one factor, from tiles of costs c (b, t) and
-    their Y (t, q).
-
-    All is relative to the largest term so far. No term of a tile falls below exp(-60), 1e-26 of it:
-    numbers near the smallest there are make products ten times slower.
-    """
-    sums, least = np.zeros((1, 1)), np.inf
-    for costs, Y in tiles:
-        lower = np.minimum(least, costs.min(axis=1, keepdims=True))
-        sums = sums * np.exp(lower - least, dtype=np.float64)
-        least = lower
-        np.maximum(np.subtract(least, costs, out=costs), -60, out=costs)
-        sums = sums + np.exp(costs, out=costs) @ Y
-    return sums
-
-
-def intercepts(B: np.ndarray, Y: np.ndarray, p: np.ndarray, ridge: float) -> np.ndarray:
-    """Return what ridge regressions of Y (b, k, 1) on B (b, k, d) with weights p (b, k, 1) predict
-    at 0, (b, 1).
-    """
-    origin, centre = np.sum(p * B, axis=1, keepdims=True), np.sum(p * Y, axis=1, keepdims=True)
-    weighted = np.swapaxes(p * (B - origin), 1, 2)
-    H = weighted @ (B - origin)
-    least = ridge * np.trace(H, axis1=1, axis2=2) / H.shape[1] + 1e-9
-    slope = np.linalg.solve(H + least[:, None, None] * np.eye(H.shape[1]), weighted @ (Y - centre))
-    return (centre - origin @ slope)[:, 0]
-
-
 def best_vote(
-    judged: Callable[[SoftVote], float], distance: str = "squared"
+    losses: Callable[[SoftVote], np.ndarray], distance: str = "squared"
 ) -> tuple[float, SoftVote]:
-    """Return the lowest loss of the votes by a distance, and the vote."""
+    """Return the lowest mean loss of the votes by a distance, and the vote."""
     votes = [SoftVote(temperature, distance) for temperature in TEMPERATURES]
-    losses = [judged(vote) for vote in votes]
-    return min(losses), votes[int(np.argmin(losses))]
-
-
-def chosen_vote(judged: Callable[[SoftVote], float], distance: str) -> tuple[SoftVote, float]:
-    """Return the best vote by a distance, or by the better one; and the best temperature for
-    squared distances.
-    """
-    candidates = DISTANCES[1:] if distance == "auto" else {"squared", distance}
-    found = {name: best_vote(judged, name) for name in candidates}
-    name = min(found, key=lambda name: found[name][0]) if distance == "auto" else distance
-    return found[name][1], found["squared"][1].temperature
+    means = [float(losses(vote).mean()) for vote in votes]
+    return min(means), votes[int(np.argmin(means))]
 
 
 def mixed_with_lines(
@@ -245,19 +226,11 @@ def vote_from(state: dict[str, Any]) -> SoftVote | Mixture:
     return SoftVote(**state)
 
 
-ALPHAS = (
-    4.5,
-    1.5,
-    0.5,
-    0.17,
-    0.055,
-    0.018,
-    0.006,
-)  # descending: the first maps are quick and rough
+# descending: the first maps are quick and rough
+ALPHAS = (4.5, 1.5, 0.5, 0.17, 0.055, 0.018, 0.006)
 WORSE = 1.02  # of the lowest held-out loss: the path ends there
-COLLAPSED = (
-    0.2  # of the norm of the init: a map that the penalty has shrunk so far is no init for the next
-)
+# of the norm of the init: a map that the penalty has shrunk so far is no init for the next
+COLLAPSED = 0.2
 MAX_ITER, TOL = 40, 1e-4  # a map that is stopped early has overfitted less
 STEPS, ANCHORS, ROWS = 300, 256, 4096  # of the stochastic descent
 HELD_OUT = 1000  # rows, at most, by which the vote is chosen after it
@@ -300,10 +273,6 @@ class Rows:
         """Return the loss of the prediction of each row, times its weight over their mean."""
         losses = self.loss(predicted, self.Y)[0]
         return losses if self.weights is None else losses * self.weights / self.weights.mean()
-
-    def mean_loss(self, predicted: np.ndarray) -> float:
-        """Return the mean loss of predictions."""
-        return float(self.losses(predicted).mean())
 
 
 class Member:
@@ -348,7 +317,9 @@ class MemberPath:
     ----------
     components : ndarray of shape (at most m times members, r)
         The map whose metric is the mean of the members'.
-    vote : SoftVote
+    vote : SoftVote, or Mixture of one with local lines
+    held_out : ndarray of shape (n_held_out, q)
+        What it predicts for the rows that were held out.
     temperature : float
         The best one for squared distances.
     alpha : float
@@ -356,22 +327,18 @@ class MemberPath:
         Minus the mean held-out loss of every penalty.
     unit : float
         The mean typical distance of the members.
-    tested : Rows
-        Those that were held out.
-    held_out : function from a vote, or local lines, to predictions of these
     status : Status
         CONVERGED, STOPPED or INTERRUPTED.
     """
 
     components: np.ndarray
-    vote: SoftVote
+    vote: SoftVote | Mixture
+    held_out: np.ndarray
     temperature: float
     alpha: float
     scores: dict[float, float]
     unit: float
-    tested: Rows
-    held_out: Callable[[Any], np.ndarray]
-    status: Status = Status.CONVERGED
+    status: Status
 
 
 @blas_in_one_thread()
@@ -396,30 +363,23 @@ def member_path(
     members = [Member(rows, train, test, m) for train, test in folds]
     tested = rows.subset(np.concatenate([test for _, test in folds]))
     scores: dict[float, float] = {}
+    best: tuple[float, float, Sequence[np.ndarray]] | None = None
 
     def held_out(maps: Sequence[np.ndarray], vote: Any) -> np.ndarray:
-        return np.concatenate(
-            [member.held_out(A, vote) for member, A in zip(members, maps, strict=True)]
-        )
-
-    def held_out_loss(maps: Sequence[np.ndarray], vote: SoftVote) -> float:
-        return tested.mean_loss(held_out(maps, vote))
+        votes = [member.held_out(A, vote) for member, A in zip(members, maps, strict=True)]
+        return np.concatenate(votes)
 
     def found(status: Status = Status.CONVERGED) -> MemberPath:
         assert best is not None
         _, alpha, maps = best
-        vote, temperature = chosen_vote(partial(held_out_loss, maps), distance)
+        chosen = chosen_vote(partial(held_out, maps), tested, distance)
         unit = float(np.mean([member.unit_rows.unit for member in members]))
-        tests = tested, partial(held_out, maps)
-        return MemberPath(
-            merged(maps), vote, temperature, alpha, dict(scores), unit, *tests, status
-        )
+        return MemberPath(merged(maps), *chosen, alpha, dict(scores), unit, status)
 
-    best: tuple[float, float, Sequence[np.ndarray]] | None = None
     try:
         for alpha in alphas:
             maps = [member.descend(alpha) for member in members]
-            lowest = best_vote(partial(held_out_loss, maps))[0]
+            lowest = best_vote(lambda vote: tested.losses(held_out(maps, vote)))[0]  # noqa: B023
             scores[alpha] = -lowest
             if best is None or lowest < best[0]:
                 best = lowest, alpha, maps
@@ -432,6 +392,27 @@ def member_path(
             raise
         return found(Status.INTERRUPTED)
     return found()
+
+
+def chosen_vote(
+    held_out: Callable[[Any], np.ndarray], tested: Rows, distance: str
+) -> tuple[SoftVote | Mixture, np.ndarray, float]:
+    """Return the best vote by a distance, or by the better one, what it predicts for the rows that
+    were held out, and the best temperature for squared distances.
+
+    For numbers it is mixed with local lines where these help.
+    """
+    found = {
+        name: best_vote(lambda vote: tested.losses(held_out(vote)), name)
+        for name in (DISTANCES[1:] if distance == "auto" else {"squared", distance})
+    }
+    if distance == "auto":
+        distance = min(found, key=lambda name: found[name][0])
+    vote: SoftVote | Mixture = found[distance][1]
+    temperature = found["squared"][1].temperature
+    if tested.loss is squared_error:
+        vote = mixed_with_lines(found[distance][1], temperature, held_out, tested.losses)
+    return vote, held_out(vote), temperature
 
 
 def merged(maps: Sequence[np.ndarray]) -> np.ndarray:
@@ -448,53 +429,43 @@ def refined(
 ) -> MemberPath:
     """Go on with the members' map by stochastic gradient on all rows but some, by which the vote is
     chosen.
-    """
-    order = rng.permutation(len(rows))
-    held, rest = np.split(order, [min(HELD_OUT, len(rows) // 10)])
-    start = path.components[:m] / np.float32(path.temperature**0.5)
-    A = descended(start, rows, rest, path.alpha * path.unit**2, rng)
-    Z, tested = rows.X @ A.T, rows.subset(held)
-    Q, Z, Y, weights = (
-        Z[held],
-        Z[rest],
-        rows.Y[rest],
-        None if rows.weights is None else rows.weights[rest],
-    )
-
-    def held_out(vote: Any) -> np.ndarray:
-        return vote.predict(Q, Z, Y, weights)
-
-    vote, temperature = chosen_vote(lambda vote: tested.mean_loss(held_out(vote)), distance)
-    return replace(
-        path, components=A, vote=vote, temperature=temperature, tested=tested, held_out=held_out
-    )
-
-
-def descended(
-    A: np.ndarray, rows: Rows, among: np.ndarray, alpha: float, rng: np.random.Generator
-) -> np.ndarray:
-    """Go on with a map by stochastic gradient, on some of the rows.
 
     A step draws 4,096 rows, of which the first 256 are predicted by the others: its cost does not
     depend on n.
     """
-    n, length = len(among), STEP * float(np.linalg.norm(A))
+    held, rest = np.split(rng.permutation(len(rows)), [min(HELD_OUT, len(rows) // 10)])
+    start = path.components[:m] / np.float32(path.temperature**0.5)
+    n, length = len(rest), STEP * float(np.linalg.norm(start))
 
     def estimate(A: np.ndarray, t: int) -> tuple[float, np.ndarray]:
-        drawn = rows.subset(among[rng.choice(n, min(ROWS, n), replace=False)])
+        drawn = rows.subset(rest[rng.choice(n, min(ROWS, n), replace=False)])
         n_anchors = min(ANCHORS, len(drawn))
         X = drawn.X if issparse(drawn.X) else drawn.X - drawn.X.mean(axis=0)
         value, gradient = prediction_loss(
             A.astype(np.float32), X, drawn.Y, rows.loss, n_anchors, drawn.weights
         )
-        return penalized(value / n_anchors, gradient / n_anchors, A, alpha, n, rows.groups)
+        return penalized(
+            value / n_anchors, gradient / n_anchors, A, path.alpha * path.unit**2, n, rows.groups
+        )
 
     found = adam(
-        estimate, A, n_batches=STEPS, max_iter=1, tol=TOL, step=lambda t: length * (1 - t / STEPS)
+        estimate,
+        start,
+        n_batches=STEPS,
+        max_iter=1,
+        tol=TOL,
+        step=lambda t: length * (1 - t / STEPS),
     )
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return found.x.astype(np.float32)
+    A = found.x.astype(np.float32)
+    Z = rows.X @ A.T
+    voters = Z[rest], rows.Y[rest], None if rows.weights is None else rows.weights[rest]
+    queries = Z[held]
+    vote, held_out, temperature = chosen_vote(
+        lambda vote: vote.predict(queries, *voters), rows.subset(held), distance
+    )
+    return replace(path, components=A, vote=vote, held_out=held_out, temperature=temperature)
 
 
 def along_principal_axes(A: np.ndarray, X: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -58,7 +59,6 @@ from .members import (
     Rows,
     along_principal_axes,
     member_path,
-    mixed_with_lines,
     refined,
     vote_from,
 )
@@ -114,18 +114,125 @@ class TablePredictor(
         features: Sequence[Feature] | None = None,
         folds: Sequence[Fold] | None = None,
     ) -> Self:
-        """Learn from a table, or from an array of these features, with members on these folds."""
+        """Learn from a table, or from an array of these features, with members on these folds; an
+        interrupt keeps the best so far, if there is one.
+        """
         task = FitTask(self, X, y, None)
-        X, y, weights = self._encode_table(X, y, sample_weight, features)
-        self._learn(task, X, *self._targets(y, weights), folds)
+        X, y, weights = self._validated(X, y, sample_weight)
+        X = self._learn_encoding(X, features)
+        Y, codes, weights = self._targets(y, weights)
+        groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
+        weights = None if weights is None else weights / weights.mean()
+        encoded = self.encoder_.transform(X)
+        rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
+
+        # a map for each fold of some rows, merged
+        if folds is not None:
+            some = np.unique(np.concatenate([part for fold in folds for part in fold]))
+            folds = [
+                (np.searchsorted(some, train), np.searchsorted(some, test)) for train, test in folds
+            ]
+        else:
+            some = np.arange(len(rows))
+            if len(rows) > MAX_ROWS:
+                some = sample_rows(encoded, codes, MAX_ROWS)
+            folds = inner_folds(encoded[some], codes[some], self.n_members)
+        alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
+
+        def report(found: Callable[[], MemberPath]) -> bool:
+            return task.iteration(lambda: vars(copy(self)._set_map(found(), rows)))
+
+        path = member_path(
+            rows.subset(some), folds, self.n_components, alphas, self.distance, report
+        )
+        self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
+        self.held_out_votes_ = self._answers(path.held_out)
+
+        # of many rows all
+        if len(some) < len(rows) and path.status is Status.CONVERGED:
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+            try:
+                path = refined(path, rows, self.n_components, self.distance, rng)
+                report(lambda: path)
+            except KeyboardInterrupt:
+                path = replace(path, status=Status.INTERRUPTED)
+        self._set_map(path, rows)
+        if path.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         task.end()
         return self
 
-    @abstractmethod
-    def _voted(self, answers: np.ndarray, classes: Any) -> np.ndarray:
-        """Return what training rows vote about (n, q): indicators of classes, or standardized
-        numbers.
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
+        """Check all that `fit` was given; return rows, targets and weights of those whose weight is
+        not 0.
         """
+        for name, least in (("n_components", 1), ("n_bins", 1), ("n_members", 2)):
+            check_integer(getattr(self, name), name, least)
+        if self.alpha != "auto" and (
+            not isinstance(self.alpha, Real) or not 0 < self.alpha < np.inf
+        ):
+            raise ValueError(f'alpha must be "auto" or a number larger than 0, got {self.alpha!r}.')
+        check_choice(self.distance, "distance", DISTANCES)
+        check_random_state(self.random_state)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        refuse_foreign(X)
+        refuse_no_rows(X)
+        if not is_table(X):
+            X = self._numbers(X, sparse=issparse(X))
+        check_consistent_length(X, y)
+        self._rows, weights = np.arange(_num_samples(X)), None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            weights = weights / weights.max()
+            self._rows = np.flatnonzero(weights)
+            if len(self._rows) < len(weights):
+                X, y = _safe_indexing(X, self._rows), _safe_indexing(y, self._rows)
+            weights = weights[self._rows]
+        if len(self._rows) < FEWEST:
+            raise ValueError(
+                f"Found a table with {len(self._rows)} sample(s) while a minimum of "
+                f"{FEWEST} is required."
+            )
+        return X, y, weights
+
+    def _numbers(self, X: Any, sparse: bool, **options: Any) -> Any:
+        """Return an array of numbers, where sparse ones may come without missing ones."""
+        refuse_sparse_gaps(X)
+        return canonical(
+            validated(
+                self,
+                X,
+                dtype=(np.float64, np.float32),
+                accept_sparse="csr" if sparse else False,
+                ensure_all_finite=True if sparse else "allow-nan",
+                **options,
+            )
+        )
+
+    def _learn_encoding(self, X: Any, features: Sequence[Feature] | None) -> Any:
+        """Learn how a table becomes an array, and how that is encoded; return the array."""
+        self._table = None
+        if is_table(X):
+            self._table = TableEncoder(missing="keep", drop_identifiers=False).fit(X)
+            self.n_features_in_ = self._n_columns = self._table.n_features_in_
+            self.__dict__.pop("feature_names_in_", None)
+            if hasattr(self._table, "feature_names_in_"):
+                self.feature_names_in_ = self._table.feature_names_in_
+            X, features = self._table.transform(X), features_of(self._table)
+        elif features is None:
+            self._n_columns = X.shape[1]
+        else:
+            self._n_columns = 1 + max(feature.column for feature in features)
+        if issparse(X):
+            self.encoder_: Any = SparseEncoder().fit(X)
+        else:
+            self.encoder_ = BinnedEncoder(self.n_bins).fit(X, features=features)
+        return X
 
     @abstractmethod
     def _targets(
@@ -135,170 +242,39 @@ class TablePredictor(
         weights of rows.
         """
 
-    def _learn(
-        self,
-        task: FitTask,
-        X: Any,
-        Y: np.ndarray,
-        codes: np.ndarray,
-        weights: np.ndarray | None,
-        folds: Sequence[Fold] | None,
-    ) -> None:
-        """Learn the map from the rows and their targets Y; an interrupt keeps the best so far, if
-        there is one.
+    @abstractmethod
+    def _voted(self, answers: np.ndarray, classes: Any) -> np.ndarray:
+        """Return what training rows vote about (n, q): indicators of classes, or standardized
+        numbers.
         """
-        weights = None if weights is None else weights / weights.mean()
-        encoded = self.encoder_.transform(X)
-        groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
-        rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
-        if folds is not None:
-            some = np.unique(np.concatenate([part for fold in folds for part in fold]))
-            folds = [
-                (np.searchsorted(some, train), np.searchsorted(some, test)) for train, test in folds
-            ]
-        else:
-            some = (
-                np.arange(len(rows))
-                if len(rows) <= MAX_ROWS
-                else sample_rows(encoded, codes, MAX_ROWS)
-            )
-            folds = inner_folds(encoded[some], codes[some], self.n_members)
-        alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
 
-        def report(found: Callable[[], MemberPath]) -> bool:
-            return task.iteration(lambda: self._learned(found(), rows))
-
-        path = member_path(
-            rows.subset(some), folds, self.n_components, alphas, self.distance, report
-        )
-        self.held_out_rows_ = self._rows[some[np.concatenate([test for _, test in folds])]]
-        self.held_out_votes_ = self._answers(path.held_out(self._final_vote(path)))
-        if len(some) < len(rows) and path.status is Status.CONVERGED:
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-            try:
-                path = refined(path, rows, self.n_components, self.distance, rng)
-                report(lambda: path)
-            except KeyboardInterrupt:
-                path = replace(path, status=Status.INTERRUPTED)
-        for name, value in self._learned(path, rows).items():
-            setattr(self, name, value)
-        if path.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-
-    def _learned(self, path: MemberPath, rows: Rows) -> dict[str, Any]:
-        """Return the attributes that are set where a descent ends."""
+    def _set_map(self, path: MemberPath, rows: Rows) -> Self:
+        """Set what the members have found, and the rows that vote."""
         T, dtype = path.vote.temperature, np.float64 if len(rows) <= FLOAT64_ROWS else np.float32
         A = along_principal_axes(path.components / T**0.5, rows.X).astype(dtype)
-        return {
-            "components_": A,
-            "temperature_": T,
-            "distance_": path.vote.distance,
-            "vote_": self._final_vote(path).after(T),
-            "alpha_": path.alpha,
-            "alpha_scores_": path.scores,
-            "feature_effects_": self._effects(A, rows.X),
-            "_Z": rows.X @ A.T,
-            "_Y": rows.Y.astype(dtype),
-            "_weights": rows.weights,
-        }
-
-    def _final_vote(self, path: MemberPath) -> Any:
-        """Return how all rows predict."""
-        return path.vote
+        self.components_ = A
+        self.temperature_ = T
+        self.distance_ = path.vote.distance
+        self.vote_ = path.vote.after(T)
+        self.alpha_ = path.alpha
+        self.alpha_scores_ = path.scores
+        self._Z, self._Y, self._weights = rows.X @ A.T, rows.Y.astype(dtype), rows.weights
+        # how far each column moves the rows about their mean
+        if issparse(rows.X):
+            self.feature_effects_ = norm(A, axis=0) * mean_variance_axis(rows.X, axis=0)[1] ** 0.5
+            return self
+        self.feature_effects_ = np.zeros(self._n_columns)
+        for column in np.unique(self.encoder_.groups_):
+            own = self.encoder_.groups_ == column
+            B = A[:, own].astype(np.float64)
+            covariance = np.atleast_2d(np.cov(rows.X[:, own], rowvar=False, bias=True))
+            square = np.einsum("ij,jk,ik->", B, covariance, B)
+            self.feature_effects_[column] = max(square, 0) ** 0.5
+        return self
 
     def _answers(self, votes: np.ndarray) -> np.ndarray:
         """Return what votes (n, q) say, in the unit of the targets."""
         return votes
-
-    def _encode_table(
-        self, X: Any, y: Any, sample_weight: Any, features: Sequence[Feature] | None
-    ) -> tuple[np.ndarray, Any, np.ndarray | None]:
-        """Check all that `fit` was given and learn the encoding; return rows, targets and weights,
-        if not 0.
-        """
-        self._check_parameters()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        refuse_foreign(X)
-        refuse_no_rows(X)
-        if not is_table(X):
-            X = self._checked(X, sparse=issparse(X))
-        check_consistent_length(X, y)
-        X, y, weights = self._weighted(X, y, sample_weight)
-        if len(self._rows) < FEWEST:
-            raise ValueError(
-                f"Found a table with {len(self._rows)} sample(s) while a minimum of "
-                f"{FEWEST} is required."
-            )
-        return self._learn_encoding(X, features), y, weights
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_components", 1), ("n_bins", 1), ("n_members", 2)):
-            check_integer(getattr(self, name), name, least)
-        if self.alpha != "auto" and (
-            not isinstance(self.alpha, Real) or not 0 < self.alpha < np.inf
-        ):
-            raise ValueError(f'alpha must be "auto" or a number larger than 0, got {self.alpha!r}.')
-        check_choice(self.distance, "distance", DISTANCES)
-        check_random_state(self.random_state)
-
-    def _learn_encoding(self, X: Any, features: Sequence[Feature] | None) -> Any:
-        """Learn how a table becomes an array, and how that is encoded; return the array."""
-        self._table = (
-            TableEncoder(missing="keep", drop_identifiers=False).fit(X) if is_table(X) else None
-        )
-        if self._table is not None:
-            self.n_features_in_ = self._table.n_features_in_
-            self.__dict__.pop("feature_names_in_", None)
-            if hasattr(self._table, "feature_names_in_"):
-                self.feature_names_in_ = self._table.feature_names_in_
-            self._n_columns = self.n_features_in_
-            X, features = self._table.transform(X), features_of(self._table)
-        else:
-            self._n_columns = (
-                X.shape[1] if features is None else 1 + max(feature.column for feature in features)
-            )
-        if issparse(X):
-            self.encoder_: Any = SparseEncoder().fit(X)
-        else:
-            self.encoder_ = BinnedEncoder(self.n_bins).fit(X, features=features)
-        return X
-
-    def _weighted(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, np.ndarray | None]:
-        """Return the rows, targets and weights of those whose weight is not 0."""
-        self._rows = np.arange(_num_samples(X))
-        if sample_weight is None:
-            return X, y, None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        weights = weights / weights.max()
-        self._rows = np.flatnonzero(weights)
-        if len(self._rows) < len(weights):
-            X, y = _safe_indexing(X, self._rows), _safe_indexing(y, self._rows)
-        return X, y, weights[self._rows]
-
-    def _checked(self, X: Any, sparse: bool, **options: Any) -> Any:
-        """Return an array of numbers, where sparse ones may come without missing ones."""
-        refuse_sparse_gaps(X)
-        options |= {
-            "accept_sparse": "csr" if sparse else False,
-            "ensure_all_finite": True if sparse else "allow-nan",
-        }
-        return canonical(validated(self, X, dtype=(np.float64, np.float32), **options))
-
-    def _effects(self, components: np.ndarray, X: Any) -> np.ndarray:
-        """Return how far each column moves the rows about their mean: the root of the mean square,
-        (p,).
-        """
-        if issparse(X):
-            return norm(components, axis=0) * mean_variance_axis(X, axis=0)[1] ** 0.5
-        effects, groups = np.zeros(self._n_columns), self.encoder_.groups_
-        for group in np.unique(groups):
-            A = components[:, groups == group].astype(np.float64)
-            covariance = np.atleast_2d(np.cov(X[:, groups == group], rowvar=False, bias=True))
-            effects[group] = max(np.einsum("ij,jk,ik->", A, covariance, A), 0) ** 0.5
-        return effects
 
     @with_callbacks
     def fit_encoded(
@@ -342,7 +318,7 @@ class TablePredictor(
         check_is_fitted(self, "components_")
         refuse_foreign(X)
         if self._table is None:
-            X = self._checked(X, sparse=isinstance(self.encoder_, SparseEncoder), reset=False)
+            X = self._numbers(X, sparse=isinstance(self.encoder_, SparseEncoder), reset=False)
         else:
             X = self._table.transform(X)
         return self.encoder_.transform(X) @ self.components_.T
@@ -775,16 +751,11 @@ class NCARegressor(RegressorMixin, TablePredictor):
         self._centre, self._unit = answers.mean(), answers.std()
         return ((answers - self._centre) / self._unit)[:, None]
 
-    def _final_vote(self, path: MemberPath) -> Any:
-        """Mix local lines with the vote."""
-        return mixed_with_lines(path.vote, path.temperature, path.held_out, path.tested.losses)
-
-    def _learned(self, path: MemberPath, rows: Rows) -> dict[str, Any]:
-        """Return the attributes that are set where a descent ends, the share of the lines among
-        them.
-        """
-        learned = super()._learned(path, rows)
-        return learned | {"line_share_": getattr(learned["vote_"], "share", 0.0)}
+    def _set_map(self, path: MemberPath, rows: Rows) -> Self:
+        """Set what the members have found, and the share of the lines."""
+        super()._set_map(path, rows)
+        self.line_share_ = getattr(self.vote_, "share", 0.0)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the weighted mean of the numbers of all training rows, or its mixture with local
