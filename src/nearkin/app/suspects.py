@@ -140,7 +140,7 @@ def find_suspects(
     n_classes = int(target.max()) + 1 if classify else 0
     found, groups = [], {}
     for kept_column in kept:
-        values = _complete(kept_column.scalars(cells.column(kept_column.name), encoder.rules))
+        values = _complete(kept_column.scalars(encoder.given(cells, kept_column)))
         with np.errstate(
             all="ignore"
         ):  # squares of huge numbers are infinite, the score NaN: not suspicious

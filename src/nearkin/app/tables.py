@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,16 @@ from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
 from ..tables import Cells, TableEncoder, Text
 from ..tables.cells import DIFFERS
-from ..tables.columns import MARKS_OF_MISSING
-from ..tables.dates import learn_dates
+from ..tables.columns import (
+    MARKS_OF_MISSING,
+    DateColumn,
+    NumberColumn,
+    RejectColumn,
+    Rules,
+    learn_numeric,
+)
 from ..tables.encoder import filled_note
-from ..tables.numbers import DURATION, EITHER, RANGE, learn_numbers, learn_quantities, read_number
+from ..tables.numbers import DURATION, EITHER, RANGE, read_number
 from .csv_file import CsvFile
 from .npz_file import NpzFile
 from .parquet_file import ParquetFile
@@ -248,27 +254,28 @@ def _styled_numbers(
     """Return text as numbers, such as "12.3%", "€12.30", "1,234.5" and "72.1 kg"; refuse what is
     none.
     """
-    values, codes, counts = np.unique(y.astype(str), return_inverse=True, return_counts=True)
-    learned = learn_numbers(values.tolist(), columns.decimal) if y.dtype.kind != "b" else None
-    if learned is not None:
-        styled = next(
-            (value for value in values.tolist() if learned[1] != EITHER or "," in value), ""
-        )
-        return learned[0][codes], [f"{target}: read as numbers ({shown(styled)})"]
-    _refuse_dates(columns.path, target, values.tolist())
-    found = learn_quantities(values.tolist(), counts, columns.decimal)
-    if found is not None:
-        how = ", in days" * (found.form == DURATION) + ", each range by its middle" * (
-            found.form == RANGE
-        )
-        return found.numbers[codes], [f"{target}: read as numbers ({found.how}{how})"]
-    odd = np.array([read_number(value, columns.decimal) is None for value in values])
-    row = int(odd[codes].argmax())
-    cell = f"{shown(y.tolist()[row])} {columns.place(int(rows[row]))}"
-    raise TableError(
-        f"{columns.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
-        "leave --task out."
-    )
+    values, codes = np.unique(y.astype(str), return_inverse=True)
+    try:
+        if y.dtype.kind == "b":
+            raise RejectColumn
+        text = Text(values.tolist(), codes)
+        learned = learn_numeric(target, text, Rules((), decimal=columns.decimal))
+    except RejectColumn:
+        odd = np.array([read_number(value, columns.decimal) is None for value in values])
+        row = int(odd[codes].argmax())
+        cell = f"{shown(y.tolist()[row])} {columns.place(int(rows[row]))}"
+        raise TableError(
+            f"{columns.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
+            "leave --task out."
+        ) from None
+    if not isinstance(learned.column, NumberColumn):
+        _refuse_dates(columns.path, target, values.tolist())
+    form, how = learned.column.form, learned.how
+    if not form:
+        either = learned.column.decimal == EITHER
+        how = shown(next((value for value in values.tolist() if not either or "," in value), ""))
+    how += ", in days" * (form == DURATION) + ", each range by its middle" * (form == RANGE)
+    return learned.numbers, [f"{target}: read as numbers ({how})"]
 
 
 def _refuse_bad(columns: Columns, name: str, values: np.ndarray, missing: bool) -> None:
@@ -282,7 +289,8 @@ def _refuse_bad(columns: Columns, name: str, values: np.ndarray, missing: bool) 
 
 
 def _refuse_dates(path: Path, target: str, values: list[str]) -> None:
-    if learn_dates(values):
+    with suppress(RejectColumn):
+        DateColumn.learn(target, Text(values, np.arange(len(values))), Rules())
         found = f"{path}: {shown(target)} holds dates ({shown(values[0])})"
         raise TableError(
             f"{found}: give classes, such as the month, or numbers, such as days, and "

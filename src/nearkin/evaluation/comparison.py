@@ -134,7 +134,7 @@ def _as_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
     if found is None:
         return y, []
     numbers = np.full(len(y), np.nan)
-    numbers[known] = found[0][codes]
+    numbers[known] = found.numbers[codes]
     return numbers, [f"{name}: read as numbers ({shown(texts[0].item())})"]
 
 

@@ -31,8 +31,7 @@ from .._validation import (
     refuse_foreign,
     validated,
 )
-from .columns import CategoryColumn
-from .dates import CYCLES, MONTHS, circular
+from .columns import CYCLES, MONTHS, CategoryColumn, circular
 from .encoder import TableEncoder
 
 # Piecewise linear encoding of numbers (Gorishniy, Rubachev and Babenko, NeurIPS 2022).

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -58,10 +58,6 @@ class Text:
         """Return how many cells are missing."""
         return len(self.codes) - int(self.counts.sum())
 
-    def first(self, value: int) -> int:
-        """Return the first row that has a value, given by its position."""
-        return int((self.codes == value).argmax())
-
 
 @dataclass
 class Cells:
@@ -100,19 +96,23 @@ class Cells:
         """Return the names of the columns that are there."""
         return {*self.number_names, *self.text}
 
-    def require(self, names: Sequence[str]) -> None:
-        """Raise an error that names the columns that are learned from and are not there."""
-        lacking = [name for name in names if name not in self.known]
-        if lacking:
-            raise ValueError(
-                f"X lacks {quoted(lacking, 5)}, which was learned from: add or rename columns."
-            )
+    @cached_property
+    def ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the smallest and the largest number of every dense column, NaN of one without any,
+        and whether cells are missing.
+        """
+        low, high = self.numbers.min(axis=0), self.numbers.max(axis=0)
+        missing = np.isnan(low)
+        for at in np.flatnonzero(missing):
+            column = np.ascontiguousarray(self.numbers[:, at])
+            low[at], high[at] = np.fmin.reduce(column), np.fmax.reduce(column)
+        return low, high, missing
 
     def column(self, name: str) -> np.ndarray | Text:
         """Return a column, numbers as a copy."""
-        return (
-            self.text[name] if name in self.text else self.numbers[:, self.positions[name]].copy()
-        )
+        if name in self.text:
+            return self.text[name]
+        return self.numbers[:, self.positions[name]].copy()
 
     def renamed(self, names: Sequence[str]) -> Cells:
         """Return the same cells with other names of all columns."""
@@ -147,15 +147,6 @@ class Cells:
             new[block, len(kept) :] = 0
         return new
 
-    def drop_numbers(self, texts: Sequence[str]) -> None:
-        """Count the numbers that some texts are as missing."""
-        marks = []
-        for text in texts:
-            with suppress(ValueError):
-                marks.append(float(text))
-        for block in row_blocks(*self.numbers.shape) if marks else []:
-            self.numbers[block][np.isin(self.numbers[block], marks)] = np.nan
-
 
 def read_cells(X: Any) -> tuple[Cells, bool]:
     """Return the cells of a data frame or an array, and whether its columns have names; refuse
@@ -165,36 +156,32 @@ def read_cells(X: Any) -> tuple[Cells, bool]:
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
     named = hasattr(X, "iloc") and hasattr(X, "columns")
     if not named:
-        is_array = isinstance(X, np.ndarray) or hasattr(X, "__array__") or hasattr(X, "tocsr")
-        X = check_array(X if is_array else _of_any_type(X), dtype=None, ensure_all_finite=False)
+        if (
+            not isinstance(X, np.ndarray)
+            and not hasattr(X, "__array__")
+            and not hasattr(X, "tocsr")
+        ):
+            # rows that are no array: numbers among text stay numbers
+            found = np.asarray(X)
+            X = np.array(X, dtype=object) if found.dtype.kind in "US" else found
+        X = check_array(X, dtype=None, ensure_all_finite=False)
     if X.shape[0] == 0 or X.shape[1] == 0:
         refuse_no_rows(X)
         raise ValueError(
             f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
-    cells = _numeric(X) if not named and X.dtype.kind in "biuf" else _frame(X)
+    if not named and X.dtype.kind in "biuf":
+        names = [f"x{number}" for number in range(X.shape[1])]
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        cells = Cells(names, np.array(X, dtype=dtype, order="C"), names, {})
+    else:
+        cells = _frame(X)
     for block in row_blocks(*cells.numbers.shape):
         if np.isinf(cells.numbers[block]).any():
             row, column = np.argwhere(np.isinf(cells.numbers[block]))[0]
             where = f"{shown(cells.number_names[column])} {in_row(block.start + int(row))}"
             raise ValueError(f"Input X contains infinity, in column {where}: change or drop it.")
     return cells, named
-
-
-def _of_any_type(X: Any) -> Any:
-    """Return rows that are no array as one; numbers among text stay numbers."""
-    found = np.asarray(X)
-    return np.array(X, dtype=object) if found.dtype.kind in "US" else found
-
-
-def _numeric(X: np.ndarray) -> Cells:
-    names = [f"x{number}" for number in range(X.shape[1])]
-    return Cells(
-        names,
-        np.array(X, dtype=np.float32 if X.dtype == np.float32 else np.float64, order="C"),
-        names,
-        {},
-    )
 
 
 def _frame(X: Any) -> Cells:
@@ -207,10 +194,7 @@ def _frame(X: Any) -> Cells:
         ) from error
     frame = X if hasattr(X, "iloc") else pd.DataFrame(X).rename(columns="x{}".format)
     names = [str(name) for name in frame.columns]
-    repeated = (
-        {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()
-    )
-    if repeated:
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(
             f"X has columns {quoted(sorted(repeated))} more than once: give each a name of its own."
         )
@@ -229,14 +213,12 @@ def _column(series: Any, name: str) -> np.ndarray | Text:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     if isinstance(series.dtype, CategoricalDtype):
-        known = (str, *NUMBERS)
         categories = [
-            _as_text(value, name) if isinstance(value, known) else str(value)
+            _as_text(value, name) if isinstance(value, (str, *NUMBERS)) else str(value)
             for value in series.cat.categories
         ]
-        return Text(categories, series.cat.codes.to_numpy().astype(int), is_category=True).replaced(
-            categories
-        )
+        codes = series.cat.codes.to_numpy().astype(int)
+        return Text(categories, codes, is_category=True).replaced(categories)
     kind = getattr(series.dtype, "kind", "O")
     if kind == "c":
         raise ValueError(f"Complex data not supported: column {shown(name)}.")
@@ -248,11 +230,8 @@ def _column(series: Any, name: str) -> np.ndarray | Text:
         series = series.dt.to_timestamp()
     try:
         codes, values = factorize(series)
-    except TypeError:
-        codes, values = (
-            np.arange(len(series)),
-            series,
-        )  # lists and the like: the first is named below
+    except TypeError:  # lists and the like: the first is named below
+        codes, values = np.arange(len(series)), series
     if len(values) and all(isinstance(value, NUMBERS) for value in values):
         return Text([], codes).spread([_as_float(value) for value in values], np.nan)
     texts = [_as_text(value, name) for value in values]
@@ -274,11 +253,8 @@ def _as_text(value: Any, name: str) -> str:
         return value.isoformat()
     if isinstance(value, NUMBERS):
         number: Any = value
-        return (
-            str(int(number))
-            if not isinstance(value, bool | np.bool_) and number == number // 1
-            else str(value)
-        )
+        whole = not isinstance(value, bool | np.bool_) and number == number // 1
+        return str(int(number)) if whole else str(value)
     found = f"column {shown(name)} holds {shown(value)} ({type(value).__name__})"
     raise TypeError(
         f"{found}: an argument must be a string, a number, a truth value, a date or a time."
@@ -289,76 +265,26 @@ def _as_text(value: Any, name: str) -> str:
 
 MIN_ROWS = 20  # in fewer, anything may look like anything
 NEARLY_ALL = 0.9  # of the rows have a value of their own: an identifier
+MAX_TEXT = 500
 # Last words of names, as in "patient_id", "orderNo", "KEY"; a column of them numbers the rows if
 # its values differ.
-ID_WORDS = {"id", "uuid", "guid", "index", "idx", "nr", "no", "number", "key", "code", "serial"}
-GROUP_WORDS = {
-    *(
-        "patient",
-        "subject",
-        "person",
-        "participant",
-        "user",
-        "customer",
-        "client",
-        "speaker",
-        "author",
-        "donor",
-    ),
-    *(
-        "session",
-        "site",
-        "hospital",
-        "centre",
-        "center",
-        "batch",
-        "household",
-        "family",
-        "group",
-        "cluster",
-    ),
-    *(
-        "machine",
-        "device",
-        "sensor",
-        "plate",
-        "animal",
-        "mouse",
-        "specimen",
-        "farm",
-        "school",
-        "store",
-    ),
-}
+ID_WORDS = "id|uuid|guid|index|idx|nr|no|number|key|code|serial"
+GROUP_WORDS = (
+    "patient|subject|person|participant|user|customer|client|speaker|author|donor|session|site"
+    "|hospital|centre|center|batch|household|family|group|cluster|machine|device|sensor|plate"
+    "|animal|mouse|specimen|farm|school|store"
+)
+COUNTER = "numbers of the rows"
 CONSTANT = "constant"
 EMPTY = "empty"
-COUNTER = "numbers of the rows"
 NAMED = "named as identifiers, and nearly all values differ"
 DIFFERS = "text that differs in every row"
 NEARLY_DIFFERS = "text that differs in nearly every row"
 UNREAD = "text that differs, and looks like numbers"
-REASONS = (
-    COUNTER,
-    CONSTANT,
-    EMPTY,
-    NAMED,
-    DIFFERS,
-    NEARLY_DIFFERS,
-    UNREAD,
-)  # in the order in which they are said
-
-
-def says_id(name: str) -> bool:
-    """Tell whether a name is that of an identifier, such as "userId"."""
-    return words_of(name)[-1] in ID_WORDS
-
-
-def says_group(name: str) -> bool:
-    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
-    words = words_of(name)
-    return words[-1] == "id" or (
-        not GROUP_WORDS.isdisjoint(words) and (GROUP_WORDS | ID_WORDS | {"name"}).issuperset(words)
-    )
+LONG = f"text of more than {MAX_TEXT} characters"
+EVEN = "every value occurs as often as the others"
+# in the order in which they are said
+REASONS = (COUNTER, CONSTANT, EMPTY, NAMED, DIFFERS, NEARLY_DIFFERS, UNREAD, LONG, EVEN)
 
 
 def words_of(name: str) -> list[str]:
@@ -366,85 +292,58 @@ def words_of(name: str) -> list[str]:
     none.
     """
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return re.findall(
-        r"[^\W\d_]+", re.sub(rf"\b({'|'.join(sorted(GROUP_WORDS))})id\b", r"\1_id", name)
-    ) or [""]
+    return re.findall(r"[^\W\d_]+", re.sub(rf"\b({GROUP_WORDS})id\b", r"\1_id", name)) or [""]
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The smallest and the largest number of every column, NaN of one without any, and whether
-    cells are missing.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
-    missing: np.ndarray
+def says_id(name: str) -> bool:
+    """Tell whether a name is that of an identifier, such as "userId"."""
+    return re.fullmatch(ID_WORDS, words_of(name)[-1]) is not None
 
 
-def ends_of(X: np.ndarray) -> Ends:
-    """Return the ends of dense columns."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    missing = np.isnan(low)
-    for at in np.flatnonzero(missing):
-        column = np.ascontiguousarray(X[:, at])
-        low[at], high[at] = np.fmin.reduce(column), np.fmax.reduce(column)
-    return Ends(low, high, missing)
+def says_group(name: str) -> bool:
+    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
+    words = words_of(name)
+    named = any(re.fullmatch(GROUP_WORDS, word) for word in words)
+    known = rf"{GROUP_WORDS}|{ID_WORDS}|name"
+    return words[-1] == "id" or (named and all(re.fullmatch(known, word) for word in words))
 
 
-def useless_numbers(cells: Cells, ends: Ends | None, identifiers: bool) -> dict[str, str]:
+def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
     """Return the columns of numbers that are constant or empty, or, if asked for, identify the
     rows, and why.
-
-    Sparse columns have no `ends`.
     """
-    X, names = cells.numbers, cells.number_names
-    if ends is None:  # sparse, and kept whole if any column changes
+    X, names, n_rows = cells.numbers, cells.number_names, cells.n_rows
+    if issparse(X):  # kept whole if any column changes
         varies = np.full(X.shape[1], X.shape[1] > 0 and (X.max(axis=0) - X.min(axis=0)).nnz > 0)
     else:  # if only by a missing value
-        varies = (ends.low != ends.high) & ~np.isnan(ends.low) | ends.missing & ~np.isnan(ends.low)
-    same = [at for at, changes in enumerate(varies) if not changes]
+        low, high, missing = cells.ends
+        varies = ~np.isnan(low) & ((low != high) | missing)
+    same = np.flatnonzero(~varies)
     found = {names[at]: EMPTY if np.isnan(X[0, at]) else CONSTANT for at in same}
-    if identifiers and ends is not None and cells.n_rows > 1:
-        found |= {
-            name: NAMED
-            for at, name in enumerate(names)
-            if says_id(name) and varies[at] and _differs(X[:, at])
-        }
-        found |= dict.fromkeys(_counters(X, names, ends), COUNTER)
-    return found
-
-
-def _counters(X: np.ndarray, names: list[str], ends: Ends) -> list[str]:
-    """Return the columns that number the rows: whole steps of one size, in any order, from 20 rows
-    on.
-
-    Among fewer, only the index without a name that pandas writes: 0, 1, ... or 1, 2, ...
-    """
-    n_rows = len(X)
+    if not identifiers or issparse(X) or n_rows < 2:
+        return found
+    for at, name in enumerate(names):
+        if varies[at] and says_id(name):
+            known = X[~np.isnan(X[:, at]), at]
+            distinct = np.unique(known)
+            many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
+            if many and (distinct == np.rint(distinct)).all():
+                found[name] = NAMED
+    # numbers of the rows: whole steps of one size, in any order; among few rows only the index
+    # without a name that pandas writes, 0, 1, ... or 1, 2, ...
     if n_rows < MIN_ROWS:
-        nameless = [
-            at for at, name in enumerate(names) if name.startswith(("Unnamed: ", "__index_level_"))
-        ]
-        return [
-            names[at] for at in nameless if X[0, at] in (0, 1) and (np.diff(X[:, at]) == 1).all()
-        ]
-    low, high = (end.astype(float) / (n_rows - 1) for end in (ends.low, ends.high))
-    steps = high - low  # divided before, so that no difference overflows
-    likely = np.flatnonzero(
-        ~ends.missing
-        & (steps >= 0.999)
-        & (np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1))
-    )
-    return [names[at] for at in likely if (np.diff(np.sort(X[:, at])) == np.rint(steps[at])).all()]
-
-
-def _differs(values: np.ndarray) -> bool:
-    """Tell whether nearly all numbers, at least 20 and whole ones, differ."""
-    known = values[~np.isnan(values)]
-    distinct = np.unique(known)
-    many = len(known) >= MIN_ROWS and len(distinct) > NEARLY_ALL * len(known)
-    return many and bool((distinct == np.rint(distinct)).all())
+        for at, name in enumerate(names):
+            nameless = name.startswith(("Unnamed: ", "__index_level_"))
+            if nameless and X[0, at] in (0, 1) and (np.diff(X[:, at]) == 1).all():
+                found[name] = COUNTER
+        return found
+    # divided before, so that no difference overflows
+    steps = high.astype(float) / (n_rows - 1) - low.astype(float) / (n_rows - 1)
+    whole = np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1)
+    for at in np.flatnonzero(~missing & (steps >= 0.999) & whole):
+        if (np.diff(np.sort(X[:, at])) == np.rint(steps[at])).all():
+            found[names[at]] = COUNTER
+    return found
 
 
 def differs(n_values: int, n_known: int, n_rows: int) -> str | None:

@@ -1,108 +1,59 @@
-"""What the columns of a table become, decided for each column as a whole, and said in a line."""
+"""What the columns of a table become: a number, a date, a column for each category, or the frequency
+of a category.
+
+Each kind of column learns itself from text, or rejects it, knows the names of the features that it
+makes, and writes them for any table that has the column. It is plain state, so that a saved model
+can hold it.
+"""
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar, get_origin, get_type_hints
 
 import numpy as np
-from scipy.sparse import issparse
 
-from .._messages import counted, note, quoted, shown
-from .cells import (
-    CONSTANT,
-    EMPTY,
-    REASONS,
-    UNREAD,
-    Cells,
-    Ends,
-    Text,
-    differs,
-    ends_of,
-    useless_numbers,
-)
-from .dates import (
-    CYCLES,
-    DATES,
-    LAYOUTS,
-    TIME_OF_DAY,
-    circular,
-    learn_cycles,
-    learn_dates,
-    read_days,
-)
+from .._messages import counted, quoted, shown
+from .cells import CONSTANT, EMPTY, EVEN, LONG, MAX_TEXT, UNREAD, Text, differs
 from .numbers import (
     DURATION,
     EITHER,
+    EPOCH,
     FORMS,
     MARKS,
+    PLAIN,
     QUANTITY,
     RANGE,
+    SAMPLE,
     TRUTH_UNIT,
-    day_number_note,
     learn_numbers,
     learn_quantities,
     looks_like,
-    may_be_sentinel,
     read_number,
     read_numbers,
-    read_quantities,
     sentinel_note,
 )
-
-# What a column of a table becomes: a number, a date, a column for each category, or the frequency
-# of a category.
-#
-# Each kind knows the names of the features that it makes, and writes them for any table that has
-# the column. It is plain state, so that a saved model can hold it.
 
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS = "days since 1970"
+SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
 # What a spreadsheet or a program writes where there is no number; compared without regard to case.
-MARKS_OF_MISSING = {
-    *(
-        "na",
-        "n/a",
-        "n.a.",
-        "nan",
-        "-nan",
-        "null",
-        "none",
-        "nil",
-        "<na>",
-        "?",
-        "-",
-        "--",
-        ".",
-        "..",
-        "\u2013",
-        "\u2014",
-    ),
-    *("#n/a", "#na", "#n/a n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
-    *("-1.#ind", "1.#ind", "-1.#qnan", "1.#qnan"),
-    # keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe
-    *(
-        "k.a.",
-        "k. a.",
-        "n.v.",
-        "n. v.",
-        "n.b.",
-        "n. b.",
-        "entf.",
-        "o.a.",
-        "o. a.",
-        "keine angabe",
-        "fehlt",
-    ),
-    # non disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible
-    *("n.d.", "n. d.", "n/d", "nd", "n.c.", "n.r.", "s.o.", "s/o", "s/d", "s.d.", "manquant"),
-}
+# The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non disponible,
+# non communiqué, non renseigné, sans objet; sin datos, no disponible.
+_MARKS = (
+    "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014"
+    "|#n/a|#na|#n/a n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|-1.#ind|1.#ind|-1.#qnan|1.#qnan"
+    "|k.a.|k. a.|n.v.|n. v.|n.b.|n. b.|entf.|o.a.|o. a.|keine angabe|fehlt"
+    "|n.d.|n. d.|n/d|nd|n.c.|n.r.|s.o.|s/o|s/d|s.d.|manquant"
+)
+MARKS_OF_MISSING = set(_MARKS.split("|"))
 
 
 @dataclass(frozen=True)
@@ -114,30 +65,21 @@ class Rules:
     decimal: str = "."
     drop_identifiers: bool = True
 
-    def cleaned(self, text: Text) -> Text:
+    def cleaned(self, text: Text, *, numeric: bool) -> Text:
         """Return text without spaces around it, missing where nothing, or a value that counts as
         missing, is left.
+
+        So do the usual marks among numbers and dates, unless others were given.
         """
         missing = {"", *(self.missing_values or ())}
+        marks = MARKS_OF_MISSING if numeric and self.missing_values is None else set[str]()
         stripped = [value.strip() for value in text.values]
-        if stripped == list(text.values) and missing.isdisjoint(stripped):
-            return text
-        return text.replaced(None if value in missing else value for value in stripped)
-
-    def without_marks(self, text: Text) -> Text:
-        """Return cleaned text in which the usual marks count as missing, unless others were given."""
-        if self.missing_values is not None or MARKS_OF_MISSING.isdisjoint(
-            map(str.lower, text.values)
-        ):
-            return text
-        return text.replaced(
-            None if value.lower() in MARKS_OF_MISSING else value for value in text.values
-        )
+        kept = [None if value in missing or value.lower() in marks else value for value in stripped]
+        return text if kept == list(text.values) else text.replaced(kept)
 
 
-def canonical(value: str) -> str:
-    """Return a whole number without decimals."""
-    return value.split(".")[0] if NUMBER.fullmatch(value) else value
+class RejectColumn(ValueError):  # noqa: N818 - nobody's error
+    """Text of a column is not what a kind of column holds."""
 
 
 class MisreadError(ValueError):
@@ -146,6 +88,30 @@ class MisreadError(ValueError):
     def __init__(self, found: str, row: int, learned: str) -> None:
         super().__init__(found, row, learned)
         self.found, self.row, self.learned = found, row, learned
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a kind of column has learned from text.
+
+    Attributes
+    ----------
+    column : Column or None
+    numbers : ndarray of shape (n,) or (0,)
+        Of columns of numbers and dates, what every row holds, NaN where a cell is missing.
+    how : str
+        Of these an example, and how it was read; "" of plain numbers.
+    notes : list of (what, item)
+        What is said of it.
+    reason : str
+        Why the column is to be left out; "" if it is not.
+    """
+
+    column: Column | None
+    numbers: np.ndarray = field(default_factory=lambda: np.empty(0))
+    how: str = ""
+    notes: Sequence[tuple[str, str]] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,47 +128,60 @@ class Column:
         """Return the names of the features that it becomes."""
         return [self.name]
 
-    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
-        """Return a number for each row: where not `ordered` one that only tells values apart."""
-        raise NotImplementedError
-
-    def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
-        """Write the features of all rows of a column into `out`, zeros of shape (n, p'), and return
-        what is unknown.
+    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
+        """Return a number for each row: where not `ordered` one that only tells values apart.
 
         Text that cannot be read raises a `MisreadError`.
         """
         raise NotImplementedError
 
-    def fill(
-        self, out: np.ndarray, given: np.ndarray | Text, rules: Rules, place: Callable[[int], str]
-    ) -> str:
-        """Do what `write` does; refuse what cannot be read by its place."""
-        try:
-            return self.write(out, given, rules)
-        except MisreadError as error:
-            found = f"{shown(self.name)} holds {error.found} {place(error.row)}"
-            raise ValueError(
-                f"{found}, but {error.learned} were learned from there: give {error.learned}."
-            ) from None
+    def write(self, out: np.ndarray, given: np.ndarray | Text) -> tuple[str, bool]:
+        """Write the features of all rows of a column into `out`, zeros of shape (n, p').
+
+        Returns
+        -------
+        unknown : str
+            Values that were not there to learn from.
+        all_new : bool
+            Whether none of the values was.
+        """
+        out[:, 0] = self.scalars(given)
+        return "", False
 
     def to_dict(self) -> dict[str, Any]:
         """Return kind and state, which JSON can hold."""
         return {"kind": self.kind, **asdict(self)}
 
+    def _learned(self, text: Text, numbers: np.ndarray, what: str, how: str) -> Learned:
+        """Return what was learned from text whose values are these numbers."""
+        rows = text.spread(numbers, np.nan)
+        if len(np.unique(numbers)) + (text.n_missing > 0) == 1:
+            return Learned(self, rows, how, reason=CONSTANT)
+        notes = [(what, f"{self.name} ({how})")] if how else []
+        code = sentinel_note(numbers, text.counts, dates=self.kind == DateColumn.kind)
+        if code is not None:
+            notes.append((SENTINEL, f"{self.name} ({code})"))
+        return Learned(self, rows, how, notes)
+
     def _read(
-        self, text: Text, rules: Rules, read: Callable[[list[str]], np.ndarray], what: str
+        self, given: np.ndarray | Text, read: Callable[[list[str]], np.ndarray], what: str
     ) -> np.ndarray:
-        """Return what each row's text is read as, NaN where it is missing; refuse text that cannot
-        be read.
+        """Return what each row's text is read as, NaN where it is missing, shape (n, q); refuse text
+        that cannot be read, and numbers in its place.
         """
-        text = rules.without_marks(rules.cleaned(text))
-        values = read(list(text.values))
+        if not isinstance(given, Text):
+            known = ~np.isnan(given)
+            if known.any():
+                row = int(known.argmax())
+                raise MisreadError(f"the number {given[row]:g}", row, what)
+            return given[:, None]
+        values = read(list(given.values))
         values = values[:, None] if values.ndim == 1 else values
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
         if len(bad):
-            raise MisreadError(shown(text.values[bad[0]]), text.first(bad[0]), what)
-        return np.vstack([values, np.full(values.shape[1], np.nan)])[text.codes]
+            row = int((given.codes == bad[0]).argmax())
+            raise MisreadError(shown(given.values[bad[0]]), row, what)
+        return np.vstack([values, np.full(values.shape[1], np.nan)])[given.codes]
 
 
 @dataclass(frozen=True)
@@ -217,54 +196,146 @@ class NumberColumn(Column):
     decimal: str = "."
     unit: str = ""
     plain: bool = False  # came as a number, not as text
-    form: str = ""  # one of `FORMS`, or ""
+    form: str = PLAIN  # or one of `FORMS`
 
     def __post_init__(self) -> None:
-        _require(self.decimal in (*MARKS, EITHER) and self.form in ("", *FORMS), self.name)
+        _require(self.decimal in (*MARKS, EITHER) and self.form in (PLAIN, *FORMS), self.name)
+
+    @classmethod
+    def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
+        """Return what text is that is a number in all rows, in one style of spreadsheets."""
+        found = learn_numbers(text.values, rules.decimal)
+        if found is None:
+            raise RejectColumn
+        column = cls(name, found.decimal, found.unit)
+        return column._learned(text, found.numbers, "read as numbers", found.how)
+
+    @classmethod
+    def learn_quantities(cls, name: str, text: Text, rules: Rules) -> Learned:
+        """Return what text is that is a number with a unit, a duration or a range in all rows."""
+        found = learn_quantities(text.values, text.counts, rules.decimal)
+        if found is None:
+            raise RejectColumn
+        column = cls(name, found.decimal, found.unit, form=found.form)
+        what = {DURATION: "read as durations, in days", RANGE: "read as ranges, each by its middle"}
+        return column._learned(
+            text, found.numbers, what.get(found.form, "read as numbers"), found.how
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return kind and state; without a form as before there were any, so that every version
         reads it.
         """
         state = super().to_dict()
-        return (
-            state if self.form else {name: value for name, value in state.items() if name != "form"}
-        )
+        if not self.form:
+            del state["form"]
+        return state
 
-    @property
-    def _clear_mark(self) -> str:
-        return " whose decimal mark is clear" if self.decimal == EITHER else ""
-
-    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
         """Return the numbers."""
-        if not isinstance(given, Text):
-            if self.form == DURATION:
-                _refuse_numbers(given, "durations")
+        if not isinstance(given, Text) and self.form != DURATION:
             return given
-        if self.form:
-            what = (
-                f"{self.form}s"
-                if self.form != QUANTITY
-                else f"numbers in {self.unit!r}"
-                if self.unit
-                else "numbers"
-            )
-            what += self._clear_mark
-            read = partial(read_quantities, form=self.form, decimal=self.decimal, unit=self.unit)
-            return self._read(given, rules, read, what)[:, 0]
-        marks = ["a decimal comma"] * (self.decimal == ",") + [repr(self.unit)] * (
-            self.unit not in ("", TRUTH_UNIT)
-        )
+        marks = ["a decimal comma"] * (self.decimal == ",")
+        marks += [repr(self.unit)] * (self.unit not in ("", TRUTH_UNIT))
         what = f"numbers with {' and '.join(marks)}" if marks else "numbers"
-        what += self._clear_mark
-        return self._read(
-            given, rules, lambda values: read_numbers(values, self.decimal, self.unit), what
-        )[:, 0]
+        if self.form == QUANTITY:
+            what = f"numbers in {self.unit!r}" if self.unit else "numbers"
+        elif self.form:
+            what = f"{self.form}s"
+        what += " whose decimal mark is clear" * (self.decimal == EITHER)
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
-        """Write the numbers."""
-        out[:, 0] = self.scalars(given, rules)
-        return ""
+        def read(values: list[str]) -> np.ndarray:
+            return read_numbers(values, self.form, self.decimal, self.unit)
+
+        return self._read(given, read, what)[:, 0]
+
+
+# Text that is a date, a date and a time, or a time of day: as days, and as places in year, week and
+# day.
+
+TIME = (
+    r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:[.,]\d+)?))?(?:\s?(?P<half>[aApP])\.?[mM]\.?)?"
+)
+ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|(?P<side>[+-])(?P<zone_H>\d{2})(?::?(?P<zone_M>\d{2}))?))?"
+YEAR = r"(?P<y>\d{4}|\d{2})"
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH = rf"(?P<m>(?i:{'|'.join(MONTHS)})[a-z]*)\.?"
+YEAR_FIRST, DAY_FIRST, MONTH_FIRST = "year first", "day first", "month first"
+DATES = {
+    YEAR_FIRST: r"(?P<y>\d{4})(?P<sep>[-/.])(?P<m>\d{1,2})(?:(?P=sep)(?P<d>\d{1,2}))?",
+    DAY_FIRST: rf"(?P<d>\d{{1,2}})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep){YEAR}",
+    MONTH_FIRST: rf"(?P<m>\d{{1,2}})(?P<sep>[-/.])(?P<d>\d{{1,2}})(?P=sep){YEAR}",
+    "day, month, year": rf"(?P<d>\d{{1,2}})\.?[- ]{MONTH},?[- ]{YEAR}",
+    "month, day, year": rf"{MONTH} (?P<d>\d{{1,2}}),? {YEAR}",
+}
+TIME_OF_DAY = "time of day"
+LAYOUTS = (*DATES, TIME_OF_DAY)
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
+YEARLY_FROM = 60  # days that the dates span
+WEEKLY_FROM = 5  # days of the week that occur
+LONGEST = 60  # characters of a date
+
+
+def read_days(values: list[str], layout: str) -> np.ndarray:
+    """Return for each value the days since 1970 in UTC, and by its own clock, shape (n, 2); NaN
+    where it is no date.
+
+    A date with the year first, which is never ambiguous, is read in every layout of dates. Each day
+    and each time of the day is read once.
+    """
+    day, time = cache(lambda text: _day(text, layout)), cache(_time)
+    clock, ahead = np.full(len(values), np.nan), np.zeros(len(values))
+    for row, value in enumerate(values):
+        hours, start = value.find(":"), len(value) + 1
+        if hours > 0:
+            start = 1 + max(value.rfind(" ", 0, hours), value.rfind("T", 0, hours))
+        part, ahead[row] = time(value[start:])
+        clock[row] = part + day(value[: max(start - 1, 0)].removesuffix(","))
+    return np.column_stack([clock - ahead, clock])
+
+
+def _day(text: str, layout: str) -> float:
+    """Return the days since 1970, 0 for a time of day, NaN where text is no date of the layout."""
+    if layout == TIME_OF_DAY:
+        return np.nan if text else 0
+    found = re.fullmatch(DATES[layout], text) or re.fullmatch(DATES[YEAR_FIRST], text)
+    if found is None:
+        return np.nan
+    year, month = int(found["y"]), found["m"]
+    if len(found["y"]) == 2:
+        year += 1900 if year >= 69 else 2000  # as POSIX does
+    number = int(month) if month.isdigit() else 1 + MONTHS.index(month[:3].lower())
+    try:
+        return datetime.date(year, number, int(found["d"] or 1)).toordinal() - EPOCH
+    except ValueError:
+        return np.nan
+
+
+def _time(text: str) -> tuple[float, float]:
+    """Return a time as a part of the day, NaN where it is none, and how far its zone is ahead of
+    UTC.
+    """
+    if not text:
+        return 0.0, 0.0
+    found = re.fullmatch(TIME + ZONE, text)
+    if found is None:
+        return np.nan, 0.0
+    hours, minutes = int(found["H"]), int(found["M"])
+    seconds = float((found["S"] or "0").replace(",", "."))
+    if found["half"]:
+        hours = hours % 12 + (12 if found["half"] in "pP" else 0) if 1 <= hours <= 12 else 24
+    ahead = (int(found["zone_H"] or 0) + int(found["zone_M"] or 0) / 60) / 24
+    exists = hours < 24 and minutes < 60 and seconds < 61
+    day = (hours + minutes / 60 + seconds / 3600) / 24 if exists else np.nan
+    return day, -ahead if found["side"] == "-" else ahead
+
+
+def circular(days: np.ndarray, cycle: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return sine and cosine of the place on a circle, rounded: equal days of different weeks have
+    equal places.
+    """
+    angle = 2 * np.pi * days / CYCLES[cycle]
+    return np.sin(angle).round(9), np.cos(angle).round(9)
 
 
 @dataclass(frozen=True)
@@ -280,6 +351,46 @@ class DateColumn(Column):
     def __post_init__(self) -> None:
         _require(self.layout in LAYOUTS and set(self.cycles) <= CYCLES.keys(), self.name)
 
+    @classmethod
+    def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
+        """Return what text is that is a date in all rows, in one layout.
+
+        Where both orders of day and month fit every value, slashes have the month first, but the day
+        among numbers with a decimal comma; points and hyphens have the day first.
+        """
+        values, fitting = list(text.values), dict[str, np.ndarray]()
+        few = values[:10]
+        if not all(len(value) <= LONGEST and any(map(str.isdigit, value)) for value in few):
+            raise RejectColumn
+        for layout in LAYOUTS if few else ():
+            if np.isfinite(read_days(few, layout)).all():  # soon done, where it does not fit
+                days = read_days(values, layout)
+                if np.isfinite(days).all():
+                    fitting[layout] = days
+                    if layout != DAY_FIRST:  # which alone leaves another question
+                        break
+        if not fitting:
+            raise RejectColumn
+        layout = next(iter(fitting))
+        how = f", {layout}" * layout.endswith("first")
+        if DAY_FIRST in fitting and MONTH_FIRST in fitting:
+            layout = MONTH_FIRST if "/" in values[0] and rules.decimal == "." else DAY_FIRST
+            how = f", {layout}"
+            if (fitting[DAY_FIRST] != fitting[MONTH_FIRST]).any():
+                how += ", though the other order would fit as well"
+        days, clock = fitting[layout].T
+        what, cycles = "read as times of day", ["day"]
+        if layout != TIME_OF_DAY:
+            dates = np.floor(clock).astype(int).astype("M8[D]")
+            # the first days of months, whose weekdays mean nothing
+            firsts = (dates.astype("M8[M]").astype("M8[D]") == dates).all()
+            several = len(np.unique(dates.astype(int) % 7)) >= WEEKLY_FROM
+            needed = np.ptp(clock) > YEARLY_FROM, several and not firsts, np.ptp(clock % 1) > 1e-9
+            what = "read as dates"
+            cycles = [cycle for cycle, needs in zip(CYCLES, needed, strict=True) if needs]
+        column = cls(name, layout, tuple(cycles))
+        return column._learned(text, days, what, f"{shown(values[0])}{how}")
+
     @property
     def may_miss(self) -> bool:  # type: ignore[override]
         """Return whether it has days, which are NaN where a cell is missing."""
@@ -288,36 +399,29 @@ class DateColumn(Column):
     @property
     def names(self) -> list[str]:
         """Return e.g. "visit (days since 1970)", "visit (year, sin)", "visit (year, cos)"."""
-        elapsed = [DAYS] if self.may_miss else []
-        parts = [
-            *elapsed,
-            *(f"{cycle}, {part}" for cycle in self.cycles for part in ("sin", "cos")),
-        ]
+        parts = [DAYS] if self.may_miss else []
+        parts += [f"{cycle}, {part}" for cycle in self.cycles for part in ("sin", "cos")]
         return [f"{self.name} ({part})" for part in parts]
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
+    def write(self, out: np.ndarray, given: np.ndarray | Text) -> tuple[str, bool]:
         """Write days and circles."""
-        days, clock = self._days(given, rules)
+        days, clock = self._days(given)
         circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
-        elapsed = [days] if self.may_miss else []
-        for place, feature in enumerate([*elapsed, *circles]):
+        for place, feature in enumerate([days, *circles] if self.may_miss else circles):
             out[:, place] = feature
-        return ""
+        return "", False
 
-    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
         """Return the days, or the time of day."""
-        return self._days(given, rules)[0]
+        return self._days(given)[0]
 
-    def _days(self, given: np.ndarray | Text, rules: Rules) -> tuple[np.ndarray, np.ndarray]:
+    def _days(self, given: np.ndarray | Text) -> np.ndarray:
         """Return the days in UTC and by the clock of the place."""
-        if isinstance(given, Text):
-            what = f"dates ({self.layout})" if self.layout.endswith("first") else "dates"
-            days, clock = self._read(
-                given, rules, lambda values: read_days(values, self.layout), what
-            ).T
-            return days, clock
-        _refuse_numbers(given, "dates")
-        return given, given
+        what = "dates"
+        if isinstance(given, Text) and self.layout.endswith("first"):
+            what = f"dates ({self.layout})"
+        read = self._read(given, lambda values: read_days(values, self.layout), what).T
+        return np.broadcast_to(read, (2, read.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -333,52 +437,77 @@ class CategoryColumn(Column):
     def __post_init__(self) -> None:
         _require(self.values and all(a < b for a, b in pairwise(self.values)), self.name)
 
+    @classmethod
+    def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
+        """Return categories, or shares where they are too many; any text will do."""
+        if all(read_number(value) is not None for value in text.values):  # of a categorical type
+            text = text.replaced(map(canonical, text.values))
+        n_rows, n_values, n_missing = len(text.codes), len(text.values), text.n_missing
+        if n_values + (n_missing > 0) <= 1:
+            return Learned(None, reason=CONSTANT if n_values else EMPTY)
+        notes = list[tuple[str, str]]()
+        if not text.is_category:
+            misfit, is_numeric = _misfit(name, list(text.values), rules.decimal)
+            notes += misfit
+            reason = differs(n_values, n_rows - n_missing, n_rows)
+            if reason and rules.drop_identifiers:
+                return Learned(None, notes=notes, reason=UNREAD if is_numeric else reason)
+        if max(map(len, text.values)) > MAX_TEXT:
+            return Learned(None, notes=notes, reason=LONG)
+        if len({value.lower() for value in text.values}) < n_values:
+            notes.append(("values that differ in case alone are several", name))
+        if n_missing:
+            missing = f"{name} ({counted(n_missing, 'row')})"
+            notes.append(("missing values, a category of their own", missing))
+        values, size = tuple(sorted(text.values)), f"{name} ({counted(n_values, 'value')})"
+        if n_values <= rules.max_categories:
+            notes.append(("one-hot encoded", size))
+            return Learned(CategoryColumn(name, values, n_missing > 0), notes=notes)
+        shares = dict(zip(text.values, (text.counts / n_rows).tolist(), strict=True))
+        if len({*shares.values(), n_missing / n_rows} - {0.0}) == 1:
+            return Learned(None, notes=notes, reason=EVEN)
+        notes.append(("encoded as the share of the rows that have the value", size))
+        sorted_shares = tuple(shares[value] for value in values)
+        column = FrequencyColumn(name, values, n_missing > 0, sorted_shares, n_missing / n_rows)
+        return Learned(column, notes=notes)
+
     @property
     def names(self) -> list[str]:
         """Return e.g. "colour=red"."""
-        return [
-            f"{self.name}={value}" for value in (*self.values, *([MISSING] if self.missing else []))
-        ]
+        return [f"{self.name}={value}" for value in self.values + (MISSING,) * self.missing]
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
+    def write(self, out: np.ndarray, given: np.ndarray | Text) -> tuple[str, bool]:
         """Write the ones."""
-        text = self.text(given, rules)
-        known = {value: at for at, value in enumerate(self.values)}
-        found = np.array([known.get(value, -1) for value in text.values], dtype=int)
-        codes = text.spread(found, len(self.values) if self.missing else -1)
+        text = self.text(given)
+        known = {value: place for place, value in enumerate(self.values)}
+        places = np.array([known.get(value, -1) for value in text.values], dtype=int)
+        self._write(out, text, places)
+        new = places < 0
+        if not new.any():
+            return "", False
+        names = sorted(value for value, is_new in zip(text.values, new, strict=True) if is_new)
+        n_rows = counted(int(text.counts[new].sum()), "row")
+        return f"{quoted(names, 3)} in {self.name} ({n_rows})", bool(new.all())
+
+    def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
+        """Write what belongs to the values, which have these places among the known ones, or -1."""
+        codes = text.spread(places, len(self.values) if self.missing else -1)
         rows = np.flatnonzero(codes >= 0)
         out[rows, codes[rows]] = 1
-        return self.unknown(text, found < 0)
 
-    def scalars(self, given: np.ndarray | Text, rules: Rules) -> np.ndarray:
+    def scalars(self, given: np.ndarray | Text) -> np.ndarray:
         """Return the positions of the values among those of the table."""
-        return self.text(given, rules).codes
+        return self.text(given).codes
 
-    def text(self, given: np.ndarray | Text, rules: Rules) -> Text:
-        """Return the column as cleaned text."""
+    def text(self, given: np.ndarray | Text) -> Text:
+        """Return the column as text, numbers among whole ones without decimals."""
         if not isinstance(given, Text):
             numbers, codes = np.unique(given, return_inverse=True)
-            given = Text(
-                ["" if value != value else f"{value:.17g}" for value in numbers.tolist()],
-                codes.ravel(),
-            )
-        text = rules.cleaned(given)
-        return (
-            text.replaced(map(canonical, text.values))
-            if all(map(NUMBER.fullmatch, self.values))
-            else text
-        )
-
-    def knows_none(self, given: np.ndarray | Text, rules: Rules) -> bool:
-        """Return whether there are values, none of which was there to learn from."""
-        values = self.text(given, rules).values
-        return len(values) > 0 and set(self.values).isdisjoint(values)
-
-    def unknown(self, text: Text, unknown: np.ndarray) -> str:
-        """Return the values that were not there to learn from."""
-        n_rows = int(text.counts[unknown].sum())
-        values = sorted(value for value, new in zip(text.values, unknown, strict=True) if new)
-        return f"{quoted(values, 3)} in {self.name} ({counted(n_rows, 'row')})" if values else ""
+            values = [f"{value:.17g}" if value == value else None for value in numbers.tolist()]
+            given = Text([], codes.ravel()).replaced(values)
+        if all(map(NUMBER.fullmatch, self.values)):
+            return given.replaced(map(canonical, given.values))
+        return given
 
 
 @dataclass(frozen=True)
@@ -391,41 +520,72 @@ class FrequencyColumn(CategoryColumn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(
-            len(self.shares) == len(self.values)
-            and np.isfinite([*self.shares, self.missing_share]).all(),
-            self.name,
-        )
+        finite = np.isfinite([*self.shares, self.missing_share]).all()
+        _require(len(self.shares) == len(self.values) and finite, self.name)
 
     @property
     def names(self) -> list[str]:
         """Return e.g. "city (frequency)"."""
         return [f"{self.name} (frequency)"]
 
-    def write(self, out: np.ndarray, given: np.ndarray | Text, rules: Rules) -> str:
-        """Write the shares."""
-        text, known = self.text(given, rules), dict(zip(self.values, self.shares, strict=True))
-        out[:, 0] = text.spread(
-            [known.get(value, 0.0) for value in text.values], self.missing_share
-        )
-        return self.unknown(
-            text, np.array([value not in known for value in text.values], dtype=bool)
-        )
+    def _write(self, out: np.ndarray, text: Text, places: np.ndarray) -> None:
+        out[:, 0] = text.spread(np.append(self.shares, 0.0)[places], self.missing_share)
 
 
-def _refuse_numbers(given: np.ndarray, learned: str) -> None:
-    """Raise a `MisreadError` where plain numbers were given in place of what was learned; missing
-    ones may be.
+def canonical(value: str) -> str:
+    """Return a whole number without decimals."""
+    return value.split(".")[0] if NUMBER.fullmatch(value) else value
+
+
+def _misfit(name: str, values: list[str], decimal: str) -> tuple[list[tuple[str, str]], bool]:
+    """Return a note on what makes text of a column of which some values are numbers, or most are
+    dates or quantities; and whether most of its values are such.
     """
-    known = ~np.isnan(given)
-    if known.any():
-        row = int(known.argmax())
-        raise MisreadError(f"the number {given[row]:g}", row, learned)
+    numbers = [read_number(value) or read_number(value, ",") for value in values]
+    # or a code
+    fits = [
+        number is not None or value.isdigit() for number, value in zip(numbers, values, strict=True)
+    ]
+    shares = [np.isfinite(read_days(values[:SAMPLE], layout)[:, 0]).mean() for layout in DATES]
+    if max(shares) > 0.5:
+        layout = list(DATES)[int(np.argmax(shares))]
+        fits = np.isfinite(read_days(values, layout)[:, 0]).tolist()
+    most = 2 * sum(fits) > len(fits)
+    look = None if most and not all(fits) else looks_like(values, decimal)
+    if look is not None:
+        return [("read as text", f"{name} looks like {look}")], True
+    notes = list[tuple[str, str]]()
+    units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
+    if any(fits) and not all(fits):
+        odd = f"{shown(values[fits.index(False)])} in {name}"
+        notes = [("read as text because of", f"{odd} (mend it, or let it count as missing)")]
+    elif len(units) > 1:
+        several = f"{' and '.join(map(shown, units.values()))} in {name}"
+        notes = [("read as text because units differ", several)]
+    return notes, most and any(numbers)
 
 
-KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (NumberColumn, DateColumn, CategoryColumn, FrequencyColumn)
-}
+def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
+    """Return what the first kind of number or date that accepts some text has learned from it."""
+    text = rules.cleaned(text, numeric=True)
+    for learn in (NumberColumn.learn, DateColumn.learn, NumberColumn.learn_quantities):
+        with suppress(RejectColumn):
+            return learn(name, text, rules)
+    raise RejectColumn
+
+
+def learn_column(name: str, text: Text, rules: Rules) -> Learned:
+    """Return what the first kind of column that accepts some text has learned from it."""
+    text = rules.cleaned(text, numeric=False)
+    used = text.counts > 0
+    if not used.all():
+        text = text.replaced(
+            value if use else None for value, use in zip(text.values, used, strict=True)
+        )
+    if not text.is_category:
+        with suppress(RejectColumn):
+            return learn_numeric(name, text, rules)
+    return CategoryColumn.learn(name, text, rules)
 
 
 def indicator_names(columns: Sequence[Column], features: Sequence[int]) -> list[str]:
@@ -434,6 +594,11 @@ def indicator_names(columns: Sequence[Column], features: Sequence[int]) -> list[
     """
     names = [column.name for column in columns for _ in column.names]
     return [f"{names[at]} {MISSING}" for at in features]
+
+
+KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (NumberColumn, DateColumn, CategoryColumn, FrequencyColumn)
+}
 
 
 def column_from(state: dict[str, Any]) -> Column:
@@ -445,7 +610,7 @@ def column_from(state: dict[str, Any]) -> Column:
         if name != "kind"
     }
     if kind is NumberColumn:
-        given.setdefault("form", "")  # of a state that was written before there were forms
+        given.setdefault("form", PLAIN)  # of a state that was written before there were forms
     for name, hint in get_type_hints(kind).items():
         value, outer, inner = (
             given.get(name),
@@ -463,260 +628,3 @@ def column_from(state: dict[str, Any]) -> Column:
 def _require(holds: Any, name: str) -> None:
     if not holds:
         raise ValueError(f"its column {shown(name)}")
-
-
-MAX_TEXT = 500
-EVEN = "every value occurs as often as the others"
-LONG = f"text of more than {MAX_TEXT} characters"
-SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
-DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
-
-SAMPLE = 100  # values by which a layout of dates is recognized
-
-
-class Learned:
-    """The columns that are kept, those that are left out and why, and remarks on both.
-
-    Parameters
-    ----------
-    cells : Cells
-    rules : Rules
-    """
-
-    def __init__(self, cells: Cells, rules: Rules) -> None:
-        self.rules, self.place = rules, cells.place
-        self.columns: list[Column] = []
-        ends = None if issparse(cells.numbers) else ends_of(cells.numbers)
-        self.dropped: dict[str, str] = useless_numbers(cells, ends, rules.drop_identifiers)
-        self._notes: dict[str, list[str]] = {}
-        self.missing = _missing(cells, ends)  # in how many rows a number or a date is missing
-        self.medians: dict[str, float] = {}  # of those that came as text
-        for name in cells.number_names:
-            if name not in self.dropped:
-                self.columns.append(NumberColumn(name, plain=True))
-        for name in cells.names:
-            if name in cells.text:
-                found = self._text(name, cells.text[name])
-                if isinstance(found, str):
-                    self.dropped[name] = found
-                else:
-                    self.columns.append(found)
-        if ends is not None:
-            self._note_oddities(cells, ends)
-        reasons = [*REASONS, LONG, EVEN]
-        said = sorted(
-            filter(self.dropped.__contains__, cells.names),
-            key=lambda name: reasons.index(self.dropped[name]),
-        )
-        self.dropped = {name: self.dropped[name] for name in said}
-
-    @property
-    def remarks(self) -> list[str]:
-        """Return a line for each thing that was done to some columns."""
-        reasons: dict[str, list[str]] = {}
-        for name, reason in self.dropped.items():
-            reasons.setdefault(f"ignored, {reason}", []).append(name)
-        return [
-            line for what, items in (reasons | self._notes).items() for line in note(what, items)
-        ]
-
-    @property
-    def missing_rows(self) -> list[str]:
-        """Return e.g. "age (12 rows)" for each column of numbers or dates with missing cells."""
-        return [
-            f"{name} ({counted(count, 'row')})"
-            for name, count in self.missing.items()
-            if name not in self.dropped
-        ]
-
-    def _note(self, what: str, item: str) -> None:
-        self._notes.setdefault(what, []).append(item)
-
-    def _text(self, name: str, text: Text) -> Column | str:
-        """Return what a column of text becomes, or why it is left out."""
-        text = self.rules.cleaned(text)
-        used = text.counts > 0
-        if not used.all():
-            text = text.replaced(
-                value if use else None for value, use in zip(text.values, used, strict=True)
-            )
-        if not text.is_category:
-            unmarked = self.rules.without_marks(text)
-            found = (
-                self._numbers(name, unmarked)
-                or self._dates(name, unmarked)
-                or self._quantities(name, unmarked)
-            )
-            if found is not None:
-                return found
-        return self._categories(name, text)
-
-    def _numbers(self, name: str, text: Text) -> Column | str | None:
-        values = list(text.values)
-        learned = learn_numbers(values, self.rules.decimal)
-        if learned is None:
-            return None
-        numbers, decimal, unit = learned
-        if np.isinf(numbers).any():
-            at = int(np.isinf(numbers).argmax())
-            raise ValueError(
-                f"{shown(name)} holds {shown(values[at])} {self.place(text.first(at))}: "
-                "change or drop it."
-            )
-        if len(np.unique(numbers)) + (text.n_missing > 0) == 1:
-            return CONSTANT
-        styled = [value for value in values if not _is_plain(value)]
-        if styled:
-            comma = ", decimal comma" * (decimal == "," and "," in styled[0])
-            comma += ", decimal points and commas" * (decimal == EITHER)
-            self._note("read as numbers", f"{name} ({shown(styled[0])}{comma})")
-        self._summarize(name, text, numbers)
-        return NumberColumn(name, decimal, unit)
-
-    def _dates(self, name: str, text: Text) -> Column | str | None:
-        values = list(text.values)
-        learned = learn_dates(values, self.rules.decimal)
-        if learned is None:
-            return None
-        layout, ambiguous, days = learned
-        if len(np.unique(days[:, 0])) + (text.n_missing > 0) == 1:
-            return CONSTANT
-        how = (
-            f", {layout}" * layout.endswith("first")
-            + ", though the other order would fit as well" * ambiguous
-        )
-        self._note(
-            "read as times of day" if layout == TIME_OF_DAY else "read as dates",
-            f"{name} ({shown(values[0])}{how})",
-        )
-        if layout != TIME_OF_DAY:
-            self._summarize(name, text, days[:, 0], dates=True)
-        return DateColumn(name, layout, learn_cycles(days[:, 1], layout))
-
-    def _quantities(self, name: str, text: Text) -> Column | str | None:
-        found = learn_quantities(list(text.values), text.counts, self.rules.decimal)
-        if found is None:
-            return None
-        if len(np.unique(found.numbers)) + (text.n_missing > 0) == 1:
-            return CONSTANT
-        how = {DURATION: "read as durations, in days", RANGE: "read as ranges, each by its middle"}
-        self._note(how.get(found.form, "read as numbers"), f"{name} ({found.how})")
-        self._summarize(name, text, found.numbers)
-        return NumberColumn(name, found.decimal, found.unit, form=found.form)
-
-    def _note_oddities(self, cells: Cells, ends: Ends) -> None:
-        """Note numbers that may stand for missing cells, or for days."""
-        once = np.ones(cells.n_rows, dtype=int)
-        suspicious = may_be_sentinel(ends.low, ends.high)
-        for at, name in enumerate(cells.number_names):
-            if name in self.dropped:
-                continue
-            found = sentinel_note(cells.numbers[:, at], once) if suspicious[at] else None
-            if found is not None:
-                self._note(SENTINEL, f"{name} ({found})")
-            days = day_number_note(name, ends.low[at], ends.high[at])
-            if days is not None:
-                self._note(DAY_NUMBERS, f"{name} ({days})")
-
-    def _summarize(self, name: str, text: Text, values: np.ndarray, *, dates: bool = False) -> None:
-        found = sentinel_note(values, text.counts, dates=dates)
-        if found is not None:
-            self._note(SENTINEL, f"{name} ({found})")
-        self.medians[name] = float(np.median(np.repeat(values, text.counts)))
-        if text.n_missing:
-            self.missing[name] = text.n_missing
-
-    def _categories(self, name: str, text: Text) -> Column | str:
-        numbers = [read_number(value) is not None for value in text.values]
-        if all(numbers):  # of a categorical type
-            text = text.replaced(map(canonical, text.values))
-        n_values, n_missing = len(text.values), text.n_missing
-        if n_values + (n_missing > 0) <= 1:
-            return CONSTANT if n_values else EMPTY
-        unread = not text.is_category and self._note_misfit(name, text)
-        reason = differs(n_values, len(text.codes) - n_missing, len(text.codes))
-        if reason and self.rules.drop_identifiers and not text.is_category:
-            return UNREAD if unread else reason
-        if max(map(len, text.values)) > MAX_TEXT:
-            return LONG
-        if len({value.lower() for value in text.values}) < n_values:
-            self._note("values that differ in case alone are several", name)
-        if n_missing:
-            self._note(
-                "missing values, a category of their own", f"{name} ({counted(n_missing, 'row')})"
-            )
-        values = tuple(sorted(text.values))
-        if n_values <= self.rules.max_categories:
-            self._note("one-hot encoded", f"{name} ({counted(n_values, 'value')})")
-            return CategoryColumn(name, values, n_missing > 0)
-        shares = dict(zip(text.values, (text.counts / len(text.codes)).tolist(), strict=True))
-        if len({*shares.values(), n_missing / len(text.codes)} - {0.0}) == 1:
-            return EVEN
-        self._note(
-            "encoded as the share of the rows that have the value",
-            f"{name} ({counted(n_values, 'value')})",
-        )
-        return FrequencyColumn(
-            name,
-            values,
-            n_missing > 0,
-            tuple(map(shares.__getitem__, values)),
-            n_missing / len(text.codes),
-        )
-
-    def _note_misfit(self, name: str, text: Text) -> bool:
-        """Note what makes text of a column of which some values are numbers, or most are dates or
-        quantities.
-
-        Return whether most of its values are such.
-        """
-        values = list(text.values)
-        numbers = [read_number(value) or read_number(value, ",") for value in values]
-        units = {found[1]: value for found, value in zip(numbers, values, strict=True) if found}
-        fits = [
-            found is not None or value.isdigit()
-            for found, value in zip(numbers, values, strict=True)
-        ]  # or a code
-        layouts = (
-            [np.isfinite(read_days(values[:SAMPLE], layout)[:, 0]).mean() for layout in DATES]
-            if values
-            else [0]
-        )
-        if max(layouts) > 0.5:
-            fits = np.isfinite(
-                read_days(values, list(DATES)[int(np.argmax(layouts))])[:, 0]
-            ).tolist()
-        most = 2 * sum(fits) > len(fits)
-        look = None if most and not all(fits) else looks_like(values, self.rules.decimal)
-        if look is not None:
-            self._note("read as text", f"{name} looks like {look}")
-            return True
-        if any(fits) and not all(fits):
-            odd = shown(values[fits.index(False)])
-            self._note(
-                "read as text because of", f"{odd} in {name} (mend it, or let it count as missing)"
-            )
-        elif len(units) > 1:
-            self._note(
-                "read as text because units differ",
-                f"{' and '.join(map(shown, units.values()))} in {name}",
-            )
-        return most and any(numbers)
-
-
-def _missing(cells: Cells, ends: Ends | None) -> dict[str, int]:
-    """Return the columns of numbers with missing cells, and how many they have; sparse ones have no
-    `ends`.
-    """
-    if ends is None:
-        return {}
-    return {
-        cells.number_names[at]: int(np.isnan(cells.numbers[:, at]).sum())
-        for at in np.flatnonzero(ends.missing)
-    }
-
-
-def _is_plain(value: str) -> bool:
-    with suppress(ValueError):
-        return float(value) is not None and "_" not in value
-    return False

@@ -1,10 +1,11 @@
-"""What maps and votes see of the features: standardized ones, with missing cells filled and
-indicated.
+"""Data frames as people have them as rows of numbers; and what maps and votes see of these:
+standardized, with missing cells filled and indicated.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +16,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._blocks import row_blocks
-from .._messages import counted, listed, note, quoted
+from .._messages import counted, listed, note, quoted, shown
 from .._validation import check_choice, check_integer
-from .cells import Cells, read_cells
-from .columns import CategoryColumn, Learned, NumberColumn, Rules, column_from, indicator_names
-from .numbers import MARKS
+from .cells import REASONS, Cells, Text, read_cells, useless_numbers
+from .columns import (
+    SENTINEL,
+    Column,
+    MisreadError,
+    NumberColumn,
+    Rules,
+    column_from,
+    indicator_names,
+    learn_column,
+)
+from .numbers import MARKS, SENTINELS, day_number_note, sentinel_note
+
+DAY_NUMBERS = "may be day numbers of a spreadsheet (write them as dates)"
 
 # Which columns with missing cells get an indicator: a feature that is 1 where the cell is missing,
 # else 0.
@@ -207,12 +219,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def rules(self) -> Rules:
         """Return the parameters that say how cells are read."""
-        given = (
-            None
-            if self.missing_values is None
-            else tuple(str(value).strip() for value in self.missing_values)
-        )
-        return Rules(given, self.max_categories, self.decimal, self.drop_identifiers)
+        missing = self.missing_values
+        if missing is not None:
+            missing = tuple(str(value).strip() for value in missing)
+        return Rules(missing, self.max_categories, self.decimal, self.drop_identifiers)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what the columns hold.
@@ -223,26 +233,60 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         y : ignored
         """
         self._check_parameters()
-        cells = self._cells(X, reset=True)
-        learned = Learned(cells, self.rules)
-        self.columns_, self.dropped_, self.remarks_ = (
-            learned.columns,
-            learned.dropped,
-            learned.remarks,
+        cells, rules = self._cells(X, reset=True), self.rules
+        left_out = useless_numbers(cells, rules.drop_identifiers)
+        self.columns_: list[Column] = [
+            NumberColumn(name, plain=True) for name in cells.number_names if name not in left_out
+        ]
+        notes: dict[str, list[str]] = defaultdict(list)
+        numbers: dict[str, np.ndarray] = {}  # of the columns that came as text
+        for name in filter(cells.text.__contains__, cells.names):
+            learned = learn_column(name, cells.text[name], rules)
+            infinite = np.flatnonzero(np.isinf(learned.numbers))
+            if len(infinite):
+                cell = cells.text[name].values[cells.text[name].codes[infinite[0]]].strip()
+                where = f"{shown(name)} holds {shown(cell)} {cells.place(int(infinite[0]))}"
+                raise ValueError(f"{where}: change or drop it.")
+            for what, item in learned.notes:
+                notes[what].append(item)
+            if learned.column is None or learned.reason:
+                left_out[name] = learned.reason
+            else:
+                self.columns_.append(learned.column)
+                if self.missing == "impute":
+                    numbers[name] = learned.numbers
+        if not issparse(cells.numbers):  # numbers that may stand for missing cells, or for days
+            low, high, _ = cells.ends
+            suspicious = np.isin(low, SENTINELS) | np.isin(high, SENTINELS)
+            once = np.ones(cells.n_rows, dtype=int)
+            for at, name in enumerate(cells.number_names):
+                if name in left_out:
+                    continue
+                if suspicious[at] and (code := sentinel_note(cells.numbers[:, at], once)):
+                    notes[SENTINEL].append(f"{name} ({code})")
+                if day := day_number_note(name, low[at], high[at]):
+                    notes[DAY_NUMBERS].append(f"{name} ({day})")
+        ignored: dict[str, list[str]] = defaultdict(list)
+        by_reason = sorted(
+            filter(left_out.__contains__, cells.names),
+            key=lambda name: REASONS.index(left_out[name]),
         )
+        for name in by_reason:
+            ignored[f"ignored, {left_out[name]}"].append(name)
+        self.dropped_ = {name: left_out[name] for name in by_reason}
+        self.remarks_ = [
+            line for what, items in (ignored | notes).items() for line in note(what, items)
+        ]
         if not self.columns_:
-            why = (
-                listed([f"{name} ({reason})" for name, reason in self.dropped_.items()])
-                or "there are none"
-            )
+            reasons = [f"{name} ({reason})" for name, reason in self.dropped_.items()]
             few = "; X has 1 sample" if cells.n_rows == 1 else ""
             raise ValueError(
-                f"no feature columns are left: {why}{few}: add columns whose values vary."
+                f"no feature columns are left: {listed(reasons) or 'there are none'}{few}: add "
+                "columns whose values vary."
             )
         self.indicated_ = np.empty(0, dtype=int)
         if self.missing == "impute":
-            self._learn_missing(cells, learned)
-            self.remarks_ += note("missing values, filled by the median", learned.missing_rows)
+            self._learn_missing(cells, numbers)
         self._check_names()
         return self
 
@@ -256,27 +300,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise TypeError(f"missing_values must be a list of texts, got {self.missing_values!r}.")
 
     def _check_names(self) -> None:
-        repeated = [
-            name
-            for name, count in Counter(self.get_feature_names_out().tolist()).items()
-            if count > 1
-        ]
-        if repeated:
+        counts = Counter(self.get_feature_names_out().tolist())
+        if repeated := [name for name, count in counts.items() if count > 1]:
             raise ValueError(
                 f"encoded features have {quoted(repeated)} more than once: rename a column."
             )
 
-    def _learn_missing(self, cells: Cells, learned: Learned) -> None:
-        """Learn medians, and which features were missing."""
+    def _learn_missing(self, cells: Cells, numbers: dict[str, np.ndarray]) -> None:
+        """Learn medians, and which features were missing; `numbers` are those that came as text."""
         self.medians_ = np.zeros(len(self._names))
-        indicated, start = [], 0
-        for at, column in enumerate(self.columns_):
-            if at < self._n_plain:
-                self.medians_[start] = np.nanmedian(cells.numbers[:, cells.positions[column.name]])
-            elif column.may_miss:
-                self.medians_[start] = learned.medians[column.name]
-            indicated += [start] if column.may_miss and column.name in learned.missing else []
+        indicated, gaps, start = list[int](), list[str](), 0
+        for column in self.columns_:
+            if column.may_miss:
+                values = numbers.get(column.name)
+                if values is None:
+                    values = cells.numbers[:, cells.positions[column.name]]
+                self.medians_[start] = np.nanmedian(values)
+                if n_missing := np.count_nonzero(np.isnan(values)):
+                    indicated.append(start)
+                    gaps.append(f"{column.name} ({counted(n_missing, 'row')})")
             start += len(column.names)
+        self.remarks_ += note("missing values, filled by the median", gaps)
         self.indicated_ = np.array(indicated, dtype=int)
         if indicated:
             missing = self.encode(cells)[0][:, len(self._names) :] > 0
@@ -299,25 +343,37 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         cells = self._cells(X, reset=False)
         plain = [column.name for column in self.columns_[: self._n_plain]]
         n_plain = len(plain) if all(name in cells.positions for name in plain) else 0
-        given = {column: cells.column(column.name) for column in self.columns_[n_plain:]}
+        given = [self.given(cells, column) for column in self.columns_[n_plain:]]
         n_names = len(self._names)
         out = cells.in_place(plain[:n_plain], n_names + len(self.indicated_))
-        unknown, start = [], n_plain
-        for column, values in given.items():
-            start, features = start + len(column.names), out[:, start : start + len(column.names)]
-            unknown.append(column.fill(features, values, self.rules, cells.place))
+        unknown, new, start = list[str](), list[str](), n_plain
+        for column, values in zip(self.columns_[n_plain:], given, strict=True):
+            stop = start + len(column.names)
+            try:
+                found, all_new = column.write(out[:, start:stop], values)
+            except MisreadError as error:
+                cell = f"{shown(column.name)} holds {error.found} {cells.place(error.row)}"
+                raise ValueError(
+                    f"{cell}, but {error.learned} were learned from there: give {error.learned}."
+                ) from None
+            start = stop
+            unknown += [found] * bool(found)
+            new += [column.name] * all_new
         for block in row_blocks(*out.shape) if self.missing == "impute" else []:
             features = out[block, :n_names]
             missing = np.isnan(features)
             out[block, n_names:] = missing[:, self.indicated_]
             np.copyto(features, self.medians_.astype(out.dtype), where=missing)
-        remarks = note(
-            "unknown values, encoded as none of the known ones", list(filter(None, unknown))
-        )
-        categories = [column for column in given if isinstance(column, CategoryColumn)]
-        new = [column.name for column in categories if column.knows_none(given[column], self.rules)]
+        remarks = note("unknown values, encoded as none of the known ones", unknown)
         expect = "expect less of these rows than of those held out before"
         return out, [*remarks, *(f"every {name} is new: {expect}" for name in new)]
+
+    def given(self, cells: Cells, column: Column) -> np.ndarray | Text:
+        """Return the cells that a column is written from, text as it is read."""
+        found = cells.column(column.name)
+        if isinstance(found, Text):
+            return self.rules.cleaned(found, numeric=column.ordered)
+        return found
 
     @property
     def _n_plain(self) -> int:
@@ -351,21 +407,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.n_features_in_ = len(cells.known)
             self.__dict__.pop("feature_names_in_", None)
             if named:
-                self.feature_names_in_ = np.array(
-                    [name for name in cells.names if name in cells.known], dtype=object
+                names = [name for name in cells.names if name in cells.known]
+                self.feature_names_in_ = np.array(names, dtype=object)
+        else:
+            if not (named and hasattr(self, "feature_names_in_")):
+                if len(cells.names) != self.n_features_in_:
+                    raise ValueError(
+                        f"X has {len(cells.names)} features, but {type(self).__name__} is "
+                        f"expecting {self.n_features_in_} features as input."
+                    )
+                numbered = [f"x{at}" for at in range(self.n_features_in_)]
+                cells = cells.renamed(getattr(self, "feature_names_in_", numbered))
+            lacking = [column.name for column in self.columns_ if column.name not in cells.known]
+            if lacking:
+                raise ValueError(
+                    f"X lacks {quoted(lacking, 5)}, which was learned from: add or rename columns."
                 )
-        elif not (named and hasattr(self, "feature_names_in_")):
-            if len(cells.names) != self.n_features_in_:
-                expected = (
-                    f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-                )
-                raise ValueError(f"X has {len(cells.names)} features, but {expected}.")
-            cells = cells.renamed(
-                getattr(self, "feature_names_in_", [f"x{at}" for at in range(self.n_features_in_)])
-            )
-        if not reset:
-            cells.require([column.name for column in self.columns_])
-        cells.drop_numbers(self.rules.missing_values or ())
+        # numbers that count as missing
+        marks = []
+        for text in self.rules.missing_values or ():
+            with suppress(ValueError):
+                marks.append(float(text))
+        for block in row_blocks(*cells.numbers.shape) if marks else []:
+            cells.numbers[block][np.isin(cells.numbers[block], marks)] = np.nan
         return cells
 
     def to_dict(self) -> dict[str, Any]:
