@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..evaluation import (
-    CLASSIFICATION,
-    SCORES,
-    Comparison,
     Method,
     MethodResult,
     RankingRow,
-    corrected_resampled_t_test,
+    better_by_another_score,
     difference_test,
     first_repeat,
     leader,
@@ -77,7 +74,7 @@ class Wording:
 
     def number(self, score: float) -> str:
         """Return a score as a column has it, e.g. "95.4" or "0.954"; never "-0.0"."""
-        return f"{self.factor * score:z{self.at(score).form}}"
+        return f"{self.factor * score:z{self.form}}"
 
     def figure(self, score: float) -> str:
         """Return a score with its unit, e.g. "95.4%" or "0.954"."""
@@ -85,7 +82,7 @@ class Wording:
 
     def signed(self, difference: float) -> str:
         """Return a difference of scores, e.g. "+1.2"; never "-0.0"."""
-        return f"{self.factor * difference:+z{self.at(difference).form}}"
+        return f"{self.factor * difference:+z{self.form}}"
 
     def sentence(self, score: float) -> str:
         """Return what a prediction with this score is, e.g. "is right in 95.4% of the held-out
@@ -221,15 +218,9 @@ CONSTANT = {
     "mean": "always predicting the mean",
     "median": "always predicting the median",
 }
-PRIOR = (
-    "always predicting the shares of the classes"  # what a log loss judges of the same reference
-)
+PRIOR = "always predicting the shares of the classes"  # by a log loss, the same reference
 SIGNIFICANT = 0.05
 MANY_TWINS = 0.1  # of the rows
-# Scores by which a prediction may beat a constant without knowing anything: one that guesses, one
-# near the median.
-WON_BY_CHANCE = ("f1", "mae")
-ORDERING = ("auc", "rank_correlation")  # scores that judge the order of the rows
 
 
 class Summary:
@@ -242,10 +233,11 @@ class Summary:
         The methods, and below them the references.
     raw, leader : RankingRow
         That of the raw features, and that of what the comparison answers with.
-    wording : Wording
-        Of the score that ranks.
+    wording, second : Wording
+        Of the score that ranks, and of that which stands beside it.
     n_tested : int
         Methods among which p-values are corrected.
+    doubts : list of str
     """
 
     def __init__(self, comparison: Any) -> None:
@@ -253,13 +245,10 @@ class Summary:
         (self.raw,) = (row for row in self.rows if row.kind == "baseline")
         self.leader = leader(self.rows)
         self.wording = WORDING[comparison.score.name].at(self.raw.score)
+        beside = self.wording.second
+        self.second = WORDING[beside].at(self.raw.scores.get(beside, np.nan))
         self.n_tested = sum(row.is_tested for row in self.rows)
-
-    @property
-    def second(self) -> Wording:
-        """Return the wording of the score that stands beside that which ranks."""
-        name = self.wording.second
-        return WORDING[name].at(self.raw.scores[name])
+        self.doubts = [f"In doubt: {doubt.text}" for doubt in comparison.doubts]
 
     @property
     def lines(self) -> list[dict[str, str]]:
@@ -325,7 +314,7 @@ class Summary:
         found = f"raw k-NN {self.wording.sentence(self.raw.score)}"
         if self.leader is not self.raw:
             found = self._evidence(self.leader, self._subject)
-        return " ".join([f"On held-out rows ({self._held_out}), {found}.", *self._doubts])
+        return " ".join([f"On held-out rows ({self._held_out}), {found}.", *self.doubts])
 
     @property
     def verdict(self) -> str:
@@ -333,7 +322,7 @@ class Summary:
         what would have been shown.
         """
         comparison = self.comparison
-        lines = [*self._doubts, self._finding(), *self._ahead_of_choice()]
+        lines = [*self.doubts, self._finding(), *self._ahead_of_choice()]
         if comparison.n_twins and not comparison.kept_twins:
             share = comparison.n_twins / comparison.protocol.X.shape[0]
             if share >= MANY_TWINS:
@@ -357,10 +346,6 @@ class Summary:
                 "rows, it does not show."
             )
         return "\n".join(lines)
-
-    @property
-    def _doubts(self) -> list[str]:
-        return [f"In doubt: {doubt.text}" for doubt in self.comparison.doubts]
 
     @property
     def _subject(self) -> str:
@@ -470,10 +455,22 @@ class Summary:
             always = PRIOR if comparison.score.name == "log_loss" else CONSTANT[constant.name]
             what = f"{always} ({words.figure(constant.score.mean())})"
             if comparison.score.sign * test.difference <= 0 or words.is_zero(test.difference):
-                helps = _helps_otherwise(comparison, constant)
-                yield f"{capital(subject)} is no better than {what}{helps}."
+                yield f"{capital(subject)} is no better than {what}{self._otherwise(constant)}."
             elif not test.p_value < SIGNIFICANT:
                 yield f"{capital(subject)} is not shown to be better than {what}."
+
+    def _otherwise(self, constant: MethodResult) -> str:
+        """Return which prediction is shown to beat a constant by another score, or that none is."""
+        found = better_by_another_score(self.comparison, constant)
+        if found is None:
+            return ": these features did not help it to predict"
+        best, name = found
+        scores = [one.scores[name].mean() for one in (best, constant)]
+        words = WORDING[name].at(scores[0])
+        return (
+            f" by this score, but {best.name} is by another: {words.title} "
+            f"{' against '.join(map(words.figure, scores))}"
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -553,53 +550,6 @@ class Summary:
             model = " No model was fitted." * comparison.interrupted
             were = "was" if n == 1 else "were"
             yield f"{why}: {n} of {planned} folds {were} finished{left}.{model}"
-
-
-def _helps_otherwise(comparison: Comparison, constant: MethodResult) -> str:
-    """Return which prediction is shown to beat the constant by another score, or that none is.
-
-    The best one by each score is tested on the folds, of a single split only by its order of the
-    rows; at .05, divided by the number of predictions and scores.
-    """
-    results = [r for r in (*comparison.results, *comparison.references) if r.name not in CONSTANT]
-    scores = [
-        score
-        for name, score in SCORES[comparison.task.name].items()
-        if name != comparison.score.name and name not in WON_BY_CHANCE
-    ]
-    n_test = float(np.mean([len(test) for _, test in comparison.folds]))
-    n_train = float(np.mean([len(train) for train, _ in comparison.folds]))
-    for score in scores:
-        best = max(results, key=lambda result: score.sign * result.scores[score.name].mean())
-        gains = score.sign * (best.scores[score.name] - constant.scores[score.name])
-        if gains.mean() <= 0:
-            continue
-        if len(gains) > 1:
-            p_value = corrected_resampled_t_test(gains, n_train, n_test)
-            shown = p_value < SIGNIFICANT / (len(results) * len(scores))
-        else:
-            shown = score.name in ORDERING and gains[0] > 4 * _chance_of_order(comparison)
-        if shown:
-            words = WORDING[score.name].at(best.scores[score.name].mean())
-            figures = (words.figure(one.scores[score.name].mean()) for one in (best, constant))
-            return (
-                f" by this score, but {best.name} is by another: {words.title} "
-                f"{' against '.join(figures)}"
-            )
-    return ": these features did not help it to predict"
-
-
-def _chance_of_order(comparison: Comparison) -> float:
-    """Return the standard deviation, by chance, of a rank correlation or an AUC of the held-out
-    rows of a split.
-    """
-    (_, test), *_ = comparison.folds
-    if comparison.task != CLASSIFICATION:
-        return float(1 / np.sqrt(len(test) - 1))
-    sizes = np.bincount(comparison.protocol.y[test], minlength=2)
-    rare = sizes[sizes > 0].min()
-    others = len(test) - rare
-    return float(np.sqrt((len(test) + 1) / (12 * rare * max(1, others))))
 
 
 def first_line(error: Any) -> str:

@@ -65,6 +65,7 @@ from .statistics import status_of as status_of
 from .twins import n_with_twin as n_with_twin
 from .twins import twin_groups as twin_groups
 from .views import HeldOutMap as HeldOutMap
+from .views import better_by_another_score as better_by_another_score
 from .views import chosen_predictor as chosen_predictor
 from .views import confusion as confusion
 from .views import first_map as first_map

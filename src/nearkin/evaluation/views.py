@@ -17,7 +17,8 @@ from .folds import FAILURES, Embedded, MapWithVote, NestedSplit, Progress, Split
 from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, first_repeat
 from .results import Comparison, MethodResult
-from .scores import CLASSIFICATION, Task, Vote, named_task, nearest_voters, possible_votes
+from .scores import CLASSIFICATION, SCORES, Task, Vote, named_task, nearest_voters, possible_votes
+from .statistics import SIGNIFICANCE, corrected_resampled_t_test
 
 NEAREST = Vote(5)  # of the coordinates of a predictor with a vote of its own
 
@@ -149,6 +150,60 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
     (prediction,) = found.predictions([vote], 2)
     score = float(split.contributions(prediction).mean())
     return HeldOutMap(queries, split.queries, split.rows[near], score, vote)
+
+
+# Scores by which a prediction may beat a constant without knowing anything: one that guesses, one
+# near the median.
+WON_BY_CHANCE = ("f1", "mae")
+ORDERING = ("auc", "rank_correlation")  # scores that judge the order of the rows
+
+
+def better_by_another_score(
+    comparison: Comparison, constant: MethodResult
+) -> tuple[MethodResult, str] | None:
+    """Return which prediction is shown to beat a constant, a reference, by a score that does not
+    rank, and the name of this score; None where none is.
+
+    The best one by each score is tested on the folds, of a single split only by its order of the
+    rows; at .05, divided by the number of predictions and scores.
+    """
+    results = [
+        result
+        for result in (*comparison.results, *comparison.references)
+        if result.name != constant.name
+    ]
+    scores = [
+        score
+        for name, score in SCORES[comparison.task.name].items()
+        if name != comparison.score.name and name not in WON_BY_CHANCE
+    ]
+    n_train, n_test = np.mean([[len(part) for part in fold] for fold in comparison.folds], axis=0)
+    for score in scores:
+        best = max(results, key=lambda result: score.sign * result.scores[score.name].mean())
+        gains = score.sign * (best.scores[score.name] - constant.scores[score.name])
+        if gains.mean() <= 0:
+            continue
+        if len(gains) > 1:
+            p_value = corrected_resampled_t_test(gains, n_train, n_test)
+            shown = p_value < SIGNIFICANCE / (len(results) * len(scores))
+        else:
+            shown = score.name in ORDERING and gains[0] > 4 * _chance_of_order(comparison)
+        if shown:
+            return best, score.name
+    return None
+
+
+def _chance_of_order(comparison: Comparison) -> float:
+    """Return the standard deviation, by chance, of a rank correlation or an AUC of the held-out
+    rows of a split.
+    """
+    (_, test), *_ = comparison.folds
+    if comparison.task != CLASSIFICATION:
+        return float(1 / np.sqrt(len(test) - 1))
+    sizes = np.bincount(comparison.protocol.y[test], minlength=2)
+    rare = sizes[sizes > 0].min()
+    others = len(test) - rare
+    return float(np.sqrt((len(test) + 1) / (12 * rare * max(1, others))))
 
 
 def chosen_predictor(comparison: Comparison) -> Any:
