@@ -120,7 +120,7 @@ class TestAdapt:
         kind = next((kind for kind in kinds if kind in name), "float")
         Z = adapter.transform(X)
         assert Z.dtype == kinds[kind]
-        assert Z.shape == (N, 1 if kind == "binary" else adapter.n_components)
+        assert Z.shape == (N, 1 if kind == "binary" else adapter.map.n_components_)
         assert name in capsys.readouterr().out
 
     def test_inspect_says_what_it_is(self, capsys):
@@ -261,8 +261,8 @@ class TestRefusals:
         content = bytearray((folder / "a.safetensors").read_bytes())
         header = {"format": 9 if damage == "format" else 1, "adapter": vars(adapter.header)}
         arrays = {
-            "components": adapter.components,
-            "bias": adapter.bias[:2],
+            "components": adapter.map.components_,
+            "bias": adapter.map.bias_[:2],
             "scale": np.ones(1, np.float32),
         }
         content[-3] ^= 1

@@ -14,6 +14,7 @@ from nearkin.app.cli import main
 from nearkin.app.export import Names, script
 from nearkin.app.readers import TableError
 from nearkin.neighbors.approximate import import_faiss
+from nearkin.vectors import EmbeddingAdapter
 
 KINDS = (None, "int8", "binary")
 P = 13
@@ -29,9 +30,9 @@ def made(quantize=None, m=10, p=P, side="both", name="adapter 10"):
         name, "embedding", columns, side, quantize, "precision@10", "seen", {}, "vectors.parquet"
     )
     A, b = rng.normal(size=(m, p)), 0.2 * rng.normal(size=m)
-    return SavedAdapter(
-        header, A.astype(np.float32), b.astype(np.float32), 0.6 if quantize == "int8" else 1.0
-    )
+    scale = np.float32([0.6 if quantize == "int8" else 1.0])
+    arrays = {"components": A.astype(np.float32), "bias": b.astype(np.float32), "scale": scale}
+    return SavedAdapter(header, EmbeddingAdapter.from_arrays(arrays, side=side, quantize=quantize))
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def unit(U):
 
 def away_from_edges(adapter):
     """Return which coordinates are not within rounding of the next code."""
-    Z = adapter.embed(X).astype(np.float64)
+    Z = adapter.map.embed(X).astype(np.float64)
     steps = Z * 127 / adapter.scale
     return (
         np.abs(steps - np.floor(steps) - 0.5) > 1e-4
@@ -74,13 +75,13 @@ def test_npz_is_applied_by_three_lines_of_numpy(exported, quantize, capsys):
             {"scale"} if quantize == "int8" else set()
         )
         Z = unit(X) @ arrays["components"].T + arrays["bias"]
-        np.testing.assert_allclose(unit(Z), adapter.embed(X), atol=1e-6)
+        np.testing.assert_allclose(unit(Z), adapter.map.embed(X), atol=1e-6)
         assert arrays["feature_names"].tolist() == adapter.header.columns
         remarks = capsys.readouterr().err
         assert ("their codes: np." in remarks) == (quantize is not None)
         if codes := re.search(r"codes: (.*)", remarks):
             np.testing.assert_array_equal(
-                eval(codes[1], {"np": np, "z": adapter.embed(X)}), adapter.transform(X)
+                eval(codes[1], {"np": np, "z": adapter.map.embed(X)}), adapter.transform(X)
             )
 
 
@@ -150,12 +151,12 @@ def test_a_faiss_index_takes_raw_vectors(exported, quantize):
     index = import_faiss().read_index(str(exported(adapter, "faiss")))
     assert (index.d, index.ntotal, index.is_trained) == (P, 0, True)
     index.add(X)
-    Z = adapter.embed(X)
+    Z = adapter.map.embed(X)
     stored = index.index.reconstruct_n(0, len(X))
     if quantize is None:
         np.testing.assert_allclose(stored, Z, atol=1e-6)
     else:
-        decoded = adapter.quantizer.decode(adapter.transform(X))
+        decoded = adapter.map.quantizer_.decode(adapter.transform(X))
         inside = away_from_edges(adapter) & (Z * 127 / adapter.scale < 127.5)
         np.testing.assert_allclose(stored[inside], decoded[inside], atol=1e-6)
         np.testing.assert_allclose(
@@ -189,8 +190,8 @@ def test_a_dense_module_is_a_linear_map(exported, capsys):
     config = {"in_features": P, "out_features": 10, "bias": True, "activation_function": identity}
     assert json.loads((folder / "config.json").read_text()) == config
     arrays = load_file(folder / "model.safetensors")
-    np.testing.assert_array_equal(arrays["linear.weight"], adapter.components)
-    np.testing.assert_array_equal(arrays["linear.bias"], adapter.bias)
+    np.testing.assert_array_equal(arrays["linear.weight"], adapter.map.components_)
+    np.testing.assert_array_equal(arrays["linear.bias"], adapter.map.bias_)
     assert "between two modules Normalize" in capsys.readouterr().err
     exported(adapter, "torch", out="dense", code=2)
     assert "exists: name a new folder" in capsys.readouterr().err
@@ -221,7 +222,7 @@ def test_the_script_holds_the_map(exported):
         *[(int(c), float(b), np.float32(w.split(","))) for c, b, w in rows], strict=True
     )
     assert list(components) == list(range(1, 11))
-    np.testing.assert_array_equal(np.stack(weights), adapter.components)
+    np.testing.assert_array_equal(np.stack(weights), adapter.map.components_)
     assert "array_agg(bias - (weights <#> unit.x) ORDER BY component)" in text
     np.testing.assert_allclose(
         unit(np.array(bias) - -unit(X) @ np.stack(weights).T), adapter.transform(X), atol=1e-6
@@ -349,7 +350,7 @@ def test_the_script_on_a_server(exported, tmp_path, quantize):
         np.testing.assert_array_equal(Z, adapter.transform(X))
     else:
         Z = np.array([json.loads(found[str(row + 1)]) for row in range(len(X))])
-        np.testing.assert_allclose(Z, adapter.embed(X), atol=1e-6 if quantize is None else 5e-4)
+        np.testing.assert_allclose(Z, adapter.map.embed(X), atol=1e-6 if quantize is None else 5e-4)
         assert nearest.split()[-1] == "8"
     assert "items_embedding_adapted_hnsw" in plan
     assert last.split()[-1] == "t"

@@ -503,4 +503,4 @@ def _saved(source: Source, found: Adaptation, chosen: WayResult) -> SavedAdapter
         way.name, table.column, table.columns, found.side, way.quantize, found.score, found.part,
         {name: float(value) for name, value in figures.items()}, table.name,
     )  # fmt: skip
-    return SavedAdapter.of(adapter, header)
+    return SavedAdapter(header, adapter)

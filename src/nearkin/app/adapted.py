@@ -84,7 +84,7 @@ def describe_adapter(options: argparse.Namespace) -> int:
         f"{header.version}"
     )
     console.say(
-        f"Vectors: {adapter.n_features} numbers to {adapter.n_components}, {adapter.bytes} "
+        f"Vectors: {adapter.map.n_features_in_} numbers to {adapter.map.n_components_}, {adapter.bytes} "
         f"bytes each, of {side}"
     )
     console.say(

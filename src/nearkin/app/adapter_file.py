@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from .._blocks import affine_unit_rows
 from ..vectors import EmbeddingAdapter
-from ..vectors.codes import BinaryQuantizer, Int8Quantizer, Quantizer
 from .model import ModelFileError, pack, read_header, read_parts, whole_file
 
 FORMAT = 1
@@ -63,77 +61,39 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class SavedAdapter:
-    """An affine map of vectors of unit length to vectors of unit length, and their codes.
+    """A fitted adapter, in float32, and what is known of it.
 
     Attributes
     ----------
     header : Header
-    components : float32 array of shape (m, p)
-    bias : float32 array of shape (m,)
-    scale : float
-        The coordinate that becomes 127 in int8; 1 without codes.
+    map : EmbeddingAdapter
     """
 
     header: Header
-    components: np.ndarray
-    bias: np.ndarray
-    scale: float = 1.0
-
-    @classmethod
-    def of(cls, adapter: EmbeddingAdapter, header: Header) -> SavedAdapter:
-        """Return a fitted adapter, to be saved."""
-        arrays = (adapter.components_.astype(np.float32), adapter.bias_.astype(np.float32))
-        scale = adapter.quantizer_.scale if isinstance(adapter.quantizer_, Int8Quantizer) else 1.0
-        return cls(header, *arrays, scale)
+    map: EmbeddingAdapter
 
     @property
-    def n_components(self) -> int:
-        """Return m."""
-        return len(self.components)
-
-    @property
-    def n_features(self) -> int:
-        """Return p."""
-        return self.components.shape[1]
-
-    @property
-    def quantizer(self) -> Quantizer | None:
-        """Return what makes codes of mapped rows."""
-        if self.header.quantize == "int8":
-            return Int8Quantizer(self.scale)
-        return BinaryQuantizer(self.n_components) if self.header.quantize == "binary" else None
+    def scale(self) -> float:
+        """Return the coordinate that becomes 127 in int8; 1 without such codes."""
+        return float(self.map.to_arrays()["scale"].item())
 
     @property
     def bytes(self) -> int:
         """Return the bytes of a vector."""
-        return {"int8": self.n_components, "binary": -(-self.n_components // 8)}.get(
-            self.header.quantize or "", 4 * self.n_components
-        )
-
-    def embed(self, X: np.ndarray) -> np.ndarray:
-        """Return mapped rows of unit length, float32 of shape (n, m)."""
-        return affine_unit_rows(X.astype(np.float32, copy=False), self.components, self.bias)
+        m, quantizer = self.map.n_components_, self.map.quantizer_
+        return 4 * m if quantizer is None else quantizer.n_bytes(m)
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Return mapped rows, or their codes."""
-        Z, quantizer = self.embed(X), self.quantizer
-        return Z if quantizer is None else quantizer.encode(Z)
+        """Return mapped rows in float32, or their codes."""
+        return self.map.transform(X.astype(np.float32, copy=False))
 
 
 def save_adapter(adapter: SavedAdapter, path: Path) -> None:
     """Write an adapter as a safetensors file."""
     header = {"format": FORMAT, "adapter": asdict(adapter.header)}
-    arrays = {
-        "components": adapter.components,
-        "bias": adapter.bias,
-        "scale": np.array([adapter.scale], np.float32),
-    }
-    path.write_bytes(
-        pack(
-            json.dumps(header),
-            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-        )
-    )
+    arrays = adapter.map.to_arrays()
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    path.write_bytes(pack(json.dumps(header), contiguous))
 
 
 def load_adapter(path: Path) -> SavedAdapter:
@@ -153,14 +113,10 @@ def load_adapter(path: Path) -> SavedAdapter:
             )
         if not intact:
             raise ValueError("its checksum")
-        adapter = SavedAdapter(
-            Header(**header["adapter"]),
-            arrays["components"],
-            arrays["bias"],
-            float(arrays["scale"].item()),
-        )
-        _check(adapter)
-        return adapter
+        known = Header(**header["adapter"])
+        _check(known, arrays)
+        adapter = EmbeddingAdapter.from_arrays(arrays, side=known.side, quantize=known.quantize)
+        return SavedAdapter(known, adapter)
 
 
 def is_adapter(path: Path) -> bool:
@@ -171,20 +127,19 @@ def is_adapter(path: Path) -> bool:
         return False
 
 
-def _check(adapter: SavedAdapter) -> None:
+def _check(header: Header, arrays: dict[str, np.ndarray]) -> None:
     """Raise an error unless header and arrays fit together."""
-    A, b, header = adapter.components, adapter.bias, adapter.header
+    A, b, scale = arrays["components"], arrays["bias"], arrays["scale"].item()
+    words = (header.name, header.column, header.table, header.version)
     fits: dict[str, Any] = {
         "components": A.ndim == 2 and A.dtype == np.float32 and np.isfinite(A).all(),
         "bias": b.shape == (len(A),) and b.dtype == np.float32 and np.isfinite(b).all(),
-        "scale": 0 < adapter.scale < np.inf,
+        "scale": 0 < scale < np.inf,
         "columns": len(header.columns) == A.shape[1]
         and all(type(name) is str for name in header.columns),
         "side": header.side in ("both", "query"),
         "codes": header.quantize in KINDS,
-        "words": all(
-            type(word) is str for word in (header.name, header.column, header.table, header.version)
-        ),
+        "words": all(type(word) is str for word in words),
         "figures": all(type(value) is float for value in header.held_out.values()),
     }
     for name, holds in fits.items():

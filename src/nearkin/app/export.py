@@ -98,9 +98,11 @@ class _Graph:
         header = adapter.header
         kind, width = (
             KINDS[header.quantize],
-            adapter.bytes if header.quantize == "binary" else adapter.n_components,
+            adapter.bytes if header.quantize == "binary" else adapter.map.n_components_,
         )
-        given = helper.make_tensor_value_info(INPUT, _number(np.float32), ["n", adapter.n_features])
+        given = helper.make_tensor_value_info(
+            INPUT, _number(np.float32), ["n", adapter.map.n_features_in_]
+        )
         gives = helper.make_tensor_value_info(OUTPUT, _number(kind), ["n", width])
         model = helper.make_model(
             helper.make_graph(self._nodes, "adapter", [given], [gives], self._constants),
@@ -128,7 +130,7 @@ def _number(kind: type) -> int:
 
 def _whole_bytes(adapter: SavedAdapter) -> tuple[np.ndarray, np.ndarray]:
     """Return the map; for bits with coordinates that are always 0 up to a multiple of eight."""
-    A, b = adapter.components, adapter.bias
+    A, b = adapter.map.components_, adapter.map.bias_
     more = -len(A) % 8 if adapter.header.quantize == "binary" else 0
     return np.pad(A, ((0, more), (0, 0))), np.pad(b, (0, more))
 
@@ -231,7 +233,7 @@ def _quoted(name: str) -> str:
 def script(adapter: SavedAdapter, names: Names) -> str:
     """Return statements that adapt the vectors of a table, and index them."""
     kind = column_type(adapter)
-    m, p = adapter.n_components, adapter.n_features
+    m, p = adapter.map.n_components_, adapter.map.n_features_in_
     unit = f"l2_normalize((array_agg(bias - (weights <#> unit.x) ORDER BY component))::vector({m}))"
     value = {
         "vector": unit,
@@ -273,7 +275,7 @@ def column_type(adapter: SavedAdapter) -> str:
     """Return the type of the new column; raise an error where pgvector has none for so many
     dimensions.
     """
-    m, p = adapter.n_components, adapter.n_features
+    m, p = adapter.map.n_components_, adapter.map.n_features_in_
     kind = {"int8": "halfvec", "binary": "bit"}.get(adapter.header.quantize or "", "vector")
     kind = "halfvec" if kind == "vector" and m > MOST_OF_INDEX["vector"] else kind
     if max(m, p) > MOST_OF_VECTOR:
@@ -293,7 +295,7 @@ def column_type(adapter: SavedAdapter) -> str:
 
 def _comment(adapter: SavedAdapter) -> str:
     header = adapter.header
-    sizes = f"{adapter.n_features} to {adapter.n_components} dimensions"
+    sizes = f"{adapter.map.n_features_in_} to {adapter.map.n_components_} dimensions"
     return f"{shown(header.name)} of {shown(header.table)}, {sizes}, by nearkin {__version__}."
 
 
@@ -301,7 +303,10 @@ def _rows(adapter: SavedAdapter, names: Names) -> str:
     """Return a statement for each row of the map, whose numbers are read as the float32 that they
     are.
     """
-    bias, weights = adapter.bias.astype(str), np.ascontiguousarray(adapter.components).astype(str)
+    bias, weights = (
+        adapter.map.bias_.astype(str),
+        np.ascontiguousarray(adapter.map.components_).astype(str),
+    )
     return "\n".join(
         f"INSERT INTO {names.rows} VALUES ({number}, {b}, '[{','.join(row)}]');"
         for number, (b, row) in enumerate(zip(bias, weights, strict=True), 1)
@@ -325,7 +330,7 @@ def export(options: argparse.Namespace) -> int:
     adapter = load_adapter(given)
     _check_target(adapter, given, target)
     remark = partial(console.remark, quiet=options.quiet)
-    sizes = f"{adapter.n_features} to {adapter.n_components} dimensions"
+    sizes = f"{adapter.map.n_features_in_} to {adapter.map.n_components_} dimensions"
     said = f"{adapter.header.name}, {sizes}, for {target}: {path}"
     remark([f"  {note}" for note in _notes(adapter, target)])
     if target == "torch":
@@ -407,7 +412,7 @@ def _notes(adapter: SavedAdapter, target: str) -> list[str]:
 
 
 def _write_npz(adapter: SavedAdapter, path: Path) -> None:
-    arrays: dict[str, Any] = {"components": adapter.components, "bias": adapter.bias}
+    arrays: dict[str, Any] = {"components": adapter.map.components_, "bias": adapter.map.bias_}
     arrays["feature_names"] = np.array(adapter.header.columns)
     if adapter.header.quantize == "int8":
         arrays["scale"] = np.float32(adapter.scale)
@@ -436,23 +441,23 @@ def _write_dense(adapter: SavedAdapter, folder: Path) -> None:
     from safetensors.numpy import save
 
     config = {
-        "in_features": adapter.n_features,
-        "out_features": adapter.n_components,
+        "in_features": adapter.map.n_features_in_,
+        "out_features": adapter.map.n_components_,
         "bias": True,
         "activation_function": "torch.nn.modules.linear.Identity",
     }
     (folder / "config.json").write_text(json.dumps(config, indent=4), encoding="utf-8")
-    arrays = {"linear.weight": adapter.components, "linear.bias": adapter.bias}
+    arrays = {"linear.weight": adapter.map.components_, "linear.bias": adapter.map.bias_}
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     (folder / "model.safetensors").write_bytes(save(arrays, {"format": "pt"}))
 
 
 def _faiss_index(adapter: SavedAdapter) -> Any:
     """Return an empty index of inner products that maps whatever is added to it, or searched for."""
-    faiss, m, p = import_faiss(), adapter.n_components, adapter.n_features
+    faiss, m, p = import_faiss(), adapter.map.n_components_, adapter.map.n_features_in_
     linear = faiss.LinearTransform(p, m, True)
-    faiss.copy_array_to_vector(adapter.components.ravel(), linear.A)
-    faiss.copy_array_to_vector(adapter.bias, linear.b)
+    faiss.copy_array_to_vector(adapter.map.components_.ravel(), linear.A)
+    faiss.copy_array_to_vector(adapter.map.bias_, linear.b)
     linear.is_trained = True
     index = faiss.IndexPreTransform(
         _int8_codes(adapter) if adapter.header.quantize else faiss.IndexFlatIP(m)
@@ -472,7 +477,7 @@ def _int8_codes(adapter: SavedAdapter) -> Any:
     """
     faiss, step = import_faiss(), adapter.scale / LARGEST
     codes = faiss.IndexScalarQuantizer(
-        adapter.n_components, faiss.ScalarQuantizer.QT_8bit_uniform, faiss.METRIC_INNER_PRODUCT
+        adapter.map.n_components_, faiss.ScalarQuantizer.QT_8bit_uniform, faiss.METRIC_INNER_PRODUCT
     )
     start, width = -(LARGEST + 0.5) * step, (2 * LARGEST + 1) * step
     faiss.copy_array_to_vector(np.array([start, width], np.float32), codes.sq.trained)

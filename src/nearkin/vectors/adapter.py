@@ -31,7 +31,7 @@ from ..estimators.base import Embedding
 from ..objectives.cosine import LOSSES, Comparison, nested_loss
 from ..scatter import total_scatter, within_scatter
 from ..spectral import ratio_trace
-from .codes import QUANTIZERS, BinaryQuantizer, Quantizer
+from .codes import QUANTIZERS, BinaryQuantizer, Int8Quantizer, Quantizer
 
 # What the maps of embeddings share that are compared by cosines.
 
@@ -501,43 +501,6 @@ def nested_sizes(nested: Sequence[int] | None, m: int) -> list[int]:
     return sorted({m, *(check_integer(size, "a size of nested", 1, m) for size in nested)})
 
 
-def descend(
-    estimator: Any,
-    kind: Supervision,
-    start: np.ndarray,
-    sizes: list[int],
-    on_iteration: OnIteration,
-) -> DescentResult:
-    """Minimize the loss plus the penalty by Adam, in steps that shorten to 0; `sizes` are those of
-    `nested_loss`.
-    """
-    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(2**31))
-    n_batches = -(-len(kind) // BATCH)
-    n_steps = max(n_batches, FEWEST_STEPS)
-    weight, longest = estimator.alpha / len(kind) ** 0.5, FIRST_STEP * float(np.linalg.norm(start))
-    batches: list[np.ndarray] = []
-
-    def estimate(A: np.ndarray, t: int) -> Value:
-        if t % n_batches == 0:
-            batches[:] = np.array_split(kind.order(rng), n_batches)
-        comparison = kind.comparison(batches[t % n_batches], rng)
-        value, gradient = nested_loss(A, comparison, estimator.temperature, estimator.loss_, sizes)
-        return value + weight * float(np.sum((A - start) ** 2)), gradient + 2 * weight * (A - start)
-
-    def step(t: int) -> float:
-        return longest * (1 - t / (estimator.max_iter * n_steps))
-
-    return adam(
-        estimate,
-        start,
-        n_batches=n_steps,
-        max_iter=estimator.max_iter,
-        tol=0,
-        step=step,
-        on_iteration=on_iteration,
-    )
-
-
 class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     """A linear map after which the cosine of two embeddings says whether they belong together.
 
@@ -681,9 +644,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         Y = label_matrix(y)
         check_consistent_length(X, Y)
         has_label = np.diff(Y.indptr) > 0
-        known = (
-            slice(None) if has_label.all() else np.flatnonzero(has_label)
-        )  # a slice copies nothing
+        # a slice copies nothing
+        known = slice(None) if has_label.all() else np.flatnonzero(has_label)
         rows, mean, fixed = self._sides(X)
         kind = Labelled(rows[known], Y[known], fixed if fixed is None else fixed[known])
         return self._learn(kind, rows, mean, "nca", task)
@@ -751,15 +713,12 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         self
         """
         task = FitTask(self, documents, None, n_iterations=check_parameters(self))
-        documents, queries = (
-            self._unit_rows(documents, fitting=True),
-            self._unit_rows(queries, fitting=False),
-        )
-        R = relevance_matrix(relevance, (len(queries), n := len(documents)))
+        documents = self._unit_rows(documents, fitting=True)
+        queries = self._unit_rows(queries, fitting=False).astype(documents.dtype)
+        n = len(documents)
+        R = relevance_matrix(relevance, (len(queries), n))
         judged = np.flatnonzero(np.diff(R.indptr))
-        rows, mean, fixed = self._sides(
-            np.concatenate([documents, queries.astype(documents.dtype)])
-        )
+        rows, mean, fixed = self._sides(np.concatenate([documents, queries]))
         kind = Judged(rows[n:][judged], rows[:n], R[judged], fixed is not None)
         return self._learn(kind, rows, mean, "contrastive", task)
 
@@ -794,6 +753,31 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
         adapter._quantize(self.embed(X), nested_sizes(self.nested, self.n_components_))
         return adapter
 
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return what a saved adapter keeps: the map in float32, and the scale of int8 (else 1)."""
+        scale = self.quantizer_.scale if isinstance(self.quantizer_, Int8Quantizer) else 1.0
+        return {
+            "components": self.components_.astype(np.float32),
+            "bias": self.bias_.astype(np.float32),
+            "scale": np.array([scale], np.float32),
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], *, side: str = "both", quantize: str | None = None
+    ) -> Self:
+        """Return the fitted adapter of which `to_arrays` gave the arrays."""
+        A = arrays["components"]
+        adapter = cls(len(A), side=side, quantize=quantize)
+        adapter.components_, adapter.bias_ = A, arrays["bias"]
+        adapter.n_components_, adapter.n_features_in_ = A.shape
+        adapter.quantizer_ = None
+        if quantize == "int8":
+            adapter.quantizer_ = Int8Quantizer(float(arrays["scale"].item()))
+        if quantize == "binary":
+            adapter.quantizer_ = BinaryQuantizer(len(A))
+        return adapter
+
     def _quantize(self, Z: np.ndarray, sizes: Sequence[int]) -> None:
         """Fit codes to mapped rows, and rotate the map where these need it."""
         self.quantizer_, rotation = QUANTIZERS[str(self.quantize)].fitted(Z, sizes)
@@ -801,11 +785,8 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
 
     @property
     def _n_features_out(self) -> int:
-        return (
-            -(-self.n_components_ // 8)
-            if isinstance(self.quantizer_, BinaryQuantizer)
-            else self.n_components_
-        )
+        m = self.n_components_
+        return m if self.quantizer_ is None else self.quantizer_.n_bytes(m)
 
     def _sides(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return the rows that are mapped, in place, their mean before, and with side="query" the
@@ -820,32 +801,63 @@ class EmbeddingAdapter(CallbackSupportMixin, UnitEmbedding):
     def _learn(
         self, kind: Supervision, rows: np.ndarray, mean: np.ndarray, loss: str, task: FitTask
     ) -> Self:
-        """Descend from the start, quantize, and set the attributes; `rows` are all, `kind` what is
-        known of them.
+        """Minimize the loss from the start, and quantize; `rows` are all, `kind` what is known of
+        them.
         """
         p = rows.shape[1]
-        start = (
-            np.eye(p) if self.side == "query" else plda(rows, kind, min(self.n_components or p, p))
-        )
+        if self.side == "query":
+            start = np.eye(p)
+        else:
+            start = plda(rows, kind, min(self.n_components or p, p))
+        sizes = nested_sizes(self.nested, len(start))
         self.loss_ = loss if self.loss == "auto" else self.loss
-        m, sizes = len(start), nested_sizes(self.nested, len(start))
 
-        def learned(A: np.ndarray) -> dict[str, Any]:
-            A, b = A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
-            return {"components_": A, "bias_": b, "n_components_": m, "quantizer_": None}
+        def affine(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return A.astype(rows.dtype), (-A @ mean).astype(rows.dtype)
 
         def on_iteration(A: np.ndarray) -> bool:
-            return task.iteration(lambda: learned(A))
+            names = ("components_", "bias_", "n_components_", "quantizer_")
+            return task.iteration(lambda: dict(zip(names, (*affine(A), len(A), None), strict=True)))
 
-        with (
-            blas_in_one_thread()
-        ):  # batches are small: a second thread would wait more than it works
-            found = descend(self, kind, start, sizes, on_iteration)
-        self.__dict__.update(learned(found.x))
-        self.n_iter_, self.loss_curve_ = found.n_iter, np.array(found.curve)
+        with blas_in_one_thread():  # batches are small: a second thread would wait, not work
+            found = self._descend(kind, start, sizes, on_iteration)
+        self.components_, self.bias_ = affine(found.x)
+        self.n_components_ = len(start)
+        self.quantizer_ = None
+        self.n_iter_ = found.n_iter
+        self.loss_curve_ = np.array(found.curve)
         if self.quantize is not None:
             self._quantize(unit_rows(rows @ self.components_.T), sizes)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         task.end()
         return self
+
+    def _descend(
+        self, kind: Supervision, start: np.ndarray, sizes: list[int], on_iteration: OnIteration
+    ) -> DescentResult:
+        """Minimize the loss plus the penalty by Adam, in steps that shorten to 0."""
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        n_batches = -(-len(kind) // BATCH)
+        n_steps = max(n_batches, FEWEST_STEPS)
+        longest = FIRST_STEP * float(np.linalg.norm(start))
+        weight = self.alpha / len(kind) ** 0.5
+        batches: list[np.ndarray] = []
+
+        def estimate(A: np.ndarray, t: int) -> Value:
+            if t % n_batches == 0:
+                batches[:] = np.array_split(kind.order(rng), n_batches)
+            comparison = kind.comparison(batches[t % n_batches], rng)
+            value, gradient = nested_loss(A, comparison, self.temperature, self.loss_, sizes)
+            away = A - start
+            return value + weight * float(np.sum(away**2)), gradient + 2 * weight * away
+
+        return adam(
+            estimate,
+            start,
+            n_batches=n_steps,
+            max_iter=self.max_iter,
+            tol=0,
+            step=lambda t: longest * (1 - t / (self.max_iter * n_steps)),
+            on_iteration=on_iteration,
+        )

@@ -44,6 +44,10 @@ class Int8Quantizer:
         scale = float(np.quantile(np.abs(Z), KEPT)) or 1.0
         return cls(scale), np.eye(Z.shape[1], dtype=Z.dtype)
 
+    def n_bytes(self, m: int) -> int:
+        """Return the bytes of the codes of m coordinates: one for each."""
+        return m
+
     def encode(self, Z: np.ndarray) -> np.ndarray:
         """Return codes, int8 of shape (n, m)."""
         return np.clip(np.rint(Z * (LARGEST / self.scale)), -LARGEST, LARGEST).astype(np.int8)
@@ -60,8 +64,8 @@ class BinaryQuantizer:
 
     The Hamming distance of two codes orders rows as the cosine of their signs does. A rotation
     changes no cosine of the rows themselves; ITQ's alternates between the signs B of the rotated
-    rows and the rotation R that minimizes
-    ||B - Z R'||, an orthogonal Procrustes problem. Each size of a nested embedding is rotated within itself.
+    rows and the rotation R that minimizes ||B - Z R'||, an orthogonal Procrustes problem. Each size
+    of a nested embedding is rotated within itself.
 
     Attributes
     ----------
@@ -79,6 +83,10 @@ class BinaryQuantizer:
         Z = Z[:: -(-len(Z) // ITQ_ROWS)]
         parts = [_itq(Z[:, first:last]) for first, last in pairwise([0, *sizes])]
         return cls(Z.shape[1]), block_diag(*parts).astype(Z.dtype)
+
+    def n_bytes(self, m: int) -> int:
+        """Return the bytes of the codes of m coordinates: one for eight."""
+        return -(-m // 8)
 
     def encode(self, Z: np.ndarray) -> np.ndarray:
         """Return codes, uint8 of shape (n, ceil(m / 8)): the first coordinate is the highest bit;
@@ -114,7 +122,6 @@ def _itq(Z: np.ndarray) -> np.ndarray:
     R = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1],) * 2))[0]
     with blas_in_one_thread():  # small matrices, many times
         for _ in range(ITQ_ITERATIONS):
-            R = orthogonal_procrustes(
-                Z, np.where(Z @ R.T.astype(Z.dtype) > 0, 1, -1).astype(Z.dtype)
-            )
+            B = np.where(Z @ R.T.astype(Z.dtype) > 0, 1, -1)
+            R = orthogonal_procrustes(Z, B.astype(Z.dtype))
     return R
