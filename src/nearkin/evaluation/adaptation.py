@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Event, Lock
 from time import perf_counter
 from typing import Any
@@ -289,9 +290,6 @@ def compare_vectors(
         If there are too few rows, classes or queries to hold some out, or too few classes for
         `unseen`.
     """
-    is_labels = isinstance(judgements, Labels)
-    score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
-    part = ALL if not is_labels else UNSEEN if unseen else SEEN
     splits = list(judgements.splits(np.random.default_rng(random_state)))
     for i, split in enumerate(splits):
         if not len(split.queries) or not split.train.can_be_fitted:
@@ -300,31 +298,112 @@ def compare_vectors(
                 f"too few rows that do not hang together for four splits (number {i}: "
                 f"{found}): give more."
             )
+    score = score or ("precision@10" if judgements.median_relevant > 10 else "nDCG@10")
+    part = (UNSEEN if unseen else SEEN) if isinstance(judgements, Labels) else ALL
     if part not in splits[0].parts:
         raise ValueError(
             f"unseen classes need at least {FEWEST_CLASSES} classes of enough rows: leave "
             "unseen out."
         )
     n_rows = min(len(split.train.vectors()[1]) for split in splits)
-    ways = ways_of(
-        judgements.vectors()[0].shape[1], [size for size in sizes if size < n_rows], side
-    )
-    rounds = [_Round(judgements, split, ways, side, random_state) for split in splits]
-    _run_all(rounds, score, unseen, progress)
-    settings = SETTINGS[int(np.argmax(np.mean([one.setting_scores for one in rounds], axis=0)))]
-    n_queries = {
-        name: int(sum(split.parts[name].sum() for split in splits)) for name in splits[0].parts
-    }
-    test = _paired(judgements, rounds, score)
-    results = _results(rounds, ways, test, part)
+    p = judgements.vectors()[0].shape[1]
+    ways = ways_of(p, [size for size in sizes if size < n_rows], side)
+
+    def evaluate(split: Split, step: Callable[[], None]) -> SplitScores:
+        """Choose settings inside the training rows, and score all ways by the held-out queries."""
+        settings_scores = score_settings(split.train, score, side, unseen, random_state, step)
+        settings = SETTINGS[int(np.argmax(settings_scores))]
+        adapters, seconds = {}, {}
+        for size in adapted_sizes(ways):
+            started = perf_counter()
+            adapters[size] = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
+            seconds[size] = perf_counter() - started
+            step()
+        scores = {
+            way: scores_of(
+                vectors_of(way, split, judgements, adapters.get(way.size)), split, judgements
+            )
+            for way in ways
+        }
+        return SplitScores(split, scores, settings_scores, seconds)
+
+    n_fits = len(splits) * (len(SETTINGS) + len(adapted_sizes(ways)))
+    found = run_all([partial(evaluate, split) for split in splits], n_fits, progress)
+    n_train = float(np.mean([len(split.train) for split in splits]))
+
+    def test(way: Way, other: Way, part: str) -> PairedTest:
+        """Test the difference between two ways, in a part of the queries."""
+        rows = [split.queries[split.parts[part]] for split in splits]
+        a = [one.of_part(way, score, part) for one in found]
+        b = [one.of_part(other, score, part) for one in found]
+        return paired_test_by_rows(a, b, rows, n_train, judgements.units(part))
+
+    parts = list(splits[0].parts)
+    tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
+    tested = [way for way in sorted(ways, key=place_in_sequence) if way.is_adapted]
+    p_values = in_sequence({way: tests[way][part] for way in tested})
+    results = []
+    for way in ways:
+        # the mean of the splits, as a difference is one
+        means = {
+            name: {
+                key: float(np.mean([one.of_part(way, key, name).mean() for one in found]))
+                for key in RETRIEVAL_SCORES
+            }
+            for name in parts
+        }
+        p_value, seconds, status = 1.0, 0.0, "baseline" if way.kind == RAW else "reference"
+        if way.is_adapted:
+            p_value = p_values[way]
+            status = status_of(tests[way][part].difference, p_value)
+            seconds = float(np.mean([one.seconds[way.size] for one in found]))
+        results.append(WayResult(way, means, tests[way], p_value, status, seconds))
     return Adaptation(
-        results, score, part, n_queries, settings, side, lambda one, other: test(one, other, part)
+        results,
+        score,
+        part,
+        n_queries={name: int(sum(split.parts[name].sum() for split in splits)) for name in parts},
+        settings=SETTINGS[int(np.argmax(np.mean([one.of_settings for one in found], axis=0)))],
+        side=side,
+        between=lambda one, other: test(one, other, part),
     )
 
 
-def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Any) -> None:
-    """Run all rounds, some at a time; an interrupt ends each after the fit in progress."""
-    total, done, stopped, lock = sum(one.n_fits for one in rounds), 0, Event(), Lock()
+@dataclass(frozen=True)
+class SplitScores:
+    """The scores of one split.
+
+    Attributes
+    ----------
+    split : Split
+    scores : dict of Way to dict of str to array
+        Of every held-out query, by way and name of the score.
+    of_settings : list of float
+        Of each of `SETTINGS`, inside the training rows.
+    seconds : dict of int to float
+        Of the fit of an adapter, by its size.
+    """
+
+    split: Split
+    scores: dict[Way, dict[str, np.ndarray]]
+    of_settings: list[float]
+    seconds: dict[int, float]
+
+    def of_part(self, way: Way, score: str, part: str) -> np.ndarray:
+        """Return a score of the held-out queries of a part."""
+        return self.scores[way][score][self.split.parts[part]]
+
+
+def adapted_sizes(ways: Sequence[Way]) -> list[int]:
+    """Return the sizes of the adapters that ways need."""
+    return sorted({way.size for way in ways if way.is_adapted})
+
+
+def run_all(
+    evaluations: Sequence[Callable[[Callable[[], None]], SplitScores]], n_fits: int, progress: Any
+) -> list[SplitScores]:
+    """Evaluate the splits, some at a time; an interrupt ends each after the fit in progress."""
+    done, stopped, lock = 0, Event(), Lock()
 
     def step() -> None:
         nonlocal done
@@ -332,92 +411,49 @@ def _run_all(rounds: Sequence[_Round], score: str, unseen: bool, progress: Any) 
             raise CancelledError
         with lock:
             done += 1
-            show(done, total)
+            show(done, n_fits)
 
     with (
         blas_in_one_thread() as n_threads,
         ThreadPoolExecutor(n_threads) as executor,
         progress_bar(progress) as show,
     ):
-        running = [executor.submit(one.run, score, unseen, step) for one in rounds]
+        running = [executor.submit(evaluate, step) for evaluate in evaluations]
         try:
-            for future in running:
-                future.result()
+            return [future.result() for future in running]
         except BaseException:
             stopped.set()
             executor.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-class _Round:
-    """One split: settings are chosen inside its training rows, then all ways are scored by its
-    held-out queries.
+def score_settings(
+    train: Judgements, score: str, side: str, unseen: bool, seed: int, step: Callable[[], None]
+) -> list[float]:
+    """Return the score of each of `SETTINGS` inside training rows, for seen and unseen classes
+    alike.
     """
-
-    def __init__(
-        self, judgements: Judgements, split: Split, ways: Sequence[Way], side: str, seed: int
-    ) -> None:
-        self.judgements, self.split, self.ways, self.side, self.seed = (
-            judgements,
-            split,
-            ways,
-            side,
-            seed,
-        )
-        self.sizes = sorted({way.size for way in ways if way.is_adapted})
-        self.n_fits = len(SETTINGS) + len(self.sizes)
-        self.setting_scores: list[float] = []
-        self.scores: dict[str, dict[str, np.ndarray]] = {}  # of every query, by way and score
-        self.seconds = dict.fromkeys((way.name for way in ways), 0.0)
-
-    def run(self, score: str, unseen: bool, step: Callable[[], None]) -> None:
-        """Set the scores."""
-        settings = self._chosen_settings(score, unseen, step)
-        adapters = {}
-        for size in self.sizes:
-            started = perf_counter()
-            adapters[size] = self.split.train.fit(
-                EmbeddingAdapter(size, side=self.side, **settings)
-            )
-            for way in self.ways:
-                if way.is_adapted and way.size == size:
-                    self.seconds[way.name] = perf_counter() - started
-            step()
-        for way in self.ways:
-            vectors = vectors_of(way, self.split, self.judgements, adapters.get(way.size))
-            self.scores[way.name] = scores_of(vectors, self.split, self.judgements)
-
-    def _chosen_settings(
-        self, score: str, unseen: bool, step: Callable[[], None]
-    ) -> dict[str, Any]:
-        """Return the settings that are best inside the training rows, for seen and unseen classes
-        alike.
-        """
-        train = self.split.train
-        splits = [one for one in train.splits(np.random.default_rng(self.seed)) if _is_usable(one)]
-        if splits:
-            splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
-        size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
-        way = Way(QUERY if self.side == "query" else ADAPTER, size, 0)
-        for settings in SETTINGS:
-            means = [0.0]
-            for split in splits:
-                adapter = split.train.fit(EmbeddingAdapter(size, side=self.side, **settings))
-                found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
-                parts = (
-                    [split.parts[UNSEEN]]
-                    if unseen and UNSEEN in split.parts
-                    else split.parts.values()
-                )
-                means.append(float(np.mean([found[part].mean() for part in parts])))
-            self.setting_scores.append(float(np.sum(means)))
-            step()
-        return SETTINGS[int(np.argmax(self.setting_scores))]
-
-
-def _is_usable(split: Split) -> bool:
-    """Return whether an inner split has queries in all parts, and rows to learn from."""
-    return split.train.can_be_fitted and all(part.any() for part in split.parts.values())
+    splits = [
+        split
+        for split in train.splits(np.random.default_rng(seed))
+        if split.train.can_be_fitted and all(part.any() for part in split.parts.values())
+    ]
+    if splits:
+        splits = splits[: -(-CHOICE_QUERIES // len(splits[0].queries))]
+    size = min(CHOICE_SIZE, train.vectors()[0].shape[1])
+    way = Way(QUERY if side == "query" else ADAPTER, size, 0)
+    scores = []
+    for settings in SETTINGS:
+        total = 0.0
+        for split in splits:
+            adapter = split.train.fit(EmbeddingAdapter(size, side=side, **settings))
+            found = scores_of(vectors_of(way, split, train, adapter), split, train)[score]
+            decisive = unseen and UNSEEN in split.parts
+            parts = [split.parts[UNSEEN]] if decisive else split.parts.values()
+            total += float(np.mean([found[part].mean() for part in parts]))
+        scores.append(total)
+        step()
+    return scores
 
 
 def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[str, np.ndarray]:
@@ -430,57 +466,3 @@ def scores_of(vectors: Vectors, split: Split, judgements: Judgements) -> dict[st
         ranked = np.take_along_axis(ranked, others, axis=1)
     ideal, n_relevant = judgements.best_gains(split.queries, split.candidates)
     return retrieval_scores(judgements.gains(split.queries, ranked), ideal, n_relevant)
-
-
-def _paired(
-    judgements: Judgements, rounds: Sequence[_Round], score: str
-) -> Callable[[Way, Way, str], PairedTest]:
-    """Return the test of a difference between two ways, in a part of the queries."""
-    n_train = float(np.mean([len(one.split.train) for one in rounds]))
-
-    def test(way: Way, other: Way, part: str) -> PairedTest:
-        rows = [one.split.queries[one.split.parts[part]] for one in rounds]
-        a, b = (
-            [one.scores[w.name][score][one.split.parts[part]] for one in rounds]
-            for w in (way, other)
-        )
-        return paired_test_by_rows(a, b, rows, n_train, judgements.units(part))
-
-    return test
-
-
-def _results(
-    rounds: Sequence[_Round],
-    ways: Sequence[Way],
-    test: Callable[[Way, Way, str], PairedTest],
-    part: str,
-) -> list[WayResult]:
-    parts = list(rounds[0].split.parts)
-
-    def mean(way: Way, name: str, part: str) -> float:
-        """Return the mean of the splits, as a difference is one."""
-        return float(
-            np.mean([one.scores[way.name][name][one.split.parts[part]].mean() for one in rounds])
-        )
-
-    def result(way: Way, tests: dict[str, PairedTest], p_value: float) -> WayResult:
-        scores = {
-            part: {name: mean(way, name, part) for name in RETRIEVAL_SCORES} for part in parts
-        }
-        status = "baseline" if way.kind == RAW else "reference"
-        if way.is_adapted:
-            status = status_of(tests[part].difference, p_value)
-        return WayResult(
-            way,
-            scores,
-            tests,
-            p_value,
-            status,
-            float(np.mean([one.seconds[way.name] for one in rounds])),
-        )
-
-    tests = {way: {name: test(way, ways[0], name) for name in parts} for way in ways}
-    p_values = in_sequence(
-        {way: tests[way][part] for way in sorted(ways, key=place_in_sequence) if way.is_adapted}
-    )
-    return [result(way, tests[way], p_values.get(way, 1.0)) for way in ways]
