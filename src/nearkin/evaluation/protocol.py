@@ -30,10 +30,7 @@ SPLIT_ROWS = 20_000  # labelled rows above which there is a single split, with m
 SPLIT_HELD_OUT = 5000
 CHOICE_ROWS, CHOICE_ENTRIES, FEWEST_CHOICE_ROWS = 2000, 2**18, 700
 INNER_SPLITS = 3
-FEWEST, FEWEST_TO_LEARN = (
-    3,
-    10,
-)  # rows of a class in a sample, and in one that a map is learned from
+FEWEST, FEWEST_TO_LEARN = 3, 10  # rows of a class in a sample, and in one to learn from
 NO_ROWS = np.arange(0)
 
 Fold = tuple[np.ndarray, np.ndarray]
@@ -122,7 +119,7 @@ class Protocol:
         """Return into how many folds rows can be cut, and what limits it; 1 where every class has a
         single row.
         """
-        heads = rows[np.unique(self.units[rows], return_index=True)[1]]
+        heads = self._heads(rows)
         if self.grouped:
             largest = self.task.sizes(self.y[rows]).max()
             if len(heads) <= largest:
@@ -130,11 +127,10 @@ class Protocol:
             return int(largest), f"no class has more than {counted(largest, 'row')}"
         if self.task == REGRESSION:
             return len(heads) // 2, f"R² needs two rows in every fold, and there are {len(heads):,}"
-        sizes = self.task.sizes(self.y[heads])
-        smallest = self.classes[np.unique(self.y[heads])[sizes.argmin()]]
-        reason = f"class {smallest!s} has {counted(sizes.min(), 'row')}" + " without a twin" * (
-            len(heads) < len(rows)
-        )
+        classes, sizes = np.unique(self.y[heads], return_counts=True)
+        smallest = self.classes[classes[sizes.argmin()]]
+        reason = f"class {smallest!s} has {counted(sizes.min(), 'row')}"
+        reason += " without a twin" * (len(heads) < len(rows))
         return min(max(int(sizes.min()), 2), int(sizes.max())), reason
 
     def folds(
@@ -179,7 +175,7 @@ class Protocol:
         """Hold out one row of each of 5,000 units; rows that are near-twins of these are not
         learned from.
         """
-        heads = self.labelled[np.unique(self.units[self.labelled], return_index=True)[1]]
+        heads = self._heads(self.labelled)
         test = np.sort(sample(heads, self.y, min(SPLIT_HELD_OUT, len(heads) // 5), seed))
         own = np.isin(self.units, self.units[test])
         if not self.keep_twins:
@@ -194,15 +190,10 @@ class Protocol:
         Of twins one row takes part where there are more.
         """
         if len(rows) > CHOICE_ROWS:
-            rows = self._one_of_twins(rows)
             share = CHOICE_ROWS // max(1, len(self.classes))
-            rows = sample(
-                rows,
-                self.y,
-                CHOICE_ROWS,
-                self.random_state,
-                fewest=min(max(share, FEWEST), FEWEST_TO_LEARN),
-            )
+            fewest = min(max(share, FEWEST), FEWEST_TO_LEARN)
+            rows = self._one_of_twins(rows)
+            rows = sample(rows, self.y, CHOICE_ROWS, self.random_state, fewest)
         n_splits = min(self.most_folds(rows)[0], n_splits)
         folds = self._splits(rows, n_splits, self.random_state) if n_splits > 1 else []
         return [(train, test) for train, test in folds if self._has_score(test)]
@@ -225,21 +216,18 @@ class Protocol:
         folds = [(train[np.isin(train, kept)], test[np.isin(test, kept)]) for train, test in folds]
         return [(train, test) for train, test in folds if len(test) and self._has_score(test)]
 
-    def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
-        """Return one row of each unit of twins; all rows of groups."""
-        return (
-            rows
-            if self.grouped
-            else rows[np.sort(np.unique(self.units[rows], return_index=True)[1])]
-        )
-
     def fewest_rows(self, folds: Sequence[Fold]) -> int:
         """Return the number of rows of the smallest training part, inner folds included."""
-        return min(
-            len(part)
-            for train, _ in folds
-            for part in (train, *(rows for rows, _ in self.inner_folds(train)))
-        )
+        inner = [fold for train, _ in folds for fold in self.inner_folds(train)]
+        return min(len(train) for train, _ in [*folds, *inner])
+
+    def _heads(self, rows: np.ndarray) -> np.ndarray:
+        """Return the first row of each unit."""
+        return rows[np.unique(self.units[rows], return_index=True)[1]]
+
+    def _one_of_twins(self, rows: np.ndarray) -> np.ndarray:
+        """Return one row of each unit of twins; all rows of groups."""
+        return rows if self.grouped else np.sort(self._heads(rows))
 
     def _has_score(self, test: np.ndarray) -> bool:
         """Say whether held-out rows can be scored: R² compares errors with the spread of the
@@ -251,21 +239,19 @@ class Protocol:
         """Return folds of the units; those of twins are small, so that it is their number that is
         shared out.
         """
-        first = np.unique(self.units[rows], return_index=True)[1]
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "The least populated class"
-            )  # `Comparison.reduced` holds it
+            # `Comparison.reduced` holds it
+            warnings.filterwarnings("ignore", "The least populated class")
             if self.grouped:
                 units, shuffle = self.units[rows], {"shuffle": True, "random_state": seed}
-                if (
-                    self.task == CLASSIFICATION
-                ):  # scikit-learn 1.6 would shuffle the classes of the groups alone
-                    order = check_random_state(seed).permutation(len(first))
-                    units, shuffle = np.argsort(order)[np.unique(units, return_inverse=True)[1]], {}
+                # scikit-learn 1.6 would shuffle the classes of the groups alone
+                if self.task == CLASSIFICATION:
+                    numbers, units = np.unique(units, return_inverse=True)
+                    order = check_random_state(seed).permutation(len(numbers))
+                    units, shuffle = np.argsort(order)[units], {}
                 splitter = self.task.group_splitter(n_splits, **shuffle)
                 return [(rows[a], rows[b]) for a, b in splitter.split(rows, self.y[rows], units)]
-            heads = rows[np.sort(first)]
+            heads = np.sort(self._heads(rows))
             splitter = self.task.splitter(n_splits, shuffle=True, random_state=seed)
             tests = [
                 np.isin(self.units[rows], self.units[heads[b]])
@@ -289,9 +275,8 @@ def sample(
     chosen = rows[np.linspace(0, len(rows) - 1, size).round().astype(int)]
     if y.dtype.kind != "f":
         classes, starts = np.unique(y[rows], return_index=True)
-        starts = starts[
-            np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes)) < fewest
-        ]
+        sizes = np.bincount(np.searchsorted(classes, y[chosen]), minlength=len(classes))
+        starts = starts[sizes < fewest]
         few = (starts[:, None] + np.arange(fewest)).clip(max=len(rows) - 1)
         few = few[y[rows[few]] == y[rows[starts]][:, None]]
         chosen = np.union1d(chosen, rows[few])
@@ -300,21 +285,18 @@ def sample(
 
 def first_repeat(folds: Sequence[Fold]) -> tuple[Fold, ...]:
     """Return the folds that hold every row out once; a single split is one."""
-    held_out = np.zeros(
-        1 + max(int(rows.max()) for fold in folds for rows in fold if len(rows)), dtype=bool
-    )
+    held_out = set[int]()
     for number, (_, test) in enumerate(folds):
-        if held_out[test].any():
+        if not held_out.isdisjoint(test.tolist()):
             return tuple(folds[:number])
-        held_out[test] = True
+        held_out.update(test.tolist())
     return tuple(folds)
 
 
 # From a table to the protocol of its comparison: what is refused, and which score ranks by default.
 
-TWIN_QUERIES = (
-    20_000  # rows up to which the near-twins of all are looked for; of more, of those with a label
-)
+# rows up to which the near-twins of all are looked for; of more, of those with a label
+TWIN_QUERIES = 20_000
 RARE = 0.75  # share of the largest class above which AUC ranks by default
 FEWEST_NUMBERS = 30  # of fewer a single one often has half of the sum of squares
 # of the sum of squares about the median: where 1 % of the numbers have more, they decide R²
@@ -335,11 +317,40 @@ def make_protocol(
     **rules: Any,
 ) -> Protocol:
     """Return the protocol of a table, which is refused where nothing can be learned from it."""
-    X, y, classes, groups = _check_table(X, y, groups, task, unlabelled)
+    X = as_rows(X, missing=True)
+    check_consistent_length(X, y, groups)
+    y = column_or_1d(y)
+    if unlabelled is not None:
+        # what compares as pandas' NA is not marked
+        marked = np.array([same is True for same in (label == unlabelled for label in y.tolist())])
+        if not marked.any():
+            raise ValueError(
+                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or "
+                "give the value that it holds."
+            )
+        y = np.where(marked, None, y.astype(object))
+    y, classes = task.check_target(y), np.array([])
+    missing = is_missing(y)
+    labelled = np.flatnonzero(~missing)
+    if task == CLASSIFICATION:
+        labels, y = known_labels(y, labelled), np.full(len(y), -1)
+        classes, y[labelled] = encode_labels(labels)
+    if groups is not None:
+        groups = column_or_1d(groups)
+        if is_missing(groups).any():
+            raise ValueError(
+                "groups has missing values: give every row a group, if need be one of its own."
+            )
+        groups = np.unique(groups, return_inverse=True)[1]
+        n_groups = len(np.unique(groups[labelled]))
+        if n_groups < 3:
+            among = " of labelled rows" if missing.any() else ""
+            raise ValueError(
+                f"groups holds {counted(n_groups, 'group')}{among}: at least 3 are needed "
+                "to hold some out."
+            )
     complete = filled(X)
     check_spread(complete)
-    missing = y < 0 if task == CLASSIFICATION else np.isnan(y)
-    labelled = np.flatnonzero(~missing)
     queries = None if len(y) <= TWIN_QUERIES else labelled
     if len(labelled) > SPLIT_ROWS and groups is None and not in_folds:
         queries = NO_ROWS  # `Protocol.one_split` looks for those of the held-out rows
@@ -351,7 +362,7 @@ def make_protocol(
         classes=classes,
         units=units if groups is None else joined_groups(units, groups),
         task=task,
-        score=SCORES[task.name][_score_name(score, task, y[labelled])],
+        score=_ranking_score(score, task, y[labelled]),
         grouped=groups is not None,
         keep_twins=keep_twins,
         scale=scale,
@@ -362,20 +373,22 @@ def make_protocol(
     )
 
 
-def _score_name(score: str | None, task: Task, y: np.ndarray) -> str:
-    """Return the name of the score.
+def _ranking_score(name: str | None, task: Task, y: np.ndarray) -> Score:
+    """Return the score of this name.
 
     By default it does not depend on where a probability is cut in two, where one class is most of
     the rows, nor on a few huge numbers.
     """
     known = SCORES[task.name]
-    if score is None:
+    if name is None:
+        name = next(iter(known))
         if task == CLASSIFICATION:
-            return "auc" if task.sizes(y).max() > RARE * len(y) else "accuracy"
-        return "mae" if few_decide(y) else "r2"
-    if score not in known:
-        raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {score!r}.")
-    return score
+            name = "auc" if task.sizes(y).max() > RARE * len(y) else name
+        elif few_decide(y):
+            name = "mae"
+    if name not in known:
+        raise ValueError(f"score must be one of {', '.join(map(repr, known))}, got {name!r}.")
+    return known[name]
 
 
 def few_decide(y: np.ndarray) -> bool:
@@ -387,42 +400,3 @@ def few_decide(y: np.ndarray) -> bool:
     squares = np.sort((y - np.median(y)) ** 2)
     n_few = max(1, len(y) // 100)
     return bool(squares[-n_few:].sum() > HALF * squares.sum())
-
-
-def _check_table(
-    X: Any, y: Any, groups: Any, task: Task, unlabelled: Any
-) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return rows, positions of their classes (or numbers), the classes and groups."""
-    X = as_rows(X, missing=True)
-    check_consistent_length(X, y, groups)
-    y = column_or_1d(y)
-    if unlabelled is not None:
-        marked = np.array(
-            [same is True for same in (label == unlabelled for label in y.tolist())]
-        )  # not pandas' NA
-        if not marked.any():
-            raise ValueError(
-                f"unlabelled is {unlabelled!r}, which y does not hold: leave it out, or "
-                "give the value that it holds."
-            )
-        y = np.where(marked, None, y.astype(object))
-    y, classes = task.check_target(y), np.array([])
-    known = np.flatnonzero(~is_missing(y))
-    if task == CLASSIFICATION:
-        labels, y = known_labels(y, known), np.full(len(y), -1)
-        classes, y[known] = encode_labels(labels)
-    if groups is not None:
-        groups = column_or_1d(groups)
-        if is_missing(groups).any():
-            raise ValueError(
-                "groups has missing values: give every row a group, if need be one of its own."
-            )
-        groups = np.unique(groups, return_inverse=True)[1]
-        n_groups = len(np.unique(groups[known]))
-        if n_groups < 3:
-            among = " of labelled rows" if len(known) < len(y) else ""
-            raise ValueError(
-                f"groups holds {counted(n_groups, 'group')}{among}: at least 3 are needed "
-                "to hold some out."
-            )
-    return X, y, classes, groups

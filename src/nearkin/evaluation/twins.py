@@ -5,7 +5,6 @@ split.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -32,12 +31,10 @@ FALSE_TWINS = 0.1
 # Groups of more than ten: looked for up to this many rows, and this share of the rows, beyond which
 # they are clusters.
 MOST_CHAINED, LARGEST_SHARE = 500, 0.2
-CHAIN_QUERIES = (
-    300  # rows whose groups are looked for: of more rows a sample tells whether there are any
-)
-NARROW = (
-    0.005  # of the distance of rows drawn at random: groups no wider than that are taken for copies
-)
+# rows whose groups are looked for: of more rows a sample tells whether there are any
+CHAIN_QUERIES = 300
+# of the distance of rows drawn at random: groups no wider than that are taken for copies
+NARROW = 0.005
 LEAST_EXCESS = 0.01
 
 
@@ -134,12 +131,12 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     Groups of up to 500 rows, and up to a fifth of all, are found; identical rows count once. Cost:
     a comparison of 300 rows with all.
     """
-    labelled = np.flatnonzero(~np.isnan(y) if y.dtype.kind == "f" else y >= 0)
+    is_number = y.dtype.kind == "f"
+    labelled = np.flatnonzero(~np.isnan(y) if is_number else y >= 0)
     X = filled(as_rows(X, missing=True))
     X = X if len(labelled) == len(y) else X[labelled]
     first = np.unique(identical_rows(X), return_index=True)[1]
-    y = y[labelled][first]
-    n = len(first)
+    y, n = y[labelled][first], len(first)
     farthest = min(MOST_CHAINED, int(LARGEST_SHARE * n))
     if farthest <= NEAREST:
         return 0
@@ -150,96 +147,60 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     d, found = _neighbors(Z, rows, farthest)
     ends = (d[:, :-1] <= CLOSER * d[:, 1:]) & (d[:, 1:] > 0)
     ends[:, : NEAREST - 1] = False
-    widest = NARROW**2 * 2 * _total_variance(Z)
-    likeness = _Likeness(y)
-    narrow, wide = list[_Group](), list[_Group]()
+    variance = max(y.var(), np.finfo(float).tiny)
+
+    def likeness(row: int, others: np.ndarray) -> float:
+        """Return the share of equal classes; of numbers 1 for equal ones, 0 for random ones in the
+        mean.
+        """
+        if is_number:
+            return float(1 - np.mean((y[others] - y[row]) ** 2) / (2 * variance))
+        return float(np.mean(y[others] == y[row]))
+
+    groups = []
     for at in np.flatnonzero(ends.any(axis=1)):
-        row = rows[at]
-        size = int(ends[at].argmax()) + 1
-        inside = found[at, :size]
-        if likeness.may_be_found_outside(row, inside):
-            group = _Group(
-                number=min(row, inside.min()),
-                inside=likeness.of(row, inside),
-                outside=likeness.of(row, found[at, size : size + NEAREST]),
-            )
-            is_narrow = np.mean(d[at, :size] ** 2) <= widest
-            (narrow if is_narrow else wide).append(group)
-    count = 0
-    if _owe_labels(narrow, len(rows)):
-        count += len(narrow)
-    guessed = _means_by_group(wide, [one.outside for one in wide])
-    if _owe_labels(
-        wide, len(rows)
-    ) and guessed.mean() <= likeness.of_random_rows + 2 * _standard_error(guessed):
-        count += len(wide)
+        row, size = rows[at], int(ends[at].argmax()) + 1
+        group, around = found[at, :size], found[at, size : size + NEAREST]
+        n_inside = 1 + np.count_nonzero(y[group] == y[row])
+        # at least half of a row's class lies outside its group
+        if is_number or np.count_nonzero(y == y[row]) >= 2 * n_inside:
+            number, width = min(row, group.min()), np.mean(d[at, :size] ** 2)
+            groups.append((number, likeness(row, group), likeness(row, around), width))
+    number, inside, outside, width = np.array(groups).reshape(-1, 4).T
+    if issparse(Z):
+        total_variance = float(mean_variance_axis(csr_matrix(Z), axis=0)[1].sum())
+    else:
+        total_variance = float(Z.var(axis=0, dtype=np.float64).sum())
+    # half the mean squared distance of rows drawn at random is the total variance
+    narrow = width <= NARROW**2 * 2 * total_variance
+    wide, excess, count = ~narrow, inside - outside, 0
+    if _owe_labels(number[narrow], excess[narrow], len(rows)):
+        count += np.count_nonzero(narrow)
+    if _owe_labels(number[wide], excess[wide], len(rows)):
+        guessed = _means_by_group(number[wide], outside[wide])
+        of_random_rows = 0.0 if is_number else float(np.sum((np.bincount(y) / len(y)) ** 2))
+        if guessed.mean() <= of_random_rows + 2 * _standard_error(guessed):
+            count += np.count_nonzero(wide)
     return round(count / len(rows) * len(labelled))
 
 
-@dataclass(frozen=True)
-class _Group:
-    """What a row says of its tight group: its number, and how like the row's label those inside and
-    outside are.
-    """
-
-    number: int
-    inside: float
-    outside: float
-
-
-class _Likeness:
-    """How alike labels are: the share of equal classes; of numbers 1 for equal ones, 0 for random
-    ones in the mean.
-    """
-
-    def __init__(self, y: np.ndarray) -> None:
-        self.y = y
-        self.is_number = y.dtype.kind == "f"
-        self.of_random_rows = (
-            0.0 if self.is_number else float(np.sum((np.bincount(y) / len(y)) ** 2))
-        )
-
-    def of(self, row: int, others: np.ndarray) -> float:
-        if self.is_number:
-            variance = max(self.y.var(), np.finfo(float).tiny)
-            return float(1 - np.mean((self.y[others] - self.y[row]) ** 2) / (2 * variance))
-        return float(np.mean(self.y[others] == self.y[row]))
-
-    def may_be_found_outside(self, row: int, inside: np.ndarray) -> bool:
-        """Return whether at least half of a row's class lies outside."""
-        n_inside = 1 + np.count_nonzero(self.y[inside] == self.y[row])
-        return self.is_number or bool(np.count_nonzero(self.y == self.y[row]) >= 2 * n_inside)
-
-
-def _owe_labels(groups: list[_Group], n_queries: int) -> bool:
+def _owe_labels(number: np.ndarray, excess: np.ndarray, n_queries: int) -> bool:
     """Return whether labels agree more inside groups than outside, by more than chance and one
     point of all rows.
     """
-    excess = [one.inside - one.outside for one in groups]
-    if sum(excess) < LEAST_EXCESS * n_queries:
-        return False
-    means = _means_by_group(groups, excess)
-    if len(means) < 2:
+    means = _means_by_group(number, excess)
+    if excess.sum() < LEAST_EXCESS * n_queries or len(means) < 2:
         return False
     return bool(means.mean() > student.isf(0.01, len(means) - 1) * _standard_error(means))
 
 
-def _means_by_group(groups: list[_Group], values: list[float]) -> np.ndarray:
-    _, group = np.unique([one.number for one in groups], return_inverse=True)
-    return np.bincount(group, values) / np.bincount(group)
+def _means_by_group(number: np.ndarray, values: np.ndarray) -> np.ndarray:
+    _, group, sizes = np.unique(number, return_inverse=True, return_counts=True)
+    return np.bincount(group, values) / sizes
 
 
 def _standard_error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def _total_variance(X: Any) -> float:
-    """Return the sum of the variances of the features: half the mean squared distance of rows drawn
-    at random.
-    """
-    if issparse(X):
-        return float(mean_variance_axis(csr_matrix(X), axis=0)[1].sum())
-    return float(X.var(axis=0, dtype=np.float64).sum())
 
 
 def identical_rows(X: Any) -> np.ndarray:
