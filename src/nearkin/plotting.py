@@ -35,7 +35,7 @@ GREY = "#888888"
 class Display:
     """What the pictures share; each has `_draw`."""
 
-    _size: tuple[float, float] | None = None  # of a new figure, in inches
+    _size: Any = None  # of a new figure, in inches
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the picture."""
@@ -97,7 +97,7 @@ class ColumnsDisplay(Display):
     name: str  # of the predictor, for the title
 
     @property
-    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+    def _size(self) -> tuple[float, float]:
         return 11.0, 2.4 * max(self._n_down, 2) + 0.5
 
     @property
@@ -110,22 +110,15 @@ class ColumnsDisplay(Display):
         rows farthest.
         """
         if not hasattr(estimator, "curves"):
-            kind, remedy = (
-                type(estimator).__name__,
-                "of a pipeline pass the last step, pipeline[-1]",
-            )
             raise TypeError(
-                f"estimator must be a fitted NCAClassifier or NCARegressor, got {kind}: {remedy}."
+                "estimator must be a fitted NCAClassifier or NCARegressor, got "
+                f"{type(estimator).__name__}: of a pipeline pass the last step, pipeline[-1]."
             )
         check_is_fitted(estimator, "feature_effects_")
         check_integer(n_curves, "n_curves", 0)
-        known = getattr(
-            estimator,
-            "feature_names_in_",
-            [f"x{j}" for j in range(len(estimator.feature_effects_))],
-        )
-        learned = estimator.feature_effects_, [str(name) for name in known], estimator.curves()
-        return cls.of(*learned, type(estimator).__name__, n_curves=n_curves).plot(ax=ax)
+        effects, name = estimator.feature_effects_, type(estimator).__name__
+        names = [str(column) for column in _feature_names(estimator, "x", len(effects))]
+        return cls.of(effects, names, estimator.curves(), name, n_curves=n_curves).plot(ax=ax)
 
     @classmethod
     def of(
@@ -139,118 +132,103 @@ class ColumnsDisplay(Display):
     ) -> ColumnsDisplay:
         """Return the display of columns, with the curves of those that move rows farthest."""
         curves = with_seasons(curves)
-        reach = {name: _reach(curve) for name, curve in curves.items()}
+        # how far apart the values of a column lie: bins hold about equally many rows
+        reach = {
+            part: float(np.linalg.norm(_places(curve).std(axis=1)))
+            for part, curve in curves.items()
+        }
         least = LEAST_REACH * max(reach.values(), default=0)
-        kept = [name for name in curves if reach[name] >= least]
-        order = sorted(kept, key=lambda name: (-effects[curves[name].column], -reach[name]))
-        return cls(effects, names, {name: curves[name] for name in order[:n_curves]}, name)
+        kept = [part for part in curves if reach[part] >= least]
+        kept.sort(key=lambda part: (-effects[curves[part].column], -reach[part]))
+        return cls(effects, names, {part: curves[part] for part in kept[:n_curves]}, name)
 
     def _draw(self, ax: Any) -> None:
         ax.set_axis_off()
         place = ax.get_subplotspec()
         if place is None:
             raise ValueError("ax must be of a grid of axes: take one of plt.subplots().")
-        ratios = {
-            "width_ratios": [1.3, *[1] * N_ACROSS],
-            "height_ratios": [*[1] * self._n_down, 0.1],
-        }
-        grid = place.subgridspec(self._n_down + 1, N_ACROSS + 1, **ratios)
+        grid = place.subgridspec(
+            self._n_down + 1,
+            N_ACROSS + 1,
+            width_ratios=[1.3, *[1] * N_ACROSS],
+            height_ratios=[*[1] * self._n_down, 0.1],
+        )
         self._draw_effects(ax.figure.add_subplot(grid[:-1, 0]))
         panel = None
         for at, (name, curve) in enumerate(self.curves.items()):
             panel = ax.figure.add_subplot(grid[at // N_ACROSS, 1 + at % N_ACROSS], sharey=panel)
-            _draw(panel, name, curve)
+            if isinstance(curve, Levels):
+                _draw_levels(panel, curve)
+            else:
+                _draw_curve(panel, name, curve)
+            title = shortened(name.removesuffix(DATES))
+            panel.set_title(title, parse_math=False, fontsize="medium")
             panel.tick_params(labelleft=at % N_ACROSS == 0)
             if at % N_ACROSS == 0:
                 panel.set_ylabel("place in the learned space")
         if self.curves:
             self._draw_key(ax.figure.add_subplot(grid[-1, :]))
 
-    def _draw_key(self, ax: Any) -> None:
-        ax.set_axis_off()
-        lines = [
-            ax.plot([], [], color=color, linewidth=width)[0]
-            for color, width in zip(COLORS, WIDTHS, strict=False)
-        ]
-        lines += ax.plot([], [], color=GREY, linestyle=":")
-        n_shown = (
-            len(KEY)
-            if any(_places(one).shape[1] > one.values.shape[1] for one in self.curves.values())
-            else 2
-        )
-        key = ax.legend(
-            lines[:n_shown],
-            KEY[:n_shown],
-            loc="center",
-            ncols=n_shown,
-            frameon=False,
-            fontsize="small",
-        )
-        key.set_in_layout(False)  # a wide one would squeeze the panels
-
     def _draw_effects(self, ax: Any) -> None:
         order = np.argsort(-self.effects, kind="stable")[:N_BARS][::-1]
         ax.barh(range(len(order)), self.effects[order], color=COLORS[0])
-        ax.set_yticks(
-            range(len(order)), [shortened(self.names[column]) for column in order], parse_math=False
-        )
-        shown = (
-            ""
-            if len(order) == len(self.names)
-            else f"\n(the first {len(order)} of {len(self.names)})"
-        )
+        names = [shortened(self.names[column]) for column in order]
+        ax.set_yticks(range(len(order)), names, parse_math=False)
         ax.set_xlabel("moves rows by (root mean square)")
-        ax.set_title(f"{self.name}: columns{shown}", parse_math=False)
+        title = f"{self.name}: columns"
+        if len(order) < len(self.names):
+            title += f"\n(the first {len(order)} of {len(self.names)})"
+        ax.set_title(title, parse_math=False)
+
+    def _draw_key(self, ax: Any) -> None:
+        ax.set_axis_off()
+        styles = [{"color": c, "linewidth": w} for c, w in zip(COLORS, WIDTHS, strict=False)]
+        styles.append({"color": GREY, "linestyle": ":"})
+        missing = [getattr(curve, "missing", None) for curve in self.curves.values()]
+        n = len(KEY) if any(value is not None for value in missing) else len(KEY) - 1
+        lines = [ax.plot([], [], **style)[0] for style in styles]
+        key = ax.legend(lines[:n], KEY[:n], loc="center", ncols=n, frameon=False, fontsize="small")
+        key.set_in_layout(False)  # a wide one would squeeze the panels
+
+
+def _feature_names(estimator: Any, stem: str, n: int) -> Any:
+    return getattr(estimator, "feature_names_in_", [f"{stem}{j}" for j in range(n)])
 
 
 def _places(curve: Curve | Levels) -> np.ndarray:
     """Return the places of a column's values, the missing one last, (m, n)."""
-    missing = [] if isinstance(curve, Levels) or curve.missing is None else [curve.missing]
-    return np.column_stack([curve.values, *missing])
-
-
-def _reach(curve: Curve | Levels) -> float:
-    """Return how far apart the values lie: bins hold about equally many rows."""
-    return float(np.linalg.norm(_places(curve).std(axis=1)))
+    missing = getattr(curve, "missing", None)
+    return curve.values if missing is None else np.column_stack([curve.values, missing])
 
 
 def _coordinates(curve: Curve | Levels) -> np.ndarray:
     """Return places along two directions in which a column's values differ most, the missing one
     last: (2, n).
     """
-    apart = _places(curve) - curve.values.mean(axis=1, keepdims=True)
     n = curve.values.shape[1]
+    apart = _places(curve) - curve.values.mean(axis=1, keepdims=True)
     U, _, _ = svd(apart[:, :n], full_matrices=False)
     along = U[:, :2].T @ apart
     along *= np.where(along[:, :1] > along[:, n - 1 : n], -1, 1)  # the first value low
     return np.vstack([along, np.zeros((2 - len(along), along.shape[1]))])
 
 
-def _draw(ax: Any, name: str, curve: Curve | Levels) -> None:
-    if isinstance(curve, Levels):
-        _draw_levels(ax, curve)
-    else:
-        _draw_curve(ax, name, curve)
-    ax.set_title(shortened(name.removesuffix(DATES)), parse_math=False, fontsize="medium")
-
-
 def _draw_curve(ax: Any, name: str, curve: Curve) -> None:
     """Draw bins equally wide, as they hold about equally many rows."""
-    places, at = _coordinates(curve), np.arange(len(curve.edges))
-    for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
-        ax.plot(
-            at, along[: len(at)], color=color, linewidth=width, marker=".", markersize=2 + 2 * width
-        )
+    edges, at = curve.edges, np.arange(len(curve.edges))
+    for along, width, color in zip(_coordinates(curve), WIDTHS, COLORS, strict=False):
+        style: dict[str, Any] = {"color": color, "linewidth": width}
+        ax.plot(at, along[: len(at)], marker=".", markersize=2 + 2 * width, **style)
         if curve.missing is not None:
-            ax.axhline(along[len(at)], color=color, linewidth=width, linestyle=":")
-    if name.endswith(DATES) and np.abs(curve.edges).max() < LAST_DAY:
-        unit = "M" if np.ptp(curve.edges) > LONG_SPAN else "D"
-        dates = curve.edges.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(str)
+            ax.axhline(along[len(at)], linestyle=":", **style)
+    if name.endswith(DATES) and np.abs(edges).max() < LAST_DAY:
+        unit = "M" if np.ptp(edges) > LONG_SPAN else "D"
+        dates = edges.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(str)
         shown = _tick_places(len(at), lambda places: dates[places].tolist(), SMALL_LETTERS_ACROSS)
         ax.set_xticks(shown, dates[shown], fontsize="small")
-        return
-    shown = _tick_places(len(at), lambda places: ticks(curve.edges[places]), LETTERS_ACROSS)
-    ax.set_xticks(shown, ticks(curve.edges[shown]))
+    else:
+        shown = _tick_places(len(at), lambda places: ticks(edges[places]), LETTERS_ACROSS)
+        ax.set_xticks(shown, ticks(edges[shown]))
 
 
 def _tick_places(n: int, write: Callable[[np.ndarray], list[str]], n_letters: int) -> np.ndarray:
@@ -279,23 +257,19 @@ def _draw_levels(ax: Any, levels: Levels) -> None:
     """Draw the values of a category, of many those at both ends, in their order along the first
     direction.
     """
-    places = _coordinates(levels)
-    order = np.arange(len(levels.names)) if levels.ordered else np.argsort(-places[0])
+    places, names = _coordinates(levels), levels.names
+    order = np.arange(len(names)) if levels.ordered else np.argsort(-places[0])
     if len(order) > N_LEVELS and not levels.ordered:
         order = np.r_[order[: N_LEVELS // 2], order[-N_LEVELS // 2 :]]
+    mark = "o-" if levels.ordered else "o"
     for along, width, color in zip(places, WIDTHS, COLORS, strict=False):
-        ax.plot(
-            along[order],
-            "o-" if levels.ordered else "o",
-            color=color,
-            linewidth=width,
-            markersize=2 + 2 * width,
-        )
+        style = {"color": color, "linewidth": width, "markersize": 2 + 2 * width}
+        ax.plot(along[order], mark, **style)
     if levels.ordered:
         shown = order[:: -(-len(order) // N_TICKS)]
-        ax.set_xticks(shown, [levels.names[level] for level in shown])
+        ax.set_xticks(shown, [names[level] for level in shown])
         return
-    names = [shortened(levels.names[level], 12) for level in order]
+    names = [shortened(names[level], 12) for level in order]
     touching = (max(map(len, names)) + 1) * (len(names) - 1) > SMALL_LETTERS_ACROSS
     slanted = {"rotation": 30, "ha": "right"} if touching else {}
     ax.set_xticks(range(len(order)), names, parse_math=False, fontsize="small", **slanted)
@@ -326,8 +300,8 @@ STATUS_COLORS = {
     "worse": COLORS[1],
     "baseline": COLORS[6],
     "unclear": COLORS[0],
+    "reference": GREY,
 }
-STATUS_COLORS["reference"] = GREY
 MAX_LEGEND = 24
 MAX_BARS = 30
 
@@ -352,23 +326,18 @@ class SpectrumDisplay(Display):
         )
 
     def _draw(self, ax: Any) -> None:
-        number = np.arange(1, len(self.eigenvalues) + 1)
+        values = self.eigenvalues
+        number = np.arange(1, len(values) + 1)
         kept = number <= self.n_components
         for drawn, color, label in ((kept, COLORS[0], "kept"), (~kept, "#BBBBBB", "left out")):
             if drawn.any():
-                ax.vlines(
-                    number[drawn], 0, self.eigenvalues[drawn], color, linewidth=2, label=label
-                )
+                ax.vlines(number[drawn], 0, values[drawn], color, linewidth=2, label=label)
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue")
-        ax.set_title(
-            f"{self.estimator_name}: {self.n_components} of {len(self.eigenvalues)} directions kept"
-        )
-        twin = ax.twinx()
-        (line,) = twin.plot(
-            number, np.cumsum(self.eigenvalues), color=COLORS[1], label="cumulative sum"
-        )
-        twin.set_ylabel("cumulative sum")
+        ax.set_title(f"{self.estimator_name}: {self.n_components} of {len(values)} directions kept")
+        twin, label = ax.twinx(), "cumulative sum"
+        (line,) = twin.plot(number, np.cumsum(values), color=COLORS[1], label=label)
+        twin.set_ylabel(label)
         ax.legend(handles=[*ax.collections, line], loc="best")
         self.cumulative_ax_ = twin
 
@@ -455,43 +424,30 @@ class EmbeddingDisplay(Display):
         else:
             other_axis = "target"
             heights = Z[:, 1] if is_plane else self.labels
-            style = {
-                "c": self.labels,
-                "cmap": SEQUENTIAL,
-                "s": 26,
-                "linewidths": 0.4,
-                "edgecolors": "#555555",
-            }
-            ax.figure.colorbar(ax.scatter(Z[:, 0], heights, **style), ax=ax, label="target")
+            style = {"s": 26, "linewidths": 0.4, "edgecolors": "#555555"}
+            points = ax.scatter(Z[:, 0], heights, c=self.labels, cmap=SEQUENTIAL, **style)
+            ax.figure.colorbar(points, ax=ax, label="target")
             ax.set(yticks=[] if is_plane else ax.get_yticks())
         ax.set(xlabel="dimension 1", ylabel="dimension 2" if is_plane else other_axis, xticks=[])
-        title = (
-            f"{self.name} in {Z.shape[1]}-D: {self.vote} {self._score_text()} {len(Z)} "
-            "held-out rows"
-        )
-        ax.set_title(title, parse_math=False)
-
-    def _score_text(self) -> str:
         name = self.score_name or next(iter(SCORES_OF[self.task]))
-        if name == "accuracy":
-            return f"right in {self.score:.1%} of"
         factor, title, _ = SCORES[name]
         text = f"{self.score:.1%}" if factor == 100 else f"{self.score:.3f}"
-        return f"at {title if title.isupper() else title.lower()} {text} on"
+        score = f"at {title if title.isupper() else title.lower()} {text} on"
+        if name == "accuracy":
+            score = f"right in {text} of"
+        ax.set_title(
+            f"{self.name} in {Z.shape[1]}-D: {self.vote} {score} {len(Z)} held-out rows",
+            parse_math=False,
+        )
 
     def _plot_classes(self, ax: Any) -> None:
         classes = np.unique(self.labels)
         for number, label in enumerate(classes):
             Z = self.embedding[self.labels == label]
-            heights = (
-                Z[:, 1]
-                if Z.shape[1] > 1
-                else number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
-            )
-            style = {
-                "color": COLORS[number % len(COLORS)],
-                "marker": MARKERS[number % len(MARKERS)],
-            }
+            if Z.shape[1] > 1:
+                heights = Z[:, 1]
+            else:
+                heights = number + np.random.default_rng(0).uniform(-0.3, 0.3, len(Z))
             ax.scatter(
                 Z[:, 0],
                 heights,
@@ -499,12 +455,12 @@ class EmbeddingDisplay(Display):
                 linewidths=0,
                 alpha=0.75,
                 label=shortened(str(label)),
-                **style,
+                color=COLORS[number % len(COLORS)],
+                marker=MARKERS[number % len(MARKERS)],
             )
         if len(classes) <= MAX_LEGEND:
-            for text in ax.legend(
-                loc="center left", bbox_to_anchor=(1, 0.5), frameon=False
-            ).get_texts():
+            legend = ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+            for text in legend.get_texts():
                 text.set_parse_math(False)
 
 
@@ -535,10 +491,8 @@ class RankingDisplay(Display):
                 ax.set_xlim(ax.get_xlim())
                 ax.axhline(position - 0.5, color=GREY, linewidth=0.6)
             self._plot_row(ax, row, position, factor)
-            if row.kind == "baseline":
-                ax.axvline(
-                    factor * row.score, color="black", linewidth=0.8, linestyle="--", zorder=0
-                )
+        raw = factor * next(row.score for row in rows if row.kind == "baseline")
+        ax.axvline(raw, color="black", linewidth=0.8, linestyle="--", zorder=0)
         names = [f"{row.name}, {row.status}" for row in rows]
         ax.set_yticks(range(len(rows)), names, parse_math=False)
         ax.set_ylim(len(rows) - 0.5, -0.5)
@@ -587,25 +541,24 @@ class FeatureDisplay(Display):
         or numbers.
         """
         stretch = feature_stretch(estimator.components_)
-        known = getattr(
-            estimator, "feature_names_in_", [f"feature {number}" for number in range(len(stretch))]
-        )
-        return cls(stretch, known if names is None else names, type(estimator).__name__).plot(ax=ax)
+        if names is None:
+            names = _feature_names(estimator, "feature ", len(stretch))
+        return cls(stretch, names, type(estimator).__name__).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         order = np.argsort(-self.stretch, kind="stable")
         if len(order) > MAX_BARS:
             order = np.concatenate([order[: MAX_BARS // 2], order[-MAX_BARS // 2 :]])
-        position = np.arange(len(order))[::-1]
-        colors = [COLORS[0] if self.stretch[feature] > 1 - 1e-6 else COLORS[1] for feature in order]
-        ax.barh(position, self.stretch[order], color=colors)
+        position, lengths = np.arange(len(order))[::-1], self.stretch[order]
+        ax.barh(position, lengths, color=np.where(lengths > 1 - 1e-6, *COLORS[:2]))
         ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
-        ax.set_yticks(
-            position, [shortened(str(self.names[feature])) for feature in order], parse_math=False
-        )
-        shown = "" if len(order) == len(self.stretch) else f" (the extremes of {len(self.stretch)})"
+        names = [shortened(str(self.names[feature])) for feature in order]
+        ax.set_yticks(position, names, parse_math=False)
         ax.set(xlabel="how far a step along the feature moves a row (dashed: the average)")
-        ax.set_title(f"{self.name}: features stretched and ignored{shown}", parse_math=False)
+        title = f"{self.name}: features stretched and ignored"
+        if len(order) < len(self.stretch):
+            title += f" (the extremes of {len(self.stretch)})"
+        ax.set_title(title, parse_math=False)
 
 
 def feature_stretch(components: np.ndarray) -> np.ndarray:

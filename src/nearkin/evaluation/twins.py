@@ -175,12 +175,12 @@ def chained_rows(X: Any, y: np.ndarray, *, scale: bool = True) -> int:
     narrow = width <= NARROW**2 * 2 * total_variance
     wide, excess, count = ~narrow, inside - outside, 0
     if _owe_labels(number[narrow], excess[narrow], len(rows)):
-        count += np.count_nonzero(narrow)
+        count += int(np.count_nonzero(narrow))
     if _owe_labels(number[wide], excess[wide], len(rows)):
         guessed = _means_by_group(number[wide], outside[wide])
         of_random_rows = 0.0 if is_number else float(np.sum((np.bincount(y) / len(y)) ** 2))
         if guessed.mean() <= of_random_rows + 2 * _standard_error(guessed):
-            count += np.count_nonzero(wide)
+            count += int(np.count_nonzero(wide))
     return round(count / len(rows) * len(labelled))
 
 
