@@ -29,10 +29,8 @@ of_each = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(met
 
 
 def cluster_rows(X, y, sizes, labelled=True):
-    work = InlineWork()
-    return ClusterRows(
-        work, as_table(work, "DaskDNE", *blocks(X, y, sizes), labelled=labelled), EXACT
-    )
+    table = as_table(InlineWork(), "DaskDNE", *blocks(X, y, sizes), labelled=labelled)
+    return ClusterRows(table, EXACT)
 
 
 def fitted(method, X, y, sizes):

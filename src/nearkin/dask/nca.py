@@ -165,9 +165,9 @@ class ClusterRows(Scale):
         and some far rows.
         """
         work = self.work
-        Z = searchable(work, self.embedding(B), search)
-        near = nearest(work, Z, "all", k)
-        same = [None] * len(near) if codes is None else nearest(work, Z, "same", 1)
+        Z = searchable(self.embedding(B), search)
+        near = nearest(Z, "all", k)
+        same = [None] * len(near) if codes is None else nearest(Z, "same", 1)
         numbers = [
             work.submit(np.concatenate, work.map(getattr, Z.blocks, ["numbers"] * len(near)))
         ] * len(near)
@@ -221,14 +221,14 @@ class ClusterTerm:
 
     def directions(self, name: str, m: int, rng: Any) -> np.ndarray:
         """Return m directions by the name of an init; there may be fewer discriminant ones."""
-        work, table, p = self.rows.work, self.rows.table, self.rows.shape[1]
+        table, p = self.rows.table, self.rows.shape[1]
         if name == "pca":
-            return eigh(total_scatter(work, table), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
+            return eigh(total_scatter(table), subset_by_index=(p - m, p - 1))[1][:, ::-1].T
         if name != "lda":
             return descent_embedding.directions(name, table, m, rng)
-        means = class_means(work, table)
+        means = class_means(table)
         S_b = between_scatter(means, table.class_sizes)
-        S_w = within_scatter(work, table)
+        S_w = within_scatter(table)
         return descent_embedding.discriminant_directions(S_b, S_w, min(m, len(means) - 1))
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from distributed import Future
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, vstack
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from .._blocks import human_bytes
 from ..graphs import binary, heat_kernel
-from ..neighbors import Searcher
+from ..neighbors import Searcher, closest_listed
 from ..scatter import RowSpace, span_basis, triangular_factor
 from .scatter import (
     add_differences,
@@ -24,84 +24,10 @@ from .scatter import (
     between_scatter,
     class_means,
     total_scatter,
-    triangular,
     within_scatter,
 )
 from .search import Lists, nearest, searchable
-from .table import Block, Table, Work
-
-# Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or of
-# distances.
-
-# Pairs of rows: the class of the first, their distance, the numbers of both; four arrays of equal
-# length.
-Pairs = tuple[np.ndarray, ...]
-
-
-def as_matrix(lists: Lists, *, n: int) -> csr_array:
-    """Return the lists of a block as a matrix of distances (b, n), in which a duplicate is an
-    explicit zero.
-    """
-    listed = lists.neighbors >= 0
-    indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
-    G = csr_array(
-        (lists.distances[listed], lists.neighbors[listed], indptr), shape=(len(listed), n)
-    )
-    G.sort_indices()
-    return G
-
-
-def columns_between(W: csr_array, *, start: int, stop: int) -> csr_array:
-    """Return which rows of a block list the rows from `start` to `stop`, a row for each of these."""
-    return csr_array(W[:, start:stop].T)
-
-
-def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
-    """Return the rows of a symmetric graph, from what they list and from where they are listed."""
-    return getattr(W, join)(hstack(transposed, format="csr"))
-
-
-def squared_lengths(G: csr_array) -> np.ndarray:
-    """Return the sum of the squared distances to the neighbours that a block lists, and their
-    number.
-    """
-    return np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz])
-
-
-def farthest(G: csr_array) -> np.ndarray:
-    """Return the distance of every row to the farthest neighbour that it lists, 0 if it lists none."""
-    return G.max(axis=1).toarray().ravel()
-
-
-def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
-    """Say for every block whether some edges lead to its rows."""
-    return np.isin(
-        np.arange(len(starts) - 1), np.searchsorted(starts, np.unique(W.indices), side="right") - 1
-    )
-
-
-def pairs_of(block: Block, G: csr_array, *, k: int) -> Pairs:
-    """Return the k closest pairs of every class of which a row of the block is the first."""
-    i = np.repeat(np.arange(len(block.X)), np.diff(G.indptr))
-    return closest([(block.codes[i], G.data, block.start + i, G.indices)], k=k)
-
-
-def closest(parts: list[Pairs], *, k: int) -> Pairs:
-    """Return the k closest of some pairs for every class."""
-    c, d, i, j = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    order = np.lexsort((j, i, d, c))
-    position = np.arange(len(c)) - np.searchsorted(c[order], c[order])
-    return tuple(array[order[position < k]] for array in (c, d, i, j))
-
-
-def graph_of_pairs(block: Block, pairs: Pairs, *, n: int) -> csr_array:
-    """Return the rows of a block in the graph of some pairs, from the first to the second, with
-    weights 1.
-    """
-    i, j = pairs[2:]
-    own = (i >= block.start) & (i < block.start + len(block.X))
-    return csr_array((np.ones(own.sum()), (i[own] - block.start, j[own])), shape=(len(block.X), n))
-
+from .table import Block, Table
 
 BYTES_PER_NEIGHBOR = 100  # 16 in a list, 24 sent to other blocks, up to 48 in the edges made of it
 
@@ -112,7 +38,6 @@ class ClusterRows:
 
     Parameters
     ----------
-    work : Work
     table : Table
         Of p <= n features.
     search : Searcher
@@ -121,33 +46,23 @@ class ClusterRows:
 
     n_complement = 0  # p <= n
 
-    def __init__(self, work: Work, table: Table, search: Searcher) -> None:
-        self.shape, self.dtype, self.class_sizes, self.search = (
-            table.shape,
-            table.dtype,
-            table.class_sizes,
-            search,
-        )
-        self._work, self._table = work, table
+    def __init__(self, table: Table, search: Searcher) -> None:
+        self.shape, self.dtype, self.class_sizes = table.shape, table.dtype, table.class_sizes
+        self.search = search
+        self._table, self._work = table, table.work
 
     def _knn(self, relation: str, k: Any) -> list[Future]:
         """Return the distances to the k nearest rows, (b, n) of every block."""
-        memory, needed = (
-            self._work.memory(),
-            BYTES_PER_NEIGHBOR * float(self.shape[0]) * int(np.max(k)),
-        )
+        memory, most, n = self._work.memory(), int(np.max(k)), self.shape[0]
+        needed = BYTES_PER_NEIGHBOR * float(n) * most
         if memory and needed > memory / 2:
             raise MemoryError(
-                f"Up to {np.max(k)} neighbours ({relation}) of each of {self.shape[0]} rows "
-                "need about "
+                f"Up to {most} neighbours ({relation}) of each of {n} rows need about "
                 f"{human_bytes(needed)}, and the workers have {human_bytes(memory)}: "
-                "request fewer, e.g. "
-                "n_neighbors_within=10."
+                "request fewer, e.g. n_neighbors_within=10."
             )
-        self._table = searchable(self._work, self._table, self.search)
-        return self._work.map(
-            as_matrix, nearest(self._work, self._table, relation, k), n=self.shape[0]
-        )
+        self._table = searchable(self._table, self.search)
+        return self._work.map(as_matrix, nearest(self._table, relation, k), n=n)
 
     def _symmetric(self, W: list[Future], join: str) -> list[Future]:
         """Join the two directions of a graph by the "maximum", "minimum" or sum ("__add__") of the
@@ -163,9 +78,11 @@ class ClusterRows:
         """See `Rows`."""
         G = self._knn(relation, k)
         if weights == "binary":
-            return self._symmetric(self._work.map(binary, G), "maximum")
-        total, count = self._work.total(self._work.map(squared_lengths, G))
-        return self._symmetric(self._work.map(heat_kernel, G, bandwidth=total / count), "maximum")
+            W = self._work.map(binary, G)
+        else:
+            total, count = self._work.total(self._work.map(squared_lengths, G))
+            W = self._work.map(heat_kernel, G, bandwidth=total / count)
+        return self._symmetric(W, "maximum")
 
     def mutual_knn(self, relation: str, k: Any) -> list[Future]:
         """See `Rows`."""
@@ -175,18 +92,16 @@ class ClusterRows:
         """See `Rows`."""
         W = self._work.map(binary, self._knn(relation, k))
         n_pairs = self._work.total(self._work.map(csr_array.count_nonzero, W))
-        return self._work.map(
-            csr_array.__truediv__, self._symmetric(W, "__add__"), [max(n_pairs, 1)] * len(W)
-        )
+        both = self._symmetric(W, "__add__")
+        return self._work.map(lambda W: W / max(n_pairs, 1), both)
 
     def closest_pairs(self, k: int) -> list[Future]:
         """See `Rows`."""
-        G = self._knn("other", k)
-        pairs = self._work.reduce(
-            self._work.map(pairs_of, self._table.blocks, G, k=k), partial(closest, k=k)
+        parts = self._table.map(
+            lambda block, G: closest([(block.codes, G)], k=k), self._knn("other", k)
         )
-        W = self._work.map(graph_of_pairs, self._table.blocks, [pairs] * len(G), n=self.shape[0])
-        return self._symmetric(W, "maximum")
+        pairs = self._work.reduce(parts, partial(closest, k=k))
+        return self._symmetric(self._table.map(graph_of_pairs, pairs=pairs), "maximum")
 
     def scatter(self, graph: list[Future]) -> np.ndarray:
         """See `Rows`.
@@ -195,11 +110,11 @@ class ClusterRows:
         is exactly 0 in it, whatever lies between the components of the graph. O(e p^2) time for e
         edges; up to n p / 2 numbers travel for every block, to those that it has edges to.
         """
+        blocks, starts = self._table.blocks, self._table.starts
         adjacent = np.array(
-            self._work.results(self._work.map(adjacent_blocks, graph, starts=self._table.starts))
+            self._work.results(self._work.map(adjacent_blocks, graph, starts=starts))
         )
         np.fill_diagonal(adjacent, True)  # every block has a part
-        blocks = self._table.blocks
         S = self._sum_over_pairs(adjacent, add_differences, [blocks, graph], [blocks])
         return (S + S.T) / 2
 
@@ -213,20 +128,19 @@ class ClusterRows:
 
     def span_basis(self) -> np.ndarray:
         """See `Rows`."""
-        factors = self._work.map(triangular, self._table.blocks)
-        return span_basis(self._work.total(factors, triangular_factor), self._table.mean)
+        return span_basis(self._table.total(triangular, add=triangular_factor), self._table.mean)
 
     def total_scatter(self, weights: list[Future] | None = None) -> np.ndarray:
         """See `Rows`."""
-        return total_scatter(self._work, self._table, weights)
+        return total_scatter(self._table, weights)
 
     def within_scatter(self) -> np.ndarray:
         """See `Rows`."""
-        return within_scatter(self._work, self._table)
+        return within_scatter(self._table)
 
     def between_scatter(self) -> np.ndarray:
         """See `Rows`."""
-        return between_scatter(class_means(self._work, self._table), self.class_sizes)
+        return between_scatter(class_means(self._table), self.class_sizes)
 
     def local_fisher_scatters(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`.
@@ -238,7 +152,7 @@ class ClusterRows:
         """
         scales = self._work.map(farthest, self._knn("same", k))
         n_c, rows = self.class_sizes, [self._table.blocks, scales]
-        means = class_means(self._work, self._table)
+        means = class_means(self._table)
         every = np.ones((len(scales), len(scales)), dtype=bool)
         S = self._sum_over_pairs(every, add_local_pairs, rows, rows, means=means, class_sizes=n_c)
         S_w, S_b = (S + S.swapaxes(1, 2)) / 2
@@ -264,11 +178,72 @@ class ClusterRows:
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
         n, n_c = self.shape[0], self.class_sizes
-        means = class_means(self._work, self._table)
-        S, others = (within_scatter(self._work, self._table, w) for w in (n_c, n - n_c))
-        D = others + n * between_scatter(means, n_c)
+        S, others = (within_scatter(self._table, w) for w in (n_c, n - n_c))
+        D = others + n * self.between_scatter()
         return S / max(n_c @ (n_c - 1) / 2, 1), D / max(n_c @ (n - n_c) / 2, 1)
 
     def back_project(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""
         return RowSpace(None, None).back_project(V)
+
+
+# Tasks on graphs: the rows W (b, n) of a block among all n, as a csr_array of weights or of
+# distances.
+
+
+def as_matrix(lists: Lists, *, n: int) -> csr_array:
+    """Return the lists of a block as a matrix of distances (b, n), in which a duplicate is an
+    explicit zero.
+    """
+    listed = lists.neighbors >= 0
+    indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+    entries = lists.distances[listed], lists.neighbors[listed], indptr
+    G = csr_array(entries, shape=(len(listed), n))
+    G.sort_indices()
+    return G
+
+
+def columns_between(W: csr_array, *, start: int, stop: int) -> csr_array:
+    """Return which rows of a block list those from `start` to `stop`, a row for each of these."""
+    return csr_array(W[:, start:stop].T)
+
+
+def join_directions(W: csr_array, transposed: list[csr_array], *, join: str) -> csr_array:
+    """Return the rows of a symmetric graph, from what they list and from where they are listed."""
+    return getattr(W, join)(hstack(transposed, format="csr"))
+
+
+def squared_lengths(G: csr_array) -> np.ndarray:
+    """Return the sum of the squared distances to the neighbours that a block lists, and their
+    number.
+    """
+    return np.array([np.square(G.data, dtype=np.float64).sum(), G.nnz])
+
+
+def farthest(G: csr_array) -> np.ndarray:
+    """Return the distance of every row to the farthest neighbour that it lists, 0 without one."""
+    return G.max(axis=1).toarray().ravel()
+
+
+def adjacent_blocks(W: csr_array, *, starts: list[int]) -> np.ndarray:
+    """Say for every block whether some edges lead to its rows."""
+    reached = np.searchsorted(starts, np.unique(W.indices), side="right") - 1
+    return np.isin(np.arange(len(starts) - 1), reached)
+
+
+def closest(parts: list[tuple[np.ndarray, csr_array]], *, k: int) -> tuple[np.ndarray, csr_array]:
+    """Return the classes of the rows of some blocks, and of what they list the k closest pairs of
+    every class.
+    """
+    codes = np.concatenate([codes for codes, _ in parts])
+    return codes, closest_listed(vstack([G for _, G in parts], format="csr"), codes, k)
+
+
+def graph_of_pairs(block: Block, *, pairs: tuple[np.ndarray, csr_array]) -> csr_array:
+    """Return the rows of a block in the graph of the closest pairs, with weights 1."""
+    return binary(pairs[1][block.start : block.start + len(block.X)])
+
+
+def triangular(block: Block) -> np.ndarray:
+    """Return R of [1 X] = QR for the rows of a block, see `triangular_factor`."""
+    return triangular_factor([np.hstack([np.ones((len(block.X), 1)), block.X])])

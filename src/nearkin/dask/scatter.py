@@ -1,8 +1,9 @@
-"""Scatters of rows that are spread over a cluster: sums of p x p matrices, one for every block, added in a tree."""
+"""Scatters of rows that are spread over a cluster: sums of p x p matrices, one for every block,
+added in a tree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,34 +12,33 @@ from sklearn.metrics import euclidean_distances
 
 from .._blocks import row_blocks
 from ..graphs import scaled_weights
-from ..scatter import triangular_factor
-from .table import Block, Table, Work
+from .table import Block, Table
 
 
-def total_scatter(work: Work, table: Table, weights: list[Any] | None = None) -> np.ndarray:
+def total_scatter(table: Table, weights: list[Any] | None = None) -> np.ndarray:
     """Return `sum_i w_i (x_i - m)(x_i - m)'` with the weighted mean m, shape (p, p); by default
     every w_i is 1.
     """
     weights = weights or [None] * len(table.blocks)
-    weight, *moment = work.total(work.map(first_moments, table.blocks, weights))
-    S = work.total(work.map(second_moment, table.blocks, weights, mean=np.array(moment) / weight))
+    weight, *moment = table.total(first_moments, weights)
+    S = table.total(second_moment, weights, mean=np.array(moment) / weight)
     return (S + S.T) / 2
 
 
-def within_scatter(work: Work, table: Table, weights: np.ndarray | None = None) -> np.ndarray:
+def within_scatter(table: Table, weights: np.ndarray | None = None) -> np.ndarray:
     """Return `sum_c w_c sum_(i in c) (x_i - m_c)(x_i - m_c)'`, shape (p, p); by default every w_c
     is 1.
     """
-    w: list[Any] = [None] * len(table.blocks)
+    of_rows: list[Any] = [None] * len(table.blocks)
     if weights is not None:
-        w = work.map(of_class, table.blocks, values=weights)
-    S = work.total(work.map(second_moment, table.blocks, w, mean=class_means(work, table)))
+        of_rows = table.map(lambda block: weights[block.codes])
+    S = table.total(second_moment, of_rows, mean=class_means(table))
     return (S + S.T) / 2
 
 
-def class_means(work: Work, table: Table) -> np.ndarray:
-    """Return the mean of every class, relative to the same row as the blocks, shape (n_classes, p)."""
-    sums = work.total(work.map(class_sums, table.blocks, n_classes=len(table.class_sizes)))
+def class_means(table: Table) -> np.ndarray:
+    """Return the mean of every class, relative to the row that blocks are, shape (n_classes, p)."""
+    sums = table.total(class_sums, n_classes=len(table.class_sizes))
     return sums / table.class_sizes[:, None]
 
 
@@ -79,25 +79,17 @@ def add_local_pairs(
     """
     S = S + np.zeros((2, *2 * means.shape[1:]))
     once = 0.5 if block.start == others.start else 1.0
-    for c, i, j, W in _local_weights(block, s, others, t, class_sizes):
-        X, Y, W = block.X[i] - means[c], others.X[j] - means[c], once * W
-        S[0] += _pair_scatter(X, Y, W)
-        S[1] += (1 - class_sizes[c] / class_sizes.sum()) * _pair_scatter(
-            X, Y, once / class_sizes[c] - W
-        )
-    return S
-
-
-def _local_weights(
-    block: Block, s: np.ndarray, others: Block, t: np.ndarray, class_sizes: np.ndarray
-) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield a class, some rows of it in each block, and the weights a_ij / n_c of the pairs."""
     for c in np.intersect1d(block.codes, others.codes):
-        all_i, j = np.flatnonzero(block.codes == c), np.flatnonzero(others.codes == c)
-        for some in row_blocks(len(all_i), len(j)):
-            i = all_i[some]
+        members, j = np.flatnonzero(block.codes == c), np.flatnonzero(others.codes == c)
+        n_c = class_sizes[c]
+        for some in row_blocks(len(members), len(j)):
+            i = members[some]
             squared = euclidean_distances(block.X[i], others.X[j], squared=True)
-            yield c, i, j, scaled_weights(squared, np.outer(s[i], t[j])) / class_sizes[c]
+            W = once * (scaled_weights(squared, np.outer(s[i], t[j])) / n_c)
+            X, Y = block.X[i] - means[c], others.X[j] - means[c]
+            S[0] += _pair_scatter(X, Y, W)
+            S[1] += (1 - n_c / class_sizes.sum()) * _pair_scatter(X, Y, once / n_c - W)
+    return S
 
 
 def _pair_scatter(X: np.ndarray, Y: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -120,19 +112,8 @@ def second_moment(block: Block, weights: np.ndarray | None, *, mean: np.ndarray)
     return X.T @ X if weights is None else (X.T * weights) @ X
 
 
-def of_class(block: Block, *, values: np.ndarray) -> np.ndarray:
-    """Return the value of the class of every row."""
-    return values[block.codes]
-
-
-def triangular(block: Block) -> np.ndarray:
-    """Return R of [1 X] = QR for the rows of a block, see `span.triangular_factor`."""
-    return triangular_factor([np.hstack([np.ones((len(block.X), 1)), block.X])])
-
-
 def class_sums(block: Block, *, n_classes: int) -> np.ndarray:
     """Return the sum of the rows of every class."""
-    membership = csr_array(
-        (np.ones(len(block.X)), block.codes, np.arange(len(block.X) + 1)), (len(block.X), n_classes)
-    )
+    n = len(block.X)
+    membership = csr_array((np.ones(n), block.codes, np.arange(n + 1)), (n, n_classes))
     return membership.T @ block.X.astype(np.float64)

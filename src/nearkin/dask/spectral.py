@@ -1,4 +1,4 @@
-"""The spectral methods on a Dask cluster: their classes, each with the parameters of the local one."""
+"""The spectral methods on a Dask cluster, each with the parameters of the local one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from ..scatter import RowSpace
 from .rows import ClusterRows
 from .scatter import total_scatter
 from .search import block_searcher
-from .table import Work, as_table, check_dask_rows, kept_dtype
-
-# What all Dask classes share: a local twin that holds what was learned, and maps block by block.
+from .table import Work, as_table, check_dask, kept_dtype
 
 
 class DaskTransformer(TransformerMixin, BaseEstimator):
@@ -50,16 +48,15 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
             float32 if X is float32.
         """
         transform = self.to_local().transform
-        check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
+        X = self._checked(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        X = X.rechunk({1: -1}).astype(kept_dtype(X.dtype))
+        X = X.astype(kept_dtype(X.dtype))
         empty = transform(np.zeros((1, X.shape[1]), X.dtype))[:0]
-        chunks = (X.chunks[0], empty.shape[1:])
         return X.map_blocks(
             lambda block: transform(block) if len(block) else empty,
             meta=empty,
             dtype=empty.dtype,
-            chunks=chunks,
+            chunks=(X.chunks[0], empty.shape[1:]),
         )
 
     def to_local(self) -> Any:
@@ -69,12 +66,28 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
         vars(local).update(deepcopy(_fitted_attributes(self)))
         return local
 
+    def _checked(self, X: Any) -> da.Array:
+        """Return X in blocks of whole rows, or raise an error with the remedy where it is no
+        two-dimensional Dask array of numbers.
+        """
+        name, local = type(self).__name__, self._local_class.__name__
+        remedy = f"fit {local} on it, or cut it into blocks with dask.array.from_array"
+        check_dask(name, X, "X", f"{remedy}(X, chunks=...)")
+        if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
+            raise ValueError(
+                "X must be of shape (n, p) and hold real numbers in dense NumPy blocks, got shape "
+                f"{X.shape}, {X.dtype}, {type(X._meta).__name__}: convert it, e.g. with "
+                "X.reshape(-1, 1), X.astype('float64') or "
+                "X.map_blocks(lambda block: block.toarray())."
+            )
+        return X.rechunk({1: -1})
+
     def _twin(self, X: Any) -> tuple[Any, da.Array]:
         """Return the local estimator to be fitted, and X checked, in blocks of whole rows."""
-        check_dask_rows(type(self).__name__, X, local=self._local_class.__name__)
+        X = self._checked(X)
         twin = self._local_class(**self.get_params(deep=False))
         twin.n_features_in_ = X.shape[1]
-        return twin, X.rechunk({1: -1})
+        return twin, X
 
     def _take_over(self, twin: Any) -> Any:
         """Keep what the local twin has learned."""
@@ -84,10 +97,6 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-
-
-# scikit-learn's StandardScaler and PCA on a Dask cluster: one pass over the rows, or one sum of p x
-# p numbers.
 
 
 class DaskStandardScaler(DaskTransformer):
@@ -139,9 +148,8 @@ class DaskStandardScaler(DaskTransformer):
                 f"X {'contains infinity' if infinite else 'holds no number'}: drop or fill "
                 "these rows."
             )
-        eps = np.finfo(
-            np.float64
-        ).eps  # scikit-learn's rule: what varies by rounding only is constant
+        # scikit-learn's rule: what varies by rounding only is constant
+        eps = np.finfo(np.float64).eps
         constant = var <= n_seen * eps * var + (n_seen * m * eps) ** 2
         scaler.n_samples_seen_ = n_seen if np.ptp(n_seen) else n_seen[0]
         scaler.mean_ = m if self.with_mean or self.with_std else None
@@ -196,22 +204,15 @@ class DaskPCA(DaskTransformer):
         """
         pca, X = self._twin(X)
         n, p = X.shape
-        m = (
-            p
-            if self.n_components is None
-            else check_integer(self.n_components, "n_components", 1, p)
-        )
+        m = self.n_components
+        m = p if m is None else check_integer(m, "n_components", 1, p)
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, labelled=False, exact=False)
-            values, V = eigh(total_scatter(work, table) / (n - 1), subset_by_index=(p - m, p - 1))
-        pca.n_components_, pca.components_ = (
-            m,
-            RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype),
-        )
-        pca.mean_, pca.explained_variance_ = (
-            table.mean.astype(table.dtype),
-            values[::-1].astype(table.dtype),
-        )
+            values, V = eigh(total_scatter(table) / (n - 1), subset_by_index=(p - m, p - 1))
+        pca.n_components_ = m
+        pca.components_ = RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
+        pca.mean_ = table.mean.astype(table.dtype)
+        pca.explained_variance_ = values[::-1].astype(table.dtype)
         return self._take_over(pca)
 
 
@@ -264,11 +265,10 @@ class DaskSpectralEmbedding(DaskTransformer):
         twin, X = self._twin(X)
         labelled = get_tags(twin).target_tags.required
         search = block_searcher(getattr(self, "search", "exact"), X.shape[0])
+        exact = search is EXACT
         with Work(client) as work:
-            table = as_table(
-                work, type(self).__name__, X, y, labelled=labelled, exact=search is EXACT
-            )
-            twin.fit_rows(ClusterRows(work, table, search))
+            table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=exact)
+            twin.fit_rows(ClusterRows(table, search))
         return self._take_over(twin)
 
 

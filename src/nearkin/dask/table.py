@@ -15,8 +15,6 @@ from distributed import Client, Future, futures_of, get_client
 from .._blocks import require_memory
 from .._validation import check_spread, encode_labels
 
-# The tasks of one fit on a cluster: submitted, summed in trees, and released when the fit ends.
-
 FAN_IN = 8  # sums that one task adds
 LARGE = 50_000  # bytes of a shared argument from which on it becomes a task of its own
 
@@ -147,6 +145,7 @@ class Table:
 
     Attributes
     ----------
+    work : Work
     blocks : list of futures of Block
     starts : list of int
         The number of the first row of every block, followed by n.
@@ -163,6 +162,7 @@ class Table:
         The first and the last list of which a block has rows.
     """
 
+    work: Work
     blocks: list[Future]
     starts: list[int]
     shape: tuple[int, int]
@@ -173,22 +173,13 @@ class Table:
     index: Any = None
     spans: Any = None
 
+    def map(self, task: Callable, *each: Sequence[Any], **fixed: Any) -> list[Future]:
+        """Submit a task for every block, whose arguments are the block and its part of `each`."""
+        return self.work.map(task, self.blocks, *each, **fixed)
 
-def check_dask_rows(name: str, X: Any, *, local: str) -> None:
-    """Raise an error with the remedy when X is no two-dimensional Dask array of numbers."""
-    _check_dask(
-        name,
-        X,
-        "X",
-        f"fit {local} on it, or cut it into blocks with dask.array.from_array(X, chunks=...)",
-    )
-    if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
-        raise ValueError(
-            "X must be of shape (n, p) and hold real numbers in dense NumPy blocks, got shape "
-            f"{X.shape}, {X.dtype}, {type(X._meta).__name__}: convert it, e.g. with "
-            "X.reshape(-1, 1), "
-            "X.astype('float64') or X.map_blocks(lambda block: block.toarray())."
-        )
+    def total(self, task: Callable, *each: Sequence[Any], add: Callable = sum, **fixed: Any) -> Any:
+        """Return the sum of what a task makes of every block, added by the workers."""
+        return self.work.total(self.map(task, *each, **fixed), add)
 
 
 def as_table(
@@ -206,43 +197,40 @@ def as_table(
     if p > n:
         raise ValueError(
             f"X has more features ({p}) than rows ({n}): {name} is for many rows. Fit "
-            f"{name.removeprefix('Dask')} on "
-            "X.compute(), or reduce the features first."
+            f"{name.removeprefix('Dask')} on X.compute(), or reduce the features first."
         )
     require_memory(8 * 8 * p * p, f"The scatters of {p} features", "reduce the features first")
     if exact:
         check_exact(n, p, max(1, sum(work.client.nthreads().values())))
     if labelled:
-        _check_dask(
-            name, y, "y", "cut it like X, with dask.array.from_array(y, chunks=X.chunks[0])"
-        )
+        check_dask(name, y, "y", "cut it like X, with dask.array.from_array(y, chunks=X.chunks[0])")
         _check_sizes(y, "y")
         if y.shape != (n,):
             raise ValueError(
                 f"y must be of shape ({n},), a label for every row of X; got {y.shape}."
             )
+    else:
+        y = da.zeros(n, chunks=X.chunks[:1])
     sizes = tuple(filter(None, X.chunks[0]))
-    X = X.rechunk({0: sizes if len(sizes) <= MAX_BLOCKS else -(-n // MAX_BLOCKS)}).astype(
-        kept_dtype(X.dtype)
-    )
-    X, y = (
-        work.persist(X),
-        work.persist(y.rechunk(X.chunks[:1]) if labelled else da.zeros(n, chunks=X.chunks[:1])),
-    )
+    X = X.rechunk({0: sizes if len(sizes) <= MAX_BLOCKS else -(-n // MAX_BLOCKS)})
+    X = work.persist(X.astype(kept_dtype(X.dtype)))
+    y = work.persist(y.rechunk(X.chunks[:1]))
     if not work.value(da.isfinite(X).all()):
         raise ValueError("X contains NaN or infinity: drop or fill these rows.")
-    classes, codes = (
-        encode_labels(work.value(y)) if labelled else (np.zeros(1), np.zeros(n, dtype=int))
-    )
+    classes, codes = np.zeros(1), np.zeros(n, dtype=int)
+    if labelled:
+        classes, codes = encode_labels(work.value(y))
     check_spread(work.value(da.stack([X.min(axis=0), X.max(axis=0)])))
     mean = work.value(X.mean(axis=0, dtype=np.float64))
     # Relative to a row, what is constant becomes exactly 0, where the rounding of a mean would pass
     # for scatter.
-    origin = work.value(X[work.value(da.square(X - mean).sum(axis=1).argmin())]).astype(np.float64)
+    central = work.value(da.square(X - mean).sum(axis=1).argmin())
+    origin = work.value(X[central]).astype(np.float64)
     raw, labels = (work.compute(array.to_delayed().ravel()) for array in (X, y))
-    sizes, starts = X.chunks[0], np.cumsum([0, *X.chunks[0]]).tolist()
+    sizes = X.chunks[0]
+    starts = np.cumsum([0, *sizes]).tolist()
     blocks = work.map(as_block, raw, labels, starts[:-1], sizes, classes=classes, origin=origin)
-    return Table(blocks, starts, X.shape, X.dtype, codes, np.bincount(codes), mean)
+    return Table(work, blocks, starts, X.shape, X.dtype, codes, np.bincount(codes), mean)
 
 
 def check_exact(n: int, p: int, n_threads: int) -> None:
@@ -265,7 +253,8 @@ def kept_dtype(dtype: Any) -> np.dtype:
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
-def _check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
+def check_dask(name: str, array: Any, argument: str, remedy: str) -> None:
+    """Raise a TypeError with the remedy when an argument is no Dask array."""
     if not isinstance(array, da.Array):
         raise TypeError(
             f"{argument} is a {type(array).__module__.partition('.')[0]} "
