@@ -35,18 +35,17 @@ def cluster(address: str | None) -> Iterator[Any]:
     """Yield a client of the cluster whose scheduler has an address, or of processes here, one for
     each core.
     """
-    logging.getLogger("asyncio").setLevel(
-        logging.CRITICAL
-    )  # else it reports what an interruption has cut off
+    # else it reports what an interruption has cut off
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         if not address:
-            options = {
-                "processes": True,
-                "dashboard_address": "127.0.0.1:0",
-                "silence_logs": "CRITICAL",
-            }
             with deaf_processes():
-                local = LocalCluster(threads_per_worker=1, **options)
+                local = LocalCluster(
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",
+                    silence_logs="CRITICAL",
+                )
             address = stack.enter_context(local).scheduler_address
         client = stack.enter_context(Client(address))
         try:
@@ -55,8 +54,14 @@ def cluster(address: str | None) -> Iterator[Any]:
             raise TableError(KILLED) from error
 
 
-def for_each_file(client: Any, function: Callable[..., Any], folder: Folder, progress: Progress, *more: Any,
-                  **options: Any) -> Iterator[Any]:  # fmt: skip
+def for_each_file(
+    client: Any,
+    function: Callable[..., Any],
+    folder: Folder,
+    progress: Progress,
+    *more: Any,
+    **options: Any,
+) -> Iterator[Any]:
     """Call a function with every file of a folder on the workers, and yield what it returns, in any
     order.
     """
@@ -74,10 +79,8 @@ def map_folder(model: Model, folder: Folder, target: Path, client: Any, progress
     """Write a file of coordinates for every file of the folder, of the same name, into the folder
     `target`.
     """
-    none = np.empty(0, dtype=int)
-    light = with_voters(
-        model, np.empty((0, model.n_components)), none, none
-    )  # the voters need not travel
+    none = np.empty(0, dtype=int)  # the voters need not travel
+    light = with_voters(model, np.empty((0, model.n_components)), none, none)
     write_folder(partial(map_file, model=light), folder, target, client, progress)
 
 
@@ -95,9 +98,8 @@ def write_folder(
     targets = [target / path.name for path in folder.files]
     for _ in for_each_file(client, write, folder, progress, targets):
         pass
-    for path in set(target.iterdir()) - set(
-        targets
-    ):  # drafts of workers that died: others have written the file
+    # drafts of workers that died: others have written the file
+    for path in set(target.iterdir()) - set(targets):
         path.unlink()
 
 
@@ -117,15 +119,14 @@ def drafted(target: Path) -> Iterator[Path]:
         raise TableError(
             f"{target.parent} is not there: every worker must see the folder, under the same path."
         )
-    draft = target.with_name(
-        f"{target.name}.{uuid4().hex}"
-    )  # a task may run twice, even at the same time
+    # a task may run twice, even at the same time
+    draft = target.with_name(f"{target.name}.{uuid4().hex}")
     yield draft
     draft.replace(target)
 
 
 def in_groups(batches: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield batches of rows joined, until they are enough for a row group; the last may be fewer."""
+    """Yield batches of rows joined, enough for a row group each; the last may be fewer."""
     waiting = list[np.ndarray]()
     for Z in batches:
         waiting.append(Z)

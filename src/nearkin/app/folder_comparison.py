@@ -77,11 +77,10 @@ class FolderComparison(ExitStack):
         self.target = find_name(self.folder.path, self.folder.names, options.target, "--target")
         self.features, self.notes = self.folder.features(self.target)
         if n_rows < MIN_ROWS:
-            found = (
+            raise TableError(
                 f"{self.folder.path} has {counted(n_rows, 'row')}, too few for one split (at "
-                f"least {MIN_ROWS})"
+                f"least {MIN_ROWS}): write them into one file, and leave --dask out."
             )
-            raise TableError(f"{found}: write them into one file, and leave --dask out.")
         self.n_neighbors = options.neighbors or NEIGHBORS
         if self.n_neighbors > MIN_ROWS // 2:
             raise TableError(
@@ -104,40 +103,38 @@ class FolderComparison(ExitStack):
             self.client, count_classes, folder, partial(progress, "classes"), target=target
         )
         self.classes, sizes = classes_of(folder, target, sum(counts, Counter[Any]()))
-        facts = (
+        return (
             f"{self.name}: {counted(len(folder.files), 'file')}, {counted(folder.n_rows, 'row')}, "
-        )
-        facts += f"{counted(len(self.features), 'feature')}, "
-        return facts + class_facts(sizes), self.notes
+            f"{counted(len(self.features), 'feature')}, {class_facts(sizes)}"
+        ), self.notes
 
     def _split(self, progress: NamedProgress) -> None:
         """Cut the rows: the held-out ones are read, the scale is learned from the others."""
         client, self.scaler = self.client, None
-        self.blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
-        read_rows = partial(features_of, names=self.features)
-        read_labels = partial(labels_of, target=self.target, classes=self.classes)
-        self.queries = client.persist(
-            self._array(read_rows, np.float32, len(self.features), held_out=True).rechunk(-1)
-        )
-        self.truth = client.compute(self._array(read_labels, np.int32, held_out=True)).result()
-        self.X = self._array(read_rows, np.float32, len(self.features), held_out=False)
-        self.y = self._array(read_labels, np.int32, held_out=False)
+        blocks = self.folder.blocks(len(self.features), MAX_BLOCKS)
+
+        def array(read: Callable[..., Any], dtype: Any, *shape: int, held_out: bool) -> Any:
+            parts = []
+            for block in blocks:
+                low, high = np.searchsorted(self.held_out, [block.start, block.start + len(block)])
+                size = int(high - low if held_out else len(block) - (high - low))
+                if size:
+                    rows = self.held_out[low:high]
+                    value = delayed(read, pure=False)(block, rows=rows, but=not held_out)
+                    parts.append(da.from_delayed(value, (size, *shape), dtype))
+            return da.concatenate(parts)
+
+        features, p = partial(features_of, names=self.features), len(self.features)
+        labels = partial(labels_of, target=self.target, classes=self.classes)
+        self.queries = client.persist(array(features, np.float32, p, held_out=True).rechunk(-1))
+        self.truth = client.compute(array(labels, np.int32, held_out=True)).result()
+        self.X = array(features, np.float32, p, held_out=False)
+        self.y = array(labels, np.int32, held_out=False)
         if not self.options.no_scaling:
             progress("scaling", 0, self.n_train)
             self.scaler = DaskStandardScaler().fit(self.X, client=client)
-            self.X, self.queries = (
-                self.scaler.transform(self.X),
-                client.persist(self.scaler.transform(self.queries)),
-            )
-
-    def _array(self, read: Callable[..., Any], dtype: Any, *shape: int, held_out: bool) -> Any:
-        parts = []
-        for block in self.blocks:
-            low, high = np.searchsorted(self.held_out, [block.start, block.start + len(block)])
-            size = int(high - low if held_out else len(block) - (high - low))
-            value = delayed(read, pure=False)(block, rows=self.held_out[low:high], but=not held_out)
-            parts += [da.from_delayed(value, (size, *shape), dtype)] if size else []
-        return da.concatenate(parts)
+            self.X = self.scaler.transform(self.X)
+            self.queries = client.persist(self.scaler.transform(self.queries))
 
     def rank(self, progress: NamedProgress) -> SplitComparison:
         """Return the results of the methods, one after the other; after an interruption, of those
@@ -157,20 +154,23 @@ class FolderComparison(ExitStack):
                 except KeyboardInterrupt:
                     interrupted = True
                 except FAILURES as error:
-                    notes.append(
-                        f"{name} skipped: "
-                        f"{KILLED if isinstance(error, KilledWorker) else first_line(error)}"
-                    )
+                    why = KILLED if isinstance(error, KilledWorker) else first_line(error)
+                    notes.append(f"{name} skipped: {why}")
             warned[name] = Counter({first_line(warning.message): 1 for warning in caught})
             if interrupted or not finished:
                 break
         if not finished:
             raise KeyboardInterrupt if interrupted else TableError(notes[0])
-        notes += warning_notes(warned)
         results, least = rank_split(finished, self.n_train)
-        scale, seed = not self.options.no_scaling, self.options.seed
         return SplitComparison(
-            results, tuple(notes), self.n_neighbors, self.n_train, scale, seed, interrupted, least
+            results,
+            (*notes, *warning_notes(warned)),
+            self.n_neighbors,
+            self.n_train,
+            not self.options.no_scaling,
+            self.options.seed,
+            interrupted,
+            least,
         )
 
     def _methods(self) -> dict[str, Any]:
@@ -189,18 +189,17 @@ class FolderComparison(ExitStack):
 
     def _evaluate(self, name: str, method: Any, progress: NamedProgress) -> MethodResult:
         """Fit a method to the training rows, which then vote on the held-out ones."""
-        (n, m), Z, Q = self.X.shape, self.X, self.queries
+        (n, m), Z, Q, k = self.X.shape, self.X, self.queries, self.n_neighbors
         progress(name, 0, n)
         start = time.perf_counter()
         if method is not None:
             method.fit(Z, self.y, client=self.client)
             m, Z, Q = len(method.components_), method.transform(Z), method.transform(Q)
         seconds = time.perf_counter() - start
-        k, self.maps[name] = self.n_neighbors, method
+        self.maps[name] = method
         near = nearest_labels(Z, self.y, Q, k, client=self.client, progress=partial(progress, name))
-        hits = (
-            mode(near.labels, axis=1).mode == self.truth
-        )  # of equally many votes the smallest label wins
+        # of equally many votes the smallest label wins
+        hits = mode(near.labels, axis=1).mode == self.truth
         return split_result(name, hits, m, seconds, k, self.n_train)
 
     def has_more(self, comparison: SplitComparison) -> bool:
@@ -208,18 +207,21 @@ class FolderComparison(ExitStack):
         return False
 
     def draw(self, comparison: SplitComparison, path: Path) -> None:
-        """Draw accuracies, and beside them the intervals of the differences from the raw features."""
+        """Draw accuracies, with the intervals of the differences from the raw features."""
         figure, ax = pictures.new_figure(f"compare {self.name} --dask", 1)
         results, raw = comparison.results[::-1], comparison.raw
         for position, result in enumerate(results):
-            interval, color = 50 * float(np.diff(result.interval)[0]), STATUS_COLORS[result.status]
             ax.errorbar(
-                100 * result.score.mean(), position, xerr=interval, fmt="o", color=color, capsize=4
+                100 * result.score.mean(),
+                position,
+                xerr=50 * float(np.diff(result.interval)[0]),
+                fmt="o",
+                color=STATUS_COLORS[result.status],
+                capsize=4,
             )
         ax.axvline(100 * raw.score.mean(), color="black", linewidth=0.8, linestyle="--", zorder=0)
-        ax.set_yticks(
-            range(len(results)), [f"{r.name}, {r.dimension[0]}-D\n{r.status}" for r in results]
-        )
+        names = [f"{result.name}, {result.dimension[0]}-D\n{result.status}" for result in results]
+        ax.set_yticks(range(len(results)), names)
         vote = f"{comparison.n_neighbors}-NN among {comparison.n_train:,} rows"
         ax.set_xlabel(
             f"held-out rows right (%), {vote}; bars: the difference from the raw features, 95%"
@@ -233,7 +235,6 @@ class FolderComparison(ExitStack):
         """
         best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
         low, high = best.interval
-        figures = {"score": best.score.mean(), "raw": raw.score.mean(), "low": low, "high": high}
         embedding = self.maps[best.name]
         model = new_model(
             [step.to_local() for step in (self.scaler, embedding) if step is not None],
@@ -247,15 +248,21 @@ class FolderComparison(ExitStack):
             n_rows=self.folder.n_rows,
             target=self.target,
             table=self.folder.name,
-            held_out=figures | {"folds": 1, "p_value": best.p_value},
+            held_out={
+                "score": best.score.mean(),
+                "raw": raw.score.mean(),
+                "low": low,
+                "high": high,
+                "folds": 1,
+                "p_value": best.p_value,
+            },
         )
         voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
         Z = self.X if embedding is None else embedding.transform(self.X)
         coordinates, codes = self.client.gather(self.client.compute([Z[voters], self.y[voters]]))
         # the voter i is the training row i: held-out rows stand before it
-        rows = voters + np.searchsorted(
-            self.held_out - np.arange(len(self.held_out)), voters, side="right"
-        )
+        before = self.held_out - np.arange(len(self.held_out))
+        rows = voters + np.searchsorted(before, voters, side="right")
         learned = "raw k-NN, since no method is shown to beat it" if model.is_raw else model.method
         votes = f"all {n}" if len(rows) == n else f"{len(rows)} evenly drawn"
         text = f"{learned}, learned from the {n} training rows, of which {votes} vote"

@@ -17,6 +17,7 @@ from .readers import (
     Columns,
     Names,
     Progress,
+    Reader,
     Reading,
     TableError,
     check_names,
@@ -34,7 +35,7 @@ NPZ = ("NPZ archive of plain arrays", "write it again by numpy.savez, of numbers
 SPARSE = ("sparse matrix", "save data, indices, indptr and shape of a csr_array")
 
 
-class NpzFile:
+class NpzFile(Reader):
     """An NPZ file: X, or data, indices, indptr and shape of a sparse matrix; labels; maybe
     feature_names.
     """
@@ -42,49 +43,43 @@ class NpzFile:
     default_target = "y"
 
     def __init__(self, path: Path, progress: Progress, reading: Reading) -> None:
-        self.path, self.reading = path, reading
+        super().__init__(path, progress, reading)
         with self._opened() as archive:
             self.names = [name.removesuffix(".npy") for name in archive.namelist()]
         if "[Content_Types].xml" in self.names:
             raise TableError(f"{path} is a workbook: save the sheet as CSV, and give that.")
 
-    def read(
-        self,
-        needed: Names | None = None,
-        labels: Names = (),
-        as_text: Names = (),
-        as_numbers: Names = (),
-    ) -> Columns:
+    def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
         """Return all columns, `needed` among them."""
         X = self._dense() if "X" in self.names else self._sparse()
-        if X.shape[0] == 0 or X.shape[1] > MAX_COLUMNS:
+        n_rows, n_columns = X.shape
+        if n_rows == 0 or n_columns > MAX_COLUMNS:
             raise TableError(
                 f"{self.path} has the shape {X.shape}: give rows, and at most {MAX_COLUMNS} "
                 "columns."
             )
-        names = [f"column {number}" for number in range(X.shape[1])]
+        names = [f"column {number}" for number in range(n_columns)]
         if "feature_names" in self.names:
-            names = self._array(
-                "feature_names", "U", X.shape[1:], "a string for every column of X"
-            ).tolist()
+            what = "a string for every column of X"
+            names = self._array("feature_names", "U", (n_columns,), what).tolist()
             check_names(f"{self.path}: 'feature_names'", names)
         require_names(self.path, names, [name for name in needed or [] if name not in labels])
         bad, met = BadCells(self.reading.refuse_missing), Counter[str]()
         for block in [] if issparse(X) else row_blocks(*X.shape):
-            for mark in self.reading.missing_numbers:
+            for mark in self.reading.numbers:
                 X[block][X[block] == mark] = np.nan
             met["NaN"] += int(np.isnan(X[block]).sum())
             bad.add(names, X[block], block.start)
-        what = f"a string or number for each of {X.shape[0]} rows"
-        values = {name: self._array(name, "biufU", X.shape[:1], what) for name in labels}
-        bad.refuse(self.path, in_row)
-        return Columns(self.path, in_row, names, X, names, {}, values, missing_note(met))
+        what = f"a string or number for each of {n_rows} rows"
+        values = {name: self._array(name, "biufU", (n_rows,), what) for name in labels}
+        bad.refuse(self.path, self.place)
+        return Columns(names, X, names, {}, self.place, values, missing_note(met))
 
     def _dense(self) -> np.ndarray:
         """Return X as floats: float32 if it is that or shorter."""
         X = self._array("X", "biuf", (None, None), "rows of numbers")
+        is_single = X.dtype.kind == "f" and X.dtype.itemsize < 8
         with np.errstate(over="ignore"):  # what does not fit is infinite, and refused as such
-            is_single = X.dtype.kind == "f" and X.dtype.itemsize < 8
             return X.astype(np.float32 if is_single else np.float64, copy=False)
 
     def _sparse(self) -> csr_array:
@@ -93,27 +88,25 @@ class NpzFile:
                 f"{self.path} needs an array 'X', or {quoted(SPARSE_KEYS)}; it has "
                 f"{quoted(self.names)}."
             )
-        data, *parts = (
+        data, indices, indptr, shape = (
             self._array(key, "biuf" if key == "data" else "iu", (None,), "numbers")
             for key in SPARSE_KEYS
         )
-        layout = (
-            self._array("format", "SU", (), "'csr' or 'csc'") if "format" in self.names else "csr"
-        )
+        layout = np.array("csr")
+        if "format" in self.names:
+            layout = self._array("format", "SU", (), "'csr' or 'csc'")
         with readable(self.path, *SPARSE):
-            kind = {b"csr": csr_array, b"csc": csc_array}[np.asarray(layout).astype("S").item()]
-            X = kind((data, *parts[:2]), shape=parts[2].tolist())
+            kind = {b"csr": csr_array, b"csc": csc_array}[layout.astype("S").item()]
+            X = kind((data, indices, indptr), shape=shape.tolist())
             X.check_format(full_check=True)
-        require_memory(
-            8 * X.shape[0], str(self.path), "take fewer rows"
-        )  # a csc_array may claim any number of them
+        # a csc_array may claim any number of rows
+        require_memory(8 * X.shape[0], str(self.path), "take fewer rows")
         X = csr_array(X, dtype=np.float64)
         X.sum_duplicates()  # scikit-learn's norms take every stored entry for a coordinate
         bad = BadCells(True)
         bad.add(["data"], X.data[:, None])
-        bad.refuse(
-            self.path, lambda entry: in_row(int(np.searchsorted(X.indptr, entry, side="right")) - 1)
-        )
+        ends = X.indptr[1:]  # of the rows, among the entries
+        bad.refuse(self.path, lambda entry: in_row(int(np.searchsorted(ends, entry, "right"))))
         return X
 
     def _array(self, key: str, kinds: str, shape: tuple[int | None, ...], what: str) -> np.ndarray:
@@ -121,14 +114,11 @@ class NpzFile:
         any size.
         """
         with self._opened() as archive, archive.open(f"{key}.npy") as file:
-            require_memory(
-                archive.getinfo(f"{key}.npy").file_size,
-                f"{self.path}: {shown(key)}",
-                "take fewer rows",
-            )
+            size = archive.getinfo(f"{key}.npy").file_size
+            require_memory(size, f"{self.path}: {shown(key)}", "take fewer rows")
             array = np.lib.format.read_array(file)
-        fits = len(array.shape) == len(shape) and all(
-            b in (None, a) for a, b in zip(array.shape, shape, strict=True)
+        fits = array.ndim == len(shape) and all(
+            wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
         )
         if array.dtype.kind not in kinds or not fits:
             raise TableError(

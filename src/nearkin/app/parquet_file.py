@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 
 from .readers import (
+    AS_FOUND,
     TEXT,
     Names,
     Progress,
@@ -41,13 +42,11 @@ PARQUET = ("Parquet file", "write it again")
 class ParquetFile(Source):
     """A Parquet file of plain columns and of vectors."""
 
-    untyped = False
-
     def __init__(
-        self, path: Path, progress: Progress = ignore, reading: Reading | None = None
+        self, path: Path, progress: Progress = ignore, reading: Reading = AS_FOUND
     ) -> None:
-        self.path, self._progress, self.reading = path, progress, reading or Reading()
-        with readable(self.path, *PARQUET):
+        super().__init__(path, progress, reading)
+        with readable(path, *PARQUET):
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
             schema, metadata = self._file.schema_arrow, self._file.metadata
         check_names(path, schema.names)
@@ -61,19 +60,34 @@ class ParquetFile(Source):
                 f"{path}: no numbers, text, dates or lists of numbers in {found}: change or "
                 "drop these."
             )
+        self.n_rows = metadata.num_rows
         self.group_sizes = [
             metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)
         ]
-        self.n_rows = metadata.num_rows
         self.text = [name for name, kind in kinds.items() if kind == "text"]
+        # the stored columns, and the names of the columns that each becomes
         self._columns = {
-            name: self._spread(name) if kind == "vector" else [name] for name, kind in kinds.items()
+            name: self._elements(name) if kind == "vector" else [name]
+            for name, kind in kinds.items()
         }
-        self.names = [name for columns in self._columns.values() for name in columns]
         self._stored_at = {
             name: at for at, columns in enumerate(self._columns.values()) for name in columns
         }
+        self.names = [name for columns in self._columns.values() for name in columns]
         check_names(path, self.names)
+
+    def _elements(self, name: str) -> list[str]:
+        """Return the names of the columns that vectors become, as many as the first one has."""
+        with readable(self.path, *PARQUET):
+            batches = self._file.iter_batches(64, columns=[name])
+            width = next(
+                (len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0
+            )
+        if width == 0 < self.n_rows:
+            raise TableError(
+                f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it."
+            )
+        return [f"{name}[{place}]" for place in range(width)]
 
     def batches(self, names: Names) -> Iterator[tuple[int, Any]]:
         """Yield a few columns at a time, all numbers of a vector together: each column needs some
@@ -94,77 +108,58 @@ class ParquetFile(Source):
             raise TableError(
                 f"{self.path} has fewer rows than when the command began: begin again."
             )
-        columns = list(self._columns.items())
-        stored, spread = zip(
-            *(columns[at] for at in {self._stored_at[name] for name in names}), strict=True
-        )
-        size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // sum(map(len, spread)))
+        every, needed = list(self._columns), {self._stored_at[name] for name in names}
+        stored = [every[at] for at in needed]
+        n_columns = sum(len(self._columns[name]) for name in stored)
         ends = np.cumsum([0, *self.group_sizes]).tolist()
         groups = [
             group for group, end in enumerate(ends[1:]) if max(start, ends[group]) < min(stop, end)
         ]
         at = ends[groups[0]] if groups else 0
         with readable(self.path, *PARQUET):
-            for batch in self._file.iter_batches(size, groups, list(stored), use_threads=False):
+            size = max(MIN_ROWS_PER_BATCH, CELLS_PER_BATCH // n_columns)
+            for batch in self._file.iter_batches(size, groups, stored, use_threads=False):
                 rows = batch[max(start - at, 0) : max(stop - at, 0)]
                 if len(rows):
-                    yield max(start, at), self._plain(rows, max(start, at)).select(names)
+                    first = max(start, at)
+                    columns: dict[str, Any] = {}
+                    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+                        columns |= self._plain(name, column, first)
+                    yield first, pa.record_batch(columns).select(names)
                 at += len(batch)
-                self._progress(at, self.n_rows)
+                self.progress(at, self.n_rows)
 
-    def _spread(self, name: str) -> list[str]:
-        """Return the names of the columns that a column of vectors becomes, by the first of these."""
-        with readable(self.path, *PARQUET):
-            batches = self._file.iter_batches(64, columns=[name])
-            width = next(
-                (len(cell) for batch in batches for cell in batch.column(0) if cell.is_valid), 0
-            )
-        if width == 0 < self.n_rows:
-            raise TableError(
-                f"{self.path}: {shown(name)} holds lists without numbers: give numbers, or drop it."
-            )
-        return [f"{name}[{place}]" for place in range(width)]
-
-    def _plain(self, batch: Any, start: int) -> Any:
-        """Return a batch with columns of numbers, truth values and text; `start` is the number of
-        its first row.
+    def _plain(self, name: str, column: Any, start: int) -> dict[str, Any]:
+        """Return what a stored column becomes, columns of numbers, truth values or text; of
+        vectors, which must have the length of the first, a column for every place in them.
         """
-        columns: dict[str, Any] = {}
-        for stored, column in zip(batch.schema.names, batch.columns, strict=True):
-            if types.is_dictionary(column.type):
-                column = column.dictionary_decode()
-            if types.is_nested(column.type):
-                columns |= self._elements(stored, column, start)
-            elif (
-                types.is_decimal(column.type)
-                or types.is_float16(column.type)
-                or types.is_null(column.type)
-            ):
-                columns[stored] = column.cast(pa.float64())
-            elif types.is_duration(column.type):
-                microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
-                columns[stored] = compute.divide(
-                    microseconds.cast(pa.float64(), safe=False), MICROSECONDS_A_DAY
+        if types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if types.is_nested(kind):
+            elements = self._columns[name]
+            width = len(elements)
+            lengths = compute.list_value_length(column).fill_null(width).to_numpy()
+            row = int((lengths != width).argmax())
+            if lengths[row] != width:
+                raise TableError(
+                    f"{self.path}: {shown(name)} begins with {width} numbers, but holds "
+                    f"{lengths[row]} {in_row(start + row)}: give all rows as many."
                 )
-            else:
-                columns[stored] = column.cast(TEXT) if stored in self.text else column
-                columns[stored].validate(full=True)  # text may not be UTF-8
-        return pa.record_batch(columns)
-
-    def _elements(self, stored: str, column: Any, start: int) -> dict[str, Any]:
-        """Return the columns of a column of vectors; refuse vectors of other lengths than the
-        first.
-        """
-        width = len(self._columns[stored])
-        lengths = compute.list_value_length(column).fill_null(width).to_numpy()
-        row = int((lengths != width).argmax())
-        if lengths[row] != width:
-            found = f"begins with {width} numbers, but holds {lengths[row]} {in_row(start + row)}"
-            raise TableError(f"{self.path}: {shown(stored)} {found}: give all rows as many.")
-        return {
-            name: compute.list_element(column, place)
-            for place, name in enumerate(self._columns[stored])
-        }
+            return {
+                element: compute.list_element(column, place)
+                for place, element in enumerate(elements)
+            }
+        if types.is_decimal(kind) or types.is_float16(kind) or types.is_null(kind):
+            column = column.cast(pa.float64())
+        elif types.is_duration(kind):
+            microseconds = column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+            column = microseconds.cast(pa.float64(), safe=False)
+            column = compute.divide(column, MICROSECONDS_A_DAY)
+        else:
+            column = column.cast(TEXT) if name in self.text else column
+            column.validate(full=True)  # text may not be UTF-8
+        return {name: column}
 
 
 def _kind(kind: Any) -> str:
@@ -172,14 +167,14 @@ def _kind(kind: Any) -> str:
     empty string.
     """
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return (
-            "vector"
-            if types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
-            else ""
-        )
+        numbers = types.is_integer(kind.value_type) or types.is_floating(kind.value_type)
+        return "vector" if numbers else ""
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    plain = types.is_primitive(kind) and not types.is_temporal(kind)
-    if plain or types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
+    if types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
+        return "number"
+    if types.is_temporal(kind):
+        return "text"
+    if types.is_primitive(kind):
         return "number"
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return "text" if is_text or types.is_temporal(kind) else ""
+    return "text" if is_text else ""

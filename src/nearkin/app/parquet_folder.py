@@ -1,4 +1,10 @@
-"""A folder of Parquet files that may be larger than memory: what its metadata tell, and any of its rows on request.  The rows of a folder are those of its files one after the other, in the order of the files' names. Paths and numbers of rows alone say what is to be read, so that every worker of a cluster that sees the folder can read it, again if need be."""
+"""A folder of Parquet files that may be larger than memory: what its metadata tell, and any of its
+rows on request.
+
+The rows of a folder are those of its files one after the other, in the order of the files' names.
+Paths and numbers of rows alone say what is to be read, so that every worker of a cluster that sees
+the folder can read it, again if need be.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +24,7 @@ from .parquet_file import ParquetFile
 from .readers import (
     TEXT,
     BadCells,
+    Names,
     TableError,
     as_floats,
     counted,
@@ -33,11 +40,8 @@ SUFFIX = ".parquet"
 BLOCK_BYTES = 2**26
 # so that there is work for several workers; the same on every cluster, and so is what is learned
 FEWEST_BLOCKS = 8
-INDICES = (
-    "__index_level_",
-    "__null_dask_index__",
-    "Unnamed: ",
-)  # how pandas and Dask name an index of rows
+# how pandas and Dask name an index of rows
+INDICES = ("__index_level_", "__null_dask_index__", "Unnamed: ")
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,17 @@ class Folder:
         Absolute, sorted by name; links are not followed, so that no two files have one name.
     group_sizes : list of list of int
         How many rows every row group of each file has.
-    names : list of str
+    names : sequence of str
         Of the columns.
-    text : list of str
+    text : sequence of str
         Columns of text.
     """
 
     path: Path
     files: list[Path]
     group_sizes: list[list[int]]
-    names: list[str]
-    text: list[str]
+    names: Names
+    text: Names
 
     @property
     def name(self) -> str:
@@ -96,10 +100,8 @@ class Folder:
     @property
     def whole_files(self) -> list[Part]:
         """Return all rows of every file."""
-        return [
-            Part(path, 0, sum(sizes))
-            for path, sizes in zip(self.files, self.group_sizes, strict=True)
-        ]
+        files = zip(self.files, self.group_sizes, strict=True)
+        return [Part(path, 0, sum(sizes)) for path, sizes in files]
 
     def features(self, target: str) -> tuple[list[str], list[str]]:
         """Return the columns to learn from, and notes on those that are left out; refuse text."""
@@ -139,26 +141,22 @@ class Folder:
         There are at most 2 n / most + 1 blocks: two that follow each other have more than `most`
         rows together, and the pieces of a larger group more than most / 2 each.
         """
-        ends, starts, n = [0], [0], 0
-        for size in (size for sizes in self.group_sizes for size in sizes):
+        ends = [0]  # where a block may end
+        for size in chain.from_iterable(self.group_sizes):
             n_pieces = -(-size // most)
-            ends += [n + size * piece // n_pieces for piece in range(1, n_pieces + 1)]
-            n += size
-        while starts[-1] < n:
-            starts.append(ends[bisect_right(ends, starts[-1] + most) - 1])
-        files = [file for file in self.whole_files if file.stop]
-        firsts = np.cumsum([0, *(file.stop for file in files)]).tolist()
-        return [
-            Block(
-                start,
-                tuple(
-                    Part(file.path, max(start - first, 0), min(stop - first, file.stop))
-                    for file, first in zip(files, firsts, strict=False)
-                    if start < first + file.stop and first < stop
-                ),
-            )
-            for start, stop in pairwise(starts)
-        ]
+            ends += [ends[-1] + size * piece // n_pieces for piece in range(1, n_pieces + 1)]
+        blocks, files, start = list[Block](), self.whole_files, 0
+        while start < ends[-1]:
+            stop = ends[bisect_right(ends, start + most) - 1]
+            parts, first = list[Part](), 0
+            for file in files:
+                part = Part(file.path, max(start - first, 0), min(stop - first, file.stop))
+                if part.start < part.stop:
+                    parts.append(part)
+                first += file.stop
+            blocks.append(Block(start, tuple(parts)))
+            start = stop
+        return blocks
 
 
 def open_folder(path: Path) -> Folder:
@@ -177,25 +175,25 @@ def open_folder(path: Path) -> Folder:
     if not files:
         raise TableError(f"{path} holds no {SUFFIX} files: give the folder in which they are.")
     tables = [ParquetFile(file) for file in files]
-    first = next((table for table in tables if table.n_rows), tables[0])
-    for table in tables:
-        if table.n_rows:
-            _require_same_columns(first, table)
+    filled = [table for table in tables if table.n_rows] or tables
+    first = filled[0]
+    theirs = set(first.names)
+    for table in filled:
+        ours = set(table.names)
+        differences = {
+            "lacks": theirs - ours,
+            "also has": ours - theirs,
+            "has other types in": (set(first.text) ^ set(table.text)) & ours & theirs,
+        }
+        found = [
+            f"{what} {quoted(sorted(names), 5)}" for what, names in differences.items() if names
+        ]
+        if found:
+            raise TableError(
+                f"{table.path} {' and '.join(found)}, unlike {first.path.name}: give all files "
+                "the same columns."
+            )
     return Folder(path, files, [table.group_sizes for table in tables], first.names, first.text)
-
-
-def _require_same_columns(first: ParquetFile, file: ParquetFile) -> None:
-    ours, theirs = set(file.names), set(first.names)
-    other_types = (set(first.text) ^ set(file.text)) & ours & theirs
-    differences = {
-        "lacks": theirs - ours,
-        "also has": ours - theirs,
-        "has other types in": other_types,
-    }
-    found = [f"{what} {quoted(sorted(names), 5)}" for what, names in differences.items() if names]
-    if found:
-        what = f"{file.path} {' and '.join(found)}, unlike {first.path.name}"
-        raise TableError(f"{what}: give all files the same columns.")
 
 
 # What workers do: every function opens the files by itself.

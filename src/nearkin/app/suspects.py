@@ -16,14 +16,11 @@ from ..tables import Cells, TableEncoder
 from ..tables.cells import MIN_ROWS, NEARLY_ALL, says_group
 from .readers import listed
 
-MAX_ROWS, MAX_COLUMNS = (
-    10_000,
-    5_000,
-)  # that are looked at; in wider tables some column predicts well by chance
-SURE = {
-    True: 0.99,
-    False: 0.999,
-}  # from this accuracy, or R² of a regression, a column is suspicious
+# What is looked at: in wider tables some column predicts well by chance.
+MAX_ROWS = 10_000
+MAX_COLUMNS = 5_000
+# From this accuracy (True), or R² of a regression, a column is suspicious.
+SURE = {True: 0.99, False: 0.999}
 FEW = 20  # values, each of which may stand for a class, or a number
 
 
@@ -47,51 +44,46 @@ class Suspects:
 
     def doubts(self, target: str, task: str) -> list[Doubt]:
         """Return why figures of held-out rows may not hold for new rows."""
-        form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
         found = list[Doubt]()
         if self.suspicious:
-            names = listed([form.format(name, score) for name, score in self.suspicious])
-            verb = "predicts" if len(self.suspicious) == 1 else "each predict"
             text = (
-                f"{names} {verb} {target} alone. What is not known beforehand must be left "
-                "out: else these figures "
+                f"{self._leak(target, task)}. What is not known beforehand must be left out: else "
+                "these figures say nothing of new rows."
             )
-            found.append(Doubt("leak", f"{text}say nothing of new rows."))
+            found.append(Doubt("leak", text))
         if self.group_hints:
-            names = listed([name for name, _ in self.group_hints])
-            looks = (
-                "looks like groups of rows"
-                if len(self.group_hints) == 1
-                else "look like groups of rows"
-            )
+            names = [name for name, _ in self.group_hints]
+            looks = "looks" if len(names) == 1 else "look"
             text = (
-                f"{names} {looks}. For rows of new groups expect less than these figures; --groups "
+                f"{listed(names)} {looks} like groups of rows. For rows of new groups expect less "
+                f"than these figures; --groups {shlex.quote(names[0])} measures how much."
             )
-            found.append(
-                Doubt("groups", f"{text}{shlex.quote(self.group_hints[0][0])} measures how much.")
-            )
+            found.append(Doubt("groups", text))
         return found
 
     def notes(self, target: str, task: str) -> list[str]:
         """Return a line on the suspicious columns, and one for each hint."""
-        form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
-        found = listed([form.format(name, score) for name, score in self.suspicious])
-        verb = "predicts" if len(self.suspicious) == 1 else "each predict"
-        suspicious = (
-            f"suspicious: {found} {verb} {target} alone: leave out what is not known beforehand"
-        )
-        return [suspicious] * bool(found) + [
-            f"{name} looks like groups of rows ({n_values:,} values): if the rows of one "
-            "value belong together, give "
-            f"--groups {shlex.quote(name)}"
+        found = [
+            f"{name} looks like groups of rows ({n_values:,} values): if the rows of one value "
+            f"belong together, give --groups {shlex.quote(name)}"
             for name, n_values in self.group_hints
         ]
+        if self.suspicious:
+            leak = self._leak(target, task)
+            found.insert(0, f"suspicious: {leak}: leave out what is not known beforehand")
+        return found
+
+    def _leak(self, target: str, task: str) -> str:
+        form = "{} ({:.1%} of the rows)" if task == CLASSIFICATION.name else "{} (R² {:.4f})"
+        names = listed([form.format(*found) for found in self.suspicious])
+        verb = "predicts" if len(self.suspicious) == 1 else "each predict"
+        return f"{names} {verb} {target} alone"
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """A column: scores from rows of the same value, of close values and of others; whether it
-    equals the target.
+    """A column: scores from rows of the same value and of the values around, the better one where
+    both mean something, and whether it equals the target.
     """
 
     name: str
@@ -99,17 +91,9 @@ class _Evidence:
     most_rows: int  # of one value
     discrete: bool  # text or whole numbers
     same: float
-    close: float
     other: float
+    score: float
     equal: bool
-
-    @property
-    def score(self) -> float:
-        return max(self.same, self.close) if self.discrete or self.n_values <= FEW else self.close
-
-    @property
-    def named_group(self) -> bool:
-        return self.discrete and says_group(self.name)
 
 
 def find_suspects(
@@ -126,75 +110,58 @@ def find_suspects(
     column.
     """
     rows = np.random.default_rng(0).permutation(np.flatnonzero(~is_missing(y)))[:MAX_ROWS]
-    labels, classify, kept = known_labels(y, rows), task == CLASSIFICATION.name, encoder.columns_
+    labels, classify = known_labels(y, rows), task == CLASSIFICATION.name
     left_out = list(encoder.dropped_.items())
     if (
         len(rows) < MIN_ROWS
         or (labels == labels[0]).all()
-        or len(kept) > MAX_COLUMNS
+        or len(encoder.columns_) > MAX_COLUMNS
         or issparse(cells.numbers)
     ):
         return Suspects(left_out)
-    target = np.unique(labels, return_inverse=True)[1] if classify else labels
-    base = np.bincount(target).max() / len(rows) if classify else 0.0
-    n_classes = int(target.max()) + 1 if classify else 0
-    found, groups = [], {}
-    for kept_column in kept:
-        values = _complete(kept_column.scalars(encoder.given(cells, kept_column)))
-        with np.errstate(
-            all="ignore"
-        ):  # squares of huge numbers are infinite, the score NaN: not suspicious
-            column = _evidence(
-                kept_column.name, values[rows], not kept_column.ordered, target, classify
-            )
-        found.append(column)
-        if (
-            hints
-            and column.discrete
-            and (column.named_group or _agree(column, len(rows), n_classes, base))
-        ):
+    target, n_classes, base = labels, 0, 0.0
+    if classify:
+        target = np.unique(labels, return_inverse=True)[1]
+        sizes = np.bincount(target)
+        n_classes, base = len(sizes), sizes.max() / len(rows)
+    found, group_hints = list[_Evidence](), []
+    for kept in encoder.columns_:
+        values = kept.scalars(encoder.given(cells, kept))
+        missing = np.isnan(values)
+        if missing.any():  # a value of its own, larger than all others
+            values = np.where(missing, np.ceil(np.nanmax(values, initial=0)) + 1, values)
+        # squares of huge numbers are infinite, the score NaN: not suspicious
+        with np.errstate(all="ignore"):
+            column = _evidence(kept.name, values[rows], not kept.ordered, target, classify)
+        is_group = column.discrete and says_group(kept.name)
+        if hints and (is_group or (column.discrete and _agree(column, len(rows), n_classes, base))):
             n_values = len(np.unique(values))
             if max(10, n_classes + 1) <= n_values <= NEARLY_ALL * cells.n_rows:
-                groups[column.name] = n_values
-    others = [column for column in found if not (column.named_group and column.name in groups)]
-    return Suspects(
-        left_out, _suspicious(others, base, len(rows), SURE[classify]), list(groups.items())
-    )
-
-
-def _complete(values: np.ndarray) -> np.ndarray:
-    """Return numbers with one that is larger than all others where some are missing."""
-    missing = np.isnan(values)
-    return (
-        np.where(missing, np.ceil(np.nanmax(values, initial=0)) + 1, values)
-        if missing.any()
-        else values
-    )
-
-
-def _suspicious(
-    found: list[_Evidence], base: float, n_rows: int, sure: float
-) -> list[tuple[str, float]]:
-    sure_ones = [column for column in found if column.score >= sure]
-    rest = max([base, *(column.score for column in found if column.score < sure)])
-    easy = len(sure_ones) > max(1, len(found) // 5) or len(found) == 1
-    margin = max(5 / n_rows, 0.05 * (1 - base))
-    return [
+                group_hints.append((kept.name, n_values))
+                if is_group:
+                    continue
+        found.append(column)
+    surest = SURE[classify]
+    sure = [column for column in found if column.score >= surest]
+    rest = max([base, *(column.score for column in found if column.score < surest)])
+    easy = len(sure) > max(1, len(found) // 5) or len(found) == 1
+    margin = max(5 / len(rows), 0.05 * (1 - base))
+    suspicious = [
         (column.name, column.score)
-        for column in sure_ones
+        for column in sure
         if column.equal or (not easy and 1 - rest >= 4 * (1 - column.score) + margin)
     ]
+    return Suspects(left_out, suspicious, group_hints)
 
 
 def _agree(column: _Evidence, n_rows: int, n_classes: int, base: float) -> bool:
     """Tell whether rows of one value have one label, or number, and those of the next value another
     one.
     """
-    many = (
-        max(FEW, 2 * n_classes) < column.n_values <= n_rows / 2 and column.most_rows <= n_rows / 10
-    )
+    many = max(FEW, 2 * n_classes) < column.n_values <= n_rows / 2
     error, chance = 1 - column.same, 1 - base
-    return many and error <= min(0.1, chance / 4) and 1 - column.other >= 2 * error + 0.25 * chance
+    agree = error <= min(0.1, chance / 4) and 1 - column.other >= 2 * error + 0.25 * chance
+    return many and column.most_rows <= n_rows / 10 and agree
 
 
 def _evidence(
@@ -202,22 +169,21 @@ def _evidence(
 ) -> _Evidence:
     order = np.argsort(values, kind="stable")
     values, target = values[order], target[order]
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    distinct, counts = values[starts], np.diff(starts, append=len(values))
-    codes = np.repeat(np.arange(len(distinct)), counts)
+    distinct, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     discrete = is_text or bool((distinct == np.rint(distinct)).all())
+    countable = discrete or len(distinct) <= FEW
+    same, other, equal = 0.0, 0.0, False
     if classify:
-        countable = discrete or len(distinct) <= FEW
-        same, other, equal = (
-            _same_classes(codes, len(distinct), target) if countable else (0.0, 0.0, False)
-        )
+        if countable:
+            same, other, equal = _same_classes(codes, len(distinct), target)
         close = _close_classes(values, target)
     else:
         same, other = _same_numbers(counts, codes, target), _other_numbers(distinct, codes, target)
         close, equal = other, max(same, other) >= 1 - 1e-9
     if is_text:
         close = other = 0.0  # the order of words means nothing
-    return _Evidence(name, len(distinct), int(counts.max()), discrete, same, close, other, equal)
+    score = max(same, close) if countable else close
+    return _Evidence(name, len(distinct), int(counts.max()), discrete, same, other, score, equal)
 
 
 def _same_classes(
@@ -229,9 +195,8 @@ def _same_classes(
     n_classes = int(target.max()) + 1
     pairs, counts = np.unique(codes * n_classes + target, return_counts=True)
     order = np.lexsort((counts, value := pairs // n_classes))
-    ends = np.flatnonzero(
-        np.diff(value[order], append=n_values)
-    )  # the largest class of every value, and the next one
+    # the largest class of every value, and the next one
+    ends = np.flatnonzero(np.diff(value[order], append=n_values))
     first, starts = counts[order][ends], np.append(0, ends[:-1] + 1)
     second = np.where(ends > starts, counts[order][ends - 1], 0)
     majority, one_to_one = pairs[order][ends] % n_classes, len(pairs) == n_values == n_classes
@@ -256,9 +221,8 @@ def _close_classes(values: np.ndarray, labels: np.ndarray) -> float:
 def _same_numbers(counts: np.ndarray, codes: np.ndarray, target: np.ndarray) -> float:
     """Return R² of the mean of the other rows of the same value."""
     errors = target - (np.bincount(codes, target) / counts)[codes]
-    others = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0)[
-        codes
-    ]  # leaves the row itself out
+    # leaves the row itself out
+    others = np.where(counts > 1, counts / np.maximum(counts - 1, 1), 0)[codes]
     return _r2(np.where(others > 0, others * errors, target - target.mean()), target)
 
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ import pandas as pd
 from .._validation import is_missing, known_labels, merged_labels
 from ..datasets import load
 from ..evaluation import CLASSIFICATION, REGRESSION
-from ..tables import Cells, TableEncoder, Text
+from ..tables import TableEncoder, Text
 from ..tables.cells import DIFFERS
 from ..tables.columns import (
     MARKS_OF_MISSING,
@@ -41,10 +41,12 @@ from .npz_file import NpzFile
 from .parquet_file import ParquetFile
 from .places import FILES, STANDARD_INPUT, is_bundled, missing_file
 from .readers import (
+    AS_FOUND,
     BadCells,
     Columns,
     Names,
     Progress,
+    Reader,
     Reading,
     Source,
     TableError,
@@ -52,7 +54,6 @@ from .readers import (
     counted,
     find_name,
     ignore,
-    in_row,
     listed,
     note,
     quoted,
@@ -61,284 +62,7 @@ from .readers import (
 )
 from .suspects import Suspects, find_suspects
 
-# Columns of a file to rows of numbers, by `TableEncoder`, the same way for every table that a model
-# meets.
-
-
-def as_cells(columns: Columns) -> Cells:
-    """Return the columns but for the labels, in the same memory."""
-    text = {
-        name: Text(column.dictionary.to_pylist(), column.indices.fill_null(-1).to_numpy())
-        for name, column in columns.text.items()
-    }
-    return Cells(columns.all_names, columns.numbers, columns.number_names, text, columns.place)
-
-
-def learn_encoder(
-    columns: Columns, reading: Reading
-) -> tuple[TableEncoder, Cells, Sequence[Any] | None]:
-    """Return an encoder for columns to learn from, their cells, and names of the rows where a
-    column has them.
-    """
-    cells = as_cells(columns)
-    with _one_line(columns):
-        encoder = TableEncoder("keep", missing_values=reading.missing, decimal=columns.decimal).fit(
-            cells
-        )
-    named = [name for name, reason in encoder.dropped_.items() if reason == DIFFERS]
-    return encoder, cells, columns.text[named[0]].to_numpy(zero_copy_only=False) if named else None
-
-
-def encode(encoder: TableEncoder, columns: Columns, gaps: str) -> tuple[Any, list[str]]:
-    """Return X of shape (n, p), in the memory of the columns' numbers, which are used up, and
-    remarks on it.
-
-    `gaps` says what is done with missing cells.
-    """
-    with _one_line(columns):
-        X, remarks = encoder.encode(as_cells(columns))
-    return X, [*remarks, *filled_note(X, encoder.get_feature_names_out(), gaps)]
-
-
-@contextmanager
-def _one_line(columns: Columns) -> Iterator[None]:
-    """Make a TableError of what the encoder refuses."""
-    try:
-        yield
-    except ValueError as error:
-        raise TableError(f"{columns.path}: {error}") from error
-
-
-def needed_columns(encoder: TableEncoder) -> list[str]:
-    """Return the columns that a table must have."""
-    return [column.name for column in encoder.columns_]
-
-
-def text_columns(encoder: TableEncoder) -> list[str]:
-    """Return the columns of categories: to be read as text even where all of them are numbers."""
-    return [column.name for column in encoder.columns_ if column.kind in ("category", "frequency")]
-
-
-def number_encoder(names: list[str]) -> TableEncoder:
-    """Return an encoder of columns of numbers, which it takes as they are."""
-    state = {
-        "parameters": {"missing": "keep"},
-        "n_features": len(names),
-        "names": names,
-        "numbers": names,
-    }
-    return TableEncoder.from_dict(state | {"columns": [], "indicated": [], "medians": []})
-
-
-# What the column of the labels holds, and that of the groups: checked, and in a plain type.
-
-MIN_ROWS = 4
-NUMBERS = "give --task regression to predict numbers"
-
-
-def read_target(
-    columns: Columns, target: str, task: str, unlabelled: str | None, reading: Reading
-) -> tuple[np.ndarray, list[str]]:
-    """Return the target, classes or numbers, None or NaN where a row has none, and remarks on it."""
-    y = columns.labels[target]
-    if unlabelled is not None:
-        y = _without_mark(columns.path, target, y, unlabelled)
-    y, remarks = _cleaned(columns, target, y, reading)
-    _refuse_bad(columns, target, y, missing=False)
-    rows = np.flatnonzero(~is_missing(y))
-    if len(rows) < MIN_ROWS:
-        with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
-        raise TableError(
-            f"{columns.path} has {counted(len(rows), 'row')}{with_label}: too few rows, "
-            f"give at least {MIN_ROWS}."
-        )
-    known = known_labels(y, rows)
-    if task == REGRESSION.name:
-        known, remarks = _check_numbers(columns, target, known, rows)
-    else:
-        known = _check_classes(columns, target, known)
-    if len(rows) == len(y):
-        return known, remarks
-    gaps = (
-        np.full(len(y), np.nan) if task == REGRESSION.name else np.full(len(y), None, dtype=object)
-    )
-    gaps[rows] = known
-    return gaps, remarks
-
-
-def read_groups(columns: Columns, groups: str, reading: Reading) -> tuple[np.ndarray, list[str]]:
-    """Return the groups, and remarks on them; refuse rows without one."""
-    values, remarks = _cleaned(columns, groups, columns.labels[groups], reading, "group")
-    _refuse_bad(columns, groups, values, missing=True)
-    return values, remarks
-
-
-def _without_mark(path: Path, target: str, y: np.ndarray, mark: str) -> np.ndarray:
-    """Return y with None where a cell is the mark, which among numbers may be missing already."""
-    blanked, marked = _blanked(y, [mark])
-    if not marked and mark.strip().lower() not in MARKS_OF_MISSING:
-        raise TableError(
-            f"{path}: {shown(target)} holds no {shown(mark)}: give --unlabelled a value "
-            "that it holds."
-        )
-    return blanked
-
-
-def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
-    """Return y as objects, with None where a cell is one of some marks, as text or number; and if
-    any is.
-    """
-    texts, numbers = (
-        {mark.strip() for mark in marks},
-        pd.to_numeric(pd.Series(marks), errors="coerce").to_numpy(),
-    )
-    distinct = {*y.tolist()} - {None}
-    known = {value for value in distinct if str(value).strip() in texts}
-    known |= {value for value in distinct if pd.to_numeric(value, errors="coerce") in numbers}
-    return np.array(
-        [None if value in known else value for value in y.tolist()], dtype=object
-    ), bool(known)
-
-
-def _cleaned(
-    columns: Columns, name: str, y: np.ndarray, reading: Reading, what: str = "class"
-) -> tuple[np.ndarray, list[str]]:
-    """Return labels of which one spelling each is left, and a remark on what became one."""
-    if reading.missing:
-        y, _ = _blanked(y, reading.missing)
-    if y.dtype.kind not in "OU":
-        return y, []
-    counts = Counter(y.tolist())
-    check_length(f"{columns.path}: {shown(name)}", map(str, counts))
-    y, several = merged_labels(y)
-    same = []
-    for spellings in several.values():
-        *others, usual = sorted(spellings, key=lambda text: counts[text])
-        n_rows = sum(counts[text] for text in others)
-        same.append(
-            f"{' and '.join(map(shown, [*others, usual]))} are one {what} "
-            f"({counted(n_rows, 'row')})"
-        )
-    cases: dict[str, set[str]] = defaultdict(set)
-    for label in map(str, {*y.tolist()} - {None}):
-        cases[label.casefold()].add(label)
-    differ = [
-        " and ".join(map(shown, sorted(labels))) for labels in cases.values() if len(labels) > 1
-    ]
-    alike = [
-        f"{listed(sorted(differ), 3)} differ in case alone: write them alike if they mean the same"
-    ]
-    return y, [*note(name, same), *note(name, alike * bool(differ))]
-
-
-def _check_numbers(
-    columns: Columns, target: str, y: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, list[str]]:
-    """Return the numbers as float64; refuse what is none, and what no prediction can be held out
-    on.
-    """
-    remarks: list[str] = []
-    if y.dtype.kind not in "iuf":
-        y, remarks = _styled_numbers(columns, target, y, rows)
-    try:
-        return REGRESSION.check_target(y), remarks
-    except ValueError as error:
-        raise TableError(
-            f"{columns.path}: {shown(target)} {str(error).removeprefix('y ')}"
-        ) from error
-
-
-def _styled_numbers(
-    columns: Columns, target: str, y: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, list[str]]:
-    """Return text as numbers, such as "12.3%", "€12.30", "1,234.5" and "72.1 kg"; refuse what is
-    none.
-    """
-    values, codes = np.unique(y.astype(str), return_inverse=True)
-    try:
-        if y.dtype.kind == "b":
-            raise RejectColumn
-        text = Text(values.tolist(), codes)
-        learned = learn_numeric(target, text, Rules((), decimal=columns.decimal))
-    except RejectColumn:
-        odd = np.array([read_number(value, columns.decimal) is None for value in values])
-        row = int(odd[codes].argmax())
-        cell = f"{shown(y.tolist()[row])} {columns.place(int(rows[row]))}"
-        raise TableError(
-            f"{columns.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
-            "leave --task out."
-        ) from None
-    if not isinstance(learned.column, NumberColumn):
-        _refuse_dates(columns.path, target, values.tolist())
-    form, how = learned.column.form, learned.how
-    if not form:
-        either = learned.column.decimal == EITHER
-        how = shown(next((value for value in values.tolist() if not either or "," in value), ""))
-    how += ", in days" * (form == DURATION) + ", each range by its middle" * (form == RANGE)
-    return learned.numbers, [f"{target}: read as numbers ({how})"]
-
-
-def _refuse_bad(columns: Columns, name: str, values: np.ndarray, missing: bool) -> None:
-    """Refuse infinite values, and missing ones if they are not meant to be there."""
-    bad = BadCells(missing)
-    bad.add(
-        [name],
-        np.where(is_missing(values), np.nan, values if values.dtype.kind == "f" else 0)[:, None],
-    )
-    bad.refuse(columns.path, columns.place)
-
-
-def _refuse_dates(path: Path, target: str, values: list[str]) -> None:
-    with suppress(RejectColumn):
-        DateColumn.learn(target, Text(values, np.arange(len(values))), Rules())
-        found = f"{path}: {shown(target)} holds dates ({shown(values[0])})"
-        raise TableError(
-            f"{found}: give classes, such as the month, or numbers, such as days, and "
-            "--task regression."
-        )
-
-
-def _check_classes(columns: Columns, target: str, y: np.ndarray) -> np.ndarray:
-    """Return the classes; refuse dates, and single rows."""
-    y = check_classes(columns.path, target, y)
-    classes, sizes = np.unique(y, return_counts=True)
-    if classes.dtype.kind == "U":
-        _refuse_dates(columns.path, target, classes.tolist())
-    if sizes.min() == 1:
-        alone = quoted(classes[sizes == 1].tolist(), 5)
-        found, it = f"a single row of {shown(target)} has the class {alone}", "it"
-        if (sizes == 1).sum() > 1:
-            found, it = f"single rows of {shown(target)} have the classes {alone}", "them"
-        remedy = (
-            f"merge {it} with others, drop {it}, name what means no label by --missing, or "
-            f"{NUMBERS}"
-        )
-        raise TableError(f"{columns.path}: {found}: {remedy}.")
-    return y
-
-
-def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
-    """Return the labels, whole numbers as integers; refuse real numbers, long text, and a single
-    class.
-    """
-    if y.dtype.kind in "OU":
-        check_length(f"{path}: {shown(target)}", y)
-        y = y.astype(str, copy=False)
-    if y.dtype.kind == "f":
-        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
-            raise TableError(
-                f"{path}: {shown(target)} holds real numbers, no classes: {NUMBERS}, or cut "
-                "them into classes."
-            )
-        y = y.astype(np.int64)
-    if (y == y[0]).all():
-        raise TableError(
-            f"{path}: {shown(target)} holds one class, {shown(y[0].item())}: give rows of others."
-        )
-    return y
-
-
-FORMATS: dict[str, Callable[..., Any]] = {
+FORMATS: dict[str, type[Reader]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".gz"), CsvFile),
     ".parquet": ParquetFile,
     ".npz": NpzFile,
@@ -358,6 +82,92 @@ REMEDIES = {
     ),
     **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as Parquet, e.g. by pandas"),
 }
+
+
+class BundledSet(Reader):
+    """A set of `nearkin.datasets`, read like a file."""
+
+    names, default_target = ("target",), "target"
+
+    def read(self, needed: Names | None = None, labels: Names = (), *_: Names) -> Columns:
+        """Return all columns, `needed` among them."""
+        dataset = load(self.path.name)
+        names = list(dataset.feature_names)
+        require_names(self.path, names, [name for name in needed or [] if name not in labels])
+        return Columns(names, dataset.X, names, {}, self.place, {"target": dataset.y})
+
+
+@contextmanager
+def opened(
+    source: str, progress: Progress = ignore, reading: Reading = AS_FOUND
+) -> Iterator[Reader]:
+    """Yield a file of a known format; what goes wrong is reported in one line."""
+    place = "standard input" if source == STANDARD_INPUT else source
+    try:
+        with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
+            path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
+            try:
+                if is_bundled(source):
+                    yield BundledSet(path)
+                else:
+                    yield _format(path)(path, progress, reading)
+            except TableError as error:
+                raise TableError(str(error).replace(str(path), place)) from error
+    except MemoryError as error:
+        raise TableError(
+            f"{place} does not fit into memory: take fewer rows or columns."
+        ) from error
+    except OSError as error:
+        why = str(error.strerror or error).partition("\n")[0]
+        raise TableError(f"{place} cannot be read: {why}.") from error
+
+
+def _saved_input(folder: Path) -> Path:
+    """Return standard input as a file: every format is read from the front more than once."""
+    path = folder / "stdin"
+    try:
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    except OSError as error:
+        why = f"it cannot be copied to {folder.parent} ({error.strerror})"
+        raise TableError(
+            f"standard input: {why}: free some space, or name another folder by TMPDIR."
+        ) from error
+    with path.open("rb") as file:
+        start = file.read(4)
+    return path.rename(
+        path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv"))
+    )
+
+
+def _format(path: Path) -> type[Reader]:
+    """Return the reader of a file that exists."""
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        raise TableError(
+            f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask."
+        )
+    if missing := missing_file(str(path)):
+        raise TableError(missing)
+    if suffix not in FORMATS:
+        remedy = REMEDIES.get(suffix, "save it as one of them")
+        raise TableError(
+            f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are "
+            f"read: {remedy}."
+        )
+    return FORMATS[suffix]
+
+
+def table_name(path: Path) -> str:
+    """Return the name of a table: that of its file, without the suffixes."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+
+
+def reading(options: argparse.Namespace) -> Reading:
+    """Return how the options say that tables are read."""
+    missing = getattr(options, "missing", None)
+    refuse = getattr(options, "refuse_missing", False)
+    return Reading(options.sep, options.decimal, missing and tuple(missing), refuse)
 
 
 @dataclass(frozen=True)
@@ -435,7 +245,7 @@ def read_table(
     *,
     task: str = CLASSIFICATION.name,
     unlabelled: str | None = None,
-    reading: Reading | None = None,
+    reading: Reading = AS_FOUND,
 ) -> Table:
     """Return the table in a file, or a bundled one, to learn from; refuse what cannot be compared
     on.
@@ -464,10 +274,8 @@ def read_table(
     ):
         options = "--target, --groups, --task and --unlabelled"
         raise TableError(f"{source} is a bundled set with classes of its own: leave {options} out.")
-    reading = replace(
-        reading or Reading(), drop_empty_rows=True
-    )  # they have no label, and no column to learn from
-    with opened(source, progress, reading) as file:
+    # empty rows have no label, and no column to learn from
+    with opened(source, progress, replace(reading, drop_empty_rows=True)) as file:
         target = find_name(file.path, file.names, target or file.default_target, "--target")
         groups = find_name(file.path, file.names, groups, "--groups") if groups else None
         if target == groups:
@@ -475,18 +283,26 @@ def read_table(
                 f"{file.path}: --target and --groups both name {shown(target)}: give two columns."
             )
         columns = file.read(labels=[target, groups] if groups else [target])
-        y, remarks = read_target(columns, target, task, unlabelled, file.reading)
-        group, more = read_groups(columns, groups, file.reading) if groups else (None, [])
-        encoder, cells, names = learn_encoder(columns, file.reading)
+        y, remarks = read_target(file, columns.labels[target], target, task, unlabelled)
+        notes, group = [*columns.notes, *remarks], None
+        if groups:
+            group, remarks = _merged(file, columns.labels[groups], groups, "group")
+            _refuse_bad(file, group, groups, missing=True)
+            notes += remarks
+        with _one_line(file):
+            encoder = TableEncoder(
+                "keep", missing_values=file.reading.missing, decimal=file.decimal
+            ).fit(columns)
         hints = groups is None and isinstance(file, Source)  # in an NPZ file groups are no column
-        suspects = find_suspects(encoder, cells, y, task, hints)
-        X, gaps = encode(encoder, columns, "filled by the median (kept by NCA tables)")
-        found = [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
-        notes = [*columns.notes, *remarks, *more, *found]
-        if names is None:
-            names = (
-                range(cells.n_rows) if columns.row_numbers is None else columns.row_numbers.tolist()
-            )
+        suspects = find_suspects(encoder, columns, y, task, hints)
+        row_names: Any = range(len(y)) if file.row_numbers is None else file.row_numbers.tolist()
+        for name, why in encoder.dropped_.items():
+            if why == DIFFERS:
+                text = columns.text[name]
+                row_names = np.array(text.values, dtype=object)[text.codes]
+                break
+        X, gaps = encode(encoder, file, columns, "filled by the median (kept by NCA tables)")
+        notes += [*encoder.remarks_, *gaps, *suspects.notes(target, task)]
         return Table(
             X,
             y,
@@ -495,16 +311,19 @@ def read_table(
             notes,
             target,
             encoder,
-            names,
+            row_names,
             task,
             suspects,
-            columns.row_numbers,
+            file.row_numbers,
             groups or "",
         )
 
 
+# Rows for a model that was learned from another table
+
+
 def read_rows(
-    source: str, encoder: TableEncoder, progress: Progress = ignore, reading: Reading | None = None
+    source: str, encoder: TableEncoder, progress: Progress = ignore, reading: Reading = AS_FOUND
 ) -> tuple[Any, list[str]]:
     """Return rows for a model, X of shape (n, p), and notes on what was ignored or is unknown to
     it.
@@ -524,7 +343,7 @@ def read_labelled_rows(
     source: str,
     encoder: TableEncoder,
     progress: Progress = ignore,
-    reading: Reading | None = None,
+    reading: Reading = AS_FOUND,
     name: str | None = None,
     group: str = "",
     gaps: str = "filled by the median",
@@ -534,118 +353,236 @@ def read_labelled_rows(
 
     `gaps` says what is done with missing cells.
     """
-    known = replace(
-        reading or Reading(), missing=encoder.missing_values, usual_decimal=encoder.decimal
-    )
+    known = replace(reading, missing=encoder.missing_values, usual_decimal=encoder.decimal)
     with opened(source, progress, known) as file:
-        needed, numbers = (
-            needed_columns(encoder),
-            [column.name for column in encoder.columns_ if column.kind == "number"],
-        )
+        needed = needed_columns(encoder)
+        numbers = [column.name for column in encoder.columns_ if column.kind == "number"]
         names = [] if name is None else [find_name(file.path, file.names, name, "--id")]
         names += [group] if group in file.names and group not in names else []
         apart = [column for column in names if column not in needed]
         columns = file.read([*needed, *apart], apart, [*text_columns(encoder), *apart], numbers)
-        found = (
-            columns if apart == names else file.read(names, names, names)
-        )  # a feature is read twice
-        X, notes = encode(encoder, columns, gaps)
-        ignored = note(
-            "ignored, not learned from",
-            [name for name in columns.all_names if name not in {*needed, *names}],
-        )
-        return X, [*columns.notes, *ignored, *notes], found.labels if found else {}
+        labels = columns.labels
+        if apart != names:  # a feature is read twice
+            labels = file.read(names, names, names).labels
+        X, notes = encode(encoder, file, columns, gaps)
+        used = {*needed, *names}
+        ignored = [name for name in columns.names if name not in used]
+        return X, [*columns.notes, *note("ignored, not learned from", ignored), *notes], labels
 
 
-def reading(options: argparse.Namespace) -> Reading:
-    """Return how the options say that tables are read."""
-    missing = getattr(options, "missing", None)
-    refuse = getattr(options, "refuse_missing", False)
-    return Reading(options.sep, options.decimal, missing and tuple(missing), refuse)
+def needed_columns(encoder: TableEncoder) -> list[str]:
+    """Return the columns that a table must have."""
+    return [column.name for column in encoder.columns_]
 
 
-class BundledSet:
-    """A set of `nearkin.datasets`, read like a file."""
+def text_columns(encoder: TableEncoder) -> list[str]:
+    """Return the columns of categories: to be read as text even where all of them are numbers."""
+    return [column.name for column in encoder.columns_ if column.kind in ("category", "frequency")]
 
-    names, default_target = ("target",), "target"
 
-    def __init__(self, name: str) -> None:
-        self.path, self.reading = Path(name), Reading()
+def encode(
+    encoder: TableEncoder, file: Reader, columns: Columns, gaps: str
+) -> tuple[Any, list[str]]:
+    """Return X of shape (n, p), in the memory of the columns' numbers, which are used up, and
+    remarks on it.
 
-    def read(
-        self,
-        needed: Names | None = None,
-        labels: Names = (),
-        as_text: Names = (),
-        as_numbers: Names = (),
-    ) -> Columns:
-        """Return all columns, `needed` among them."""
-        dataset = load(self.path.name)
-        names = list(dataset.feature_names)
-        require_names(self.path, names, [name for name in needed or [] if name not in labels])
-        return Columns(self.path, in_row, names, dataset.X, names, {}, {"target": dataset.y})
+    `gaps` says what is done with missing cells.
+    """
+    with _one_line(file):
+        X, remarks = encoder.encode(columns)
+    return X, [*remarks, *filled_note(X, encoder.get_feature_names_out(), gaps)]
 
 
 @contextmanager
-def opened(source: str, progress: Progress, reading: Reading | None) -> Iterator[Any]:
-    """Yield a file of a known format; what goes wrong is reported in one line."""
-    place = "standard input" if source == STANDARD_INPUT else source
+def _one_line(file: Reader) -> Iterator[None]:
+    """Make a TableError of what the encoder refuses."""
     try:
-        with tempfile.TemporaryDirectory(prefix="nearkin-") as folder:
-            path = _saved_input(Path(folder)) if source == STANDARD_INPUT else Path(source)
-            try:
-                yield (
-                    BundledSet(source)
-                    if is_bundled(source)
-                    else _format(path)(path, progress, reading or Reading())
-                )
-            except TableError as error:
-                raise TableError(str(error).replace(str(path), place)) from error
-    except MemoryError as error:
-        raise TableError(
-            f"{place} does not fit into memory: take fewer rows or columns."
-        ) from error
-    except OSError as error:
-        why = str(error.strerror or error).partition("\n")[0]
-        raise TableError(f"{place} cannot be read: {why}.") from error
+        yield
+    except ValueError as error:
+        raise TableError(f"{file.path}: {error}") from error
 
 
-def _format(path: Path) -> Callable[..., Any]:
-    """Return the reader of a file that exists."""
-    suffix = path.suffix.lower()
-    if path.is_dir():
+def number_encoder(names: list[str]) -> TableEncoder:
+    """Return an encoder of columns of numbers, which it takes as they are."""
+    state = {
+        "parameters": {"missing": "keep"},
+        "n_features": len(names),
+        "names": names,
+        "numbers": names,
+    }
+    return TableEncoder.from_dict(state | {"columns": [], "indicated": [], "medians": []})
+
+
+# What the column of the labels holds, and that of the groups: checked, and in a plain type
+
+MIN_ROWS = 4
+NUMBERS = "give --task regression to predict numbers"
+
+
+def read_target(
+    file: Reader, y: np.ndarray, target: str, task: str, unlabelled: str | None
+) -> tuple[np.ndarray, list[str]]:
+    """Return the target, classes or numbers, None or NaN where a row has none, and remarks on it."""
+    if unlabelled is not None:
+        y, marked = _blanked(y, [unlabelled])
+        # among numbers a mark may be missing already
+        if not marked and unlabelled.strip().lower() not in MARKS_OF_MISSING:
+            raise TableError(
+                f"{file.path}: {shown(target)} holds no {shown(unlabelled)}: give --unlabelled a "
+                "value that it holds."
+            )
+    y, remarks = _merged(file, y, target, "class")
+    _refuse_bad(file, y, target, missing=False)
+    rows = np.flatnonzero(~is_missing(y))
+    if len(rows) < MIN_ROWS:
+        with_label = "" if len(rows) == len(y) else f" with a label in {shown(target)}"
         raise TableError(
-            f"{path} is a folder: give {FILES}, or a folder of Parquet files and --dask."
+            f"{file.path} has {counted(len(rows), 'row')}{with_label}: too few rows, "
+            f"give at least {MIN_ROWS}."
         )
-    if missing := missing_file(str(path)):
-        raise TableError(missing)
-    if suffix not in FORMATS:
-        remedy = REMEDIES.get(suffix, "save it as one of them")
-        raise TableError(
-            f"{path}: only text tables (.csv, .tsv, .txt), .parquet and .npz files are "
-            f"read: {remedy}."
+    known, no_label = known_labels(y, rows), None
+    if task == REGRESSION.name:
+        known, remarks = _as_numbers(file, known, target, rows)
+        no_label = np.nan
+    else:
+        known = _as_classes(file, known, target)
+    if len(rows) == len(y):
+        return known, remarks
+    y = np.full(len(y), no_label)
+    y[rows] = known
+    return y, remarks
+
+
+def _blanked(y: np.ndarray, marks: Sequence[str]) -> tuple[np.ndarray, bool]:
+    """Return y as objects, with None where a cell is one of some marks, as text or number; and if
+    any is.
+    """
+    texts, numbers = {mark.strip() for mark in marks}, pd.to_numeric([*marks], errors="coerce")
+    missing = {
+        value
+        for value in {*y.tolist()} - {None}
+        if str(value).strip() in texts or pd.to_numeric(value, errors="coerce") in numbers
+    }
+    cells = [None if value in missing else value for value in y.tolist()]
+    return np.array(cells, dtype=object), bool(missing)
+
+
+def _merged(file: Reader, y: np.ndarray, name: str, what: str) -> tuple[np.ndarray, list[str]]:
+    """Return labels of which one spelling each is left, and a remark on what became one."""
+    if file.reading.missing:
+        y, _ = _blanked(y, file.reading.missing)
+    if y.dtype.kind not in "OU":
+        return y, []
+    counts = Counter(y.tolist())
+    check_length(f"{file.path}: {shown(name)}", map(str, counts))
+    y, several = merged_labels(y)
+    same = []
+    for spellings in several.values():
+        *others, usual = sorted(spellings, key=lambda text: counts[text])
+        n_rows = sum(counts[text] for text in others)
+        same.append(
+            f"{' and '.join(map(shown, [*others, usual]))} are one {what} "
+            f"({counted(n_rows, 'row')})"
         )
-    return FORMATS[suffix]
+    cases = defaultdict[str, list[str]](list)
+    for label in sorted(map(str, {*y.tolist()} - {None})):
+        cases[label.casefold()].append(label)
+    differ = [" and ".join(map(shown, labels)) for labels in cases.values() if len(labels) > 1]
+    if differ:
+        differ = [
+            f"{listed(sorted(differ), 3)} differ in case alone: write them alike if they mean the "
+            "same"
+        ]
+    return y, [*note(name, same), *note(name, differ)]
 
 
-def table_name(path: Path) -> str:
-    """Return the name of a table: that of its file, without the suffixes."""
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+def _refuse_bad(file: Reader, y: np.ndarray, name: str, missing: bool) -> None:
+    """Refuse infinite values, and missing ones if they are not meant to be there."""
+    bad, numbers = BadCells(missing), y if y.dtype.kind == "f" else 0
+    bad.add([name], np.where(is_missing(y), np.nan, numbers)[:, None])
+    bad.refuse(file.path, file.place)
 
 
-def _saved_input(folder: Path) -> Path:
-    """Return standard input as a file: every format is read from the front more than once."""
-    path = folder / "stdin"
+def _as_numbers(
+    file: Reader, y: np.ndarray, target: str, rows: np.ndarray
+) -> tuple[np.ndarray, list[str]]:
+    """Return the target of some rows as float64, of text such as "12.3%", "€12.30", "1,234.5" and
+    "72.1 kg", too; refuse what is no number, and what no prediction can be held out on.
+    """
+    how = ""
+    if y.dtype.kind not in "iuf":
+        values, codes = np.unique(y.astype(str), return_inverse=True)
+        texts = values.tolist()
+        try:
+            if y.dtype.kind == "b":
+                raise RejectColumn
+            rules = Rules((), decimal=file.decimal)
+            learned = learn_numeric(target, Text(texts, codes), rules)
+        except RejectColumn:
+            odd = np.array([read_number(text, file.decimal) is None for text in texts])
+            row = int(odd[codes].argmax())
+            cell = f"{shown(y.tolist()[row])} {file.place(int(rows[row]))}"
+            raise TableError(
+                f"{file.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
+                "leave --task out."
+            ) from None
+        if not isinstance(learned.column, NumberColumn):
+            _refuse_dates(file, target, texts)
+        form, how = learned.column.form, learned.how
+        if not form:
+            either = learned.column.decimal == EITHER
+            how = shown(next((text for text in texts if not either or "," in text), ""))
+        how += {DURATION: ", in days", RANGE: ", each range by its middle"}.get(form, "")
+        y = learned.numbers
     try:
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-    except OSError as error:
-        why = f"it cannot be copied to {folder.parent} ({error.strerror})"
+        y = REGRESSION.check_target(y)
+    except ValueError as error:
+        why = str(error).removeprefix("y ")
+        raise TableError(f"{file.path}: {shown(target)} {why}") from error
+    return y, [f"{target}: read as numbers ({how})"] if how else []
+
+
+def _refuse_dates(file: Reader, target: str, texts: list[str]) -> None:
+    with suppress(RejectColumn):
+        DateColumn.learn(target, Text(texts, np.arange(len(texts))), Rules())
         raise TableError(
-            f"standard input: {why}: free some space, or name another folder by TMPDIR."
-        ) from error
-    with path.open("rb") as file:
-        start = file.read(4)
-    return path.rename(
-        path.with_suffix({b"PK\3\4": ".npz", b"PAR1": ".parquet"}.get(start, ".csv"))
-    )
+            f"{file.path}: {shown(target)} holds dates ({shown(texts[0])}): give classes, such as "
+            "the month, or numbers, such as days, and --task regression."
+        )
+
+
+def _as_classes(file: Reader, y: np.ndarray, target: str) -> np.ndarray:
+    """Return the classes; refuse dates, and single rows."""
+    y = check_classes(file.path, target, y)
+    classes, sizes = np.unique(y, return_counts=True)
+    if classes.dtype.kind == "U":
+        _refuse_dates(file, target, classes.tolist())
+    alone = classes[sizes == 1].tolist()
+    if alone:
+        found, it = f"a single row of {shown(target)} has the class", "it"
+        if len(alone) > 1:
+            found, it = f"single rows of {shown(target)} have the classes", "them"
+        raise TableError(
+            f"{file.path}: {found} {quoted(alone, 5)}: merge {it} with others, drop {it}, name "
+            f"what means no label by --missing, or {NUMBERS}."
+        )
+    return y
+
+
+def check_classes(path: Path, target: str, y: np.ndarray) -> np.ndarray:
+    """Return the labels, whole numbers as integers; refuse real numbers, long text, and a single
+    class.
+    """
+    column = f"{path}: {shown(target)}"
+    if y.dtype.kind in "OU":
+        check_length(column, y)
+        y = y.astype(str, copy=False)
+    if y.dtype.kind == "f":
+        if ((y % 1 != 0) | (np.abs(y) >= 2**53)).any():
+            raise TableError(
+                f"{column} holds real numbers, no classes: {NUMBERS}, or cut them into classes."
+            )
+        y = y.astype(np.int64)
+    if (y == y[0]).all():
+        raise TableError(f"{column} holds one class, {shown(y[0].item())}: give rows of others.")
+    return y
