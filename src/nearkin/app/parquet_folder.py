@@ -185,13 +185,13 @@ def open_folder(path: Path) -> Folder:
             "also has": ours - theirs,
             "has other types in": (set(first.text) ^ set(table.text)) & ours & theirs,
         }
-        found = [
+        said = [
             f"{what} {quoted(sorted(names), 5)}" for what, names in differences.items() if names
         ]
-        if found:
+        if said:
             raise TableError(
-                f"{table.path} {' and '.join(found)}, unlike {first.path.name}: give all files "
-                "the same columns."
+                f"{table.path} {' and '.join(said)}, unlike {first.path.name}: give all files the "
+                "same columns."
             )
     return Folder(path, files, [table.group_sizes for table in tables], first.names, first.text)
 
