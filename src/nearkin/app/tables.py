@@ -526,13 +526,14 @@ def _as_numbers(
                 f"{file.path}: {shown(target)} holds {cell}, which is no number: mend it, or "
                 "leave --task out."
             ) from None
-        if not isinstance(learned.column, NumberColumn):
+        column, how = learned.column, learned.how
+        if not isinstance(column, NumberColumn):
             _refuse_dates(file, target, texts)
-        form, how = learned.column.form, learned.how
-        if not form:
-            either = learned.column.decimal == EITHER
+        assert isinstance(column, NumberColumn)
+        if not column.form:
+            either = column.decimal == EITHER
             how = shown(next((text for text in texts if not either or "," in text), ""))
-        how += {DURATION: ", in days", RANGE: ", each range by its middle"}.get(form, "")
+        how += {DURATION: ", in days", RANGE: ", each range by its middle"}.get(column.form, "")
         y = learned.numbers
     try:
         y = REGRESSION.check_target(y)
