@@ -108,34 +108,25 @@ def _is_numeric(dtype: Any) -> bool:
 
 def _target(y: np.ndarray, name: str, task: Task) -> tuple[np.ndarray, list[str]]:
     """Return labels with their spellings merged, or numbers, of text in any style that the encoder
-    reads.
+    reads; and remarks on what was merged or read.
     """
     y, several = merged_labels(y)
+    if task == REGRESSION and y.dtype.kind in "OU":
+        known = ~is_missing(y)
+        texts, codes = np.unique(y[known].astype(str), return_inverse=True)
+        found = learn_numbers(texts.tolist(), ".")
+        if found is None:
+            return y, []
+        numbers = np.full(len(y), np.nan)
+        numbers[known] = found.numbers[codes]
+        return numbers, [f"{name}: read as numbers ({shown(texts[0].item())})"]
     if task == REGRESSION:
-        return _as_numbers(y, name)
-    if (
-        y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all()
-    ):  # whole numbers, which pandas keeps so beside gaps
-        y = np.array(
-            [None if np.isnan(label) else int(label) for label in y.tolist()], dtype=object
-        )
-    return y, [
-        f"{name}: {' and '.join(map(repr, found))} are one class" for found in several.values()
-    ]
-
-
-def _as_numbers(y: np.ndarray, name: str) -> tuple[np.ndarray, list[str]]:
-    """Return text as numbers where all of it is numbers, and a remark that says so."""
-    if y.dtype.kind not in "OU":
         return y, []
-    known = ~is_missing(y)
-    texts, codes = np.unique(y[known].astype(str), return_inverse=True)
-    found = learn_numbers(texts.tolist(), ".")
-    if found is None:
-        return y, []
-    numbers = np.full(len(y), np.nan)
-    numbers[known] = found.numbers[codes]
-    return numbers, [f"{name}: read as numbers ({shown(texts[0].item())})"]
+    # whole numbers, which pandas keeps as decimals beside gaps
+    if y.dtype.kind == "f" and (y[~np.isnan(y)] % 1 == 0).all():
+        whole = [None if np.isnan(label) else int(label) for label in y.tolist()]
+        y = np.array(whole, dtype=object)
+    return y, [f"{name}: {' and '.join(map(repr, of))} are one class" for of in several.values()]
 
 
 ON_ALL_ROWS = "chosen on all rows"  # what progress is called with

@@ -28,9 +28,8 @@ DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 RAW = "raw k-NN"
 # What `compared_as` may hold beside the attributes of a Method.
 WHEN = {"params", "regression", "semi_supervised", "balanced"}
-MOST_ROWS = (
-    4000  # that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
-)
+# that a map is learned from: with more, held-out scores hardly rise (benchmarks/costs.py)
+MOST_ROWS = 4000
 
 Params = dict[str, Any]
 
@@ -44,10 +43,7 @@ class LDA(LinearDiscriminantAnalysis):
         """Learn the map."""
         try:
             return super().fit(X, y)
-        except (
-            np.linalg.LinAlgError,
-            IndexError,
-        ):  # IndexError: every class is copies of a single row
+        except (np.linalg.LinAlgError, IndexError):  # the latter: classes of copies of one row
             self.set_params(solver="eigen", shrinkage=1e-6)
             return super().fit(X, y)
 
@@ -137,11 +133,9 @@ def default_methods(
     first = [RAW, "NCA tables", "NCA tables balanced", "LDA"]
     every = all_methods(task, semi_supervised=semi_supervised, balanced=balanced)
     by_name = {method.name: method for method in every}
+    supervised = {method.name for method in all_methods(task, balanced=balanced)}
     chosen = [by_name[name] for name in first if name in by_name]
-    if semi_supervised:
-        supervised = {method.name for method in all_methods(task, balanced=balanced)}
-        chosen += [method for method in every if method.name not in supervised]
-    return chosen
+    return chosen + [method for method in every if method.name not in supervised]
 
 
 def all_methods(
@@ -154,21 +148,17 @@ def all_methods(
     """
     given = {"semi_supervised": semi_supervised, "balanced": balanced}
     methods = [Method(RAW, None), Method("PCA", PCA(svd_solver="full"), unlabelled=True)]
-    if task == CLASSIFICATION.name:
+    is_classes = task == CLASSIFICATION.name
+    if is_classes:
         methods.append(
             Method("LDA", LDA(), max_components=lambda p, n_classes: min(p, n_classes - 1))
         )
-    for cls in (
-        getattr(module, name) for module in (estimators, tables) for name in module.__all__
-    ):
+    every = [vars(module)[name] for module in (estimators, tables) for name in module.__all__]
+    for cls in every:
         for name, options in vars(cls).get("compared_as", {}).items():
-            params = (
-                options.get("params", {})
-                if task == CLASSIFICATION.name
-                else options.get("regression")
-            )
-            suits = all(given[what] for what in given if options.get(what, False))
-            if params is not None and suits:
+            params = options.get("params", {}) if is_classes else options.get("regression")
+            unsuited = any(options.get(kind) and not given[kind] for kind in given)
+            if params is not None and not unsuited:
                 fields = {key: value for key, value in options.items() if key not in WHEN}
                 methods.append(Method(name, cls(**params), **fields))
     return methods
@@ -189,31 +179,24 @@ def default_references(
     each of which has a tree in every iteration, it takes fewer than 100 iterations. Both make it
     quicker at about equal accuracy.
     """
-    wide = n_features > 100
-    boosted: dict[str, Any] = {
-        "max_bins": 63 if wide else 255,
+    boosting: dict[str, Any] = {
+        "max_bins": 63 if n_features > 100 else 255,
         "max_features": min(1.0, 100 / n_features),
+        "max_iter": int(np.clip(1000 // n_classes, 10, 100)),
+        "random_state": 0,
     }
-    middle = "median" if score == "mae" else "mean"
-    boosted |= {"max_iter": int(np.clip(1000 // n_classes, 10, 100)), "random_state": 0}
+    few, many, all_rows = 20_000, 100_000, 2**40
     if task == CLASSIFICATION.name:
-        constant, linear = DummyClassifier(strategy="prior"), LogisticRegression(max_iter=300)
-        forest = RandomForestClassifier(random_state=0)
-        boosting = HistGradientBoostingClassifier(**boosted)
-    else:
-        constant, linear = DummyRegressor(strategy=middle), RidgeCV(np.logspace(-3, 3, 7))
-        forest, boosting = (
-            RandomForestRegressor(random_state=0),
-            HistGradientBoostingRegressor(**boosted),
-        )
-    few, many = 20_000, 100_000
+        return [
+            Reference("majority", DummyClassifier(strategy="prior"), all_rows),
+            Reference("logistic regression", LogisticRegression(max_iter=300), many),
+            Reference("random forest", RandomForestClassifier(random_state=0), few),
+            Reference("gradient boosting", HistGradientBoostingClassifier(**boosting), many),
+        ]
+    middle = "median" if score == "mae" else "mean"
     return [
-        Reference("majority" if task == CLASSIFICATION.name else middle, constant, 2**40),
-        Reference(
-            "logistic regression" if task == CLASSIFICATION.name else "ridge regression",
-            linear,
-            many,
-        ),
-        Reference("random forest", forest, few),
-        Reference("gradient boosting", boosting, many),
+        Reference(middle, DummyRegressor(strategy=middle), all_rows),
+        Reference("ridge regression", RidgeCV(np.logspace(-3, 3, 7)), many),
+        Reference("random forest", RandomForestRegressor(random_state=0), few),
+        Reference("gradient boosting", HistGradientBoostingRegressor(**boosting), many),
     ]

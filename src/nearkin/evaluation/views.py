@@ -17,7 +17,7 @@ from .folds import FAILURES, Embedded, MapWithVote, NestedSplit, Progress, Split
 from .methods import DIMENSIONS, Method, Params
 from .protocol import NO_ROWS, Fold, first_repeat
 from .results import Comparison, MethodResult
-from .scores import CLASSIFICATION, SCORES, Task, Vote, named_task, nearest_voters, possible_votes
+from .scores import CLASSIFICATION, SCORES, Vote, named_task, nearest_voters, possible_votes
 from .statistics import SIGNIFICANCE, corrected_resampled_t_test
 
 NEAREST = Vote(5)  # of the coordinates of a predictor with a vote of its own
@@ -144,7 +144,7 @@ def first_map(comparison: Comparison, result: MethodResult) -> HeldOutMap:
             params |= {"n_components": min(2, method.max_components(p, n_classes))}
         with warnings.catch_warnings(action="ignore"):
             found = MapWithVote(method).fit(split, params)
-    Z, queries = (np.asarray(rows)[:, :2] for rows in (found.Z, found.queries))
+    Z, queries = np.asarray(found.Z)[:, :2], np.asarray(found.queries)[:, :2]
     (vote,) = possible_votes([vote], len(split.rows))
     near = nearest_voters(Z, queries, vote.n_neighbors)[1]
     (prediction,) = found.predictions([vote], 2)
@@ -216,12 +216,12 @@ def chosen_predictor(comparison: Comparison) -> Any:
         last = comparison.winner[-1]
         return last if hasattr(last, "fit_encoded") else None
     most = Counter(params["method"] for params in comparison.choice.params).most_common(1)[0][0]
-    method = next((result.method for result in comparison.results if result.name == most), None)
-    if not isinstance(method, Method) or not method.own_vote:
-        return None
-    with warnings.catch_warnings(action="ignore"):
-        pipeline, _ = NestedSplit(comparison.protocol, comparison.protocol.labelled).fit(method)
-        return pipeline[-1]
+    for result in comparison.results:
+        if result.name == most and isinstance(result.method, Method) and result.method.own_vote:
+            fold = NestedSplit(comparison.protocol, comparison.protocol.labelled)
+            with warnings.catch_warnings(action="ignore"):
+                return fold.fit(result.method)[0][-1]
+    return None
 
 
 def held_out_map(
@@ -239,33 +239,17 @@ def held_out_map(
 
     `unlabelled` are row numbers to learn from, too, as `Protocol.beside` has them.
     """
-    (train, test), target = fold, named_task(task)
-    y = np.asarray(y)
-    y_train = known_labels(y, train)
-    fitted = fit_partly(clone(mapping), X, y_train, train, unlabelled, target)
-    Z_train, Z_test = (
-        np.asarray(fitted.transform(take_rows(X, rows)))[:, :2] for rows in (train, test)
-    )
-    vote = Vote(n_neighbors).estimator(target).fit(Z_train, y_train)
-    neighbors = train[vote.kneighbors(Z_test, return_distance=False)]
-    score = float(vote.score(Z_test, known_labels(y, test)))
-    return HeldOutMap(Z_test, test, neighbors, score, Vote(n_neighbors))
-
-
-def fit_partly(
-    maps: Any, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray, task: Task
-) -> Any:
-    """Fit on rows, whose labels y are, and on others that have none."""
-    if len(others) == 0:
-        return maps.fit(take_rows(X, rows), y)
-    targets, none = (
-        (np.unique(y, return_inverse=True)[1], -1) if task == CLASSIFICATION else (y, np.nan)
-    )
-    return maps.fit(
-        take_rows(X, np.append(rows, others)), np.append(targets, np.full(len(others), none))
-    )
-
-
-def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """Return rows of an array or a DataFrame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    (train, test), target, y = fold, named_task(task), np.asarray(y)
+    X = getattr(X, "iloc", X)  # to take rows of a data frame or of an array
+    labels = known_labels(y, train)
+    rows, targets, none = np.append(train, unlabelled), labels, np.nan
+    if len(unlabelled):
+        if target == CLASSIFICATION:
+            targets, none = np.unique(labels, return_inverse=True)[1], -1
+        targets = np.append(targets, np.full(len(unlabelled), none))
+    fitted = clone(mapping).fit(X[rows], targets)
+    Z, queries = (np.asarray(fitted.transform(X[some]))[:, :2] for some in (train, test))
+    vote = Vote(n_neighbors).estimator(target).fit(Z, labels)
+    neighbors = train[vote.kneighbors(queries, return_distance=False)]
+    score = float(vote.score(queries, known_labels(y, test)))
+    return HeldOutMap(queries, test, neighbors, score, Vote(n_neighbors))
