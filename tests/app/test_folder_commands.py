@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ def made(tmp_path_factory):
     )
     scaler = StandardScaler().fit(X)
     steps = [scaler, DNE(4).fit(scaler.transform(X), codes)]
-    figures = {"score": 0.9, "low": 0.05, "high": 0.15, "raw": 0.8, "folds": 1.0, "p_value": 0.001}
+    result = SimpleNamespace(score=np.array([0.9]), interval=(0.05, 0.15), p_value=0.001)
     header = {
         "task": "classification",
         "score": "accuracy",
@@ -83,11 +84,13 @@ def made(tmp_path_factory):
         "n_neighbors": 3,
         "soft": False,
     }
-    header |= {"n_rows": N, "held_out": figures}
     model = new_model(
         steps,
         number_encoder(FEATURES),
+        result,
+        SimpleNamespace(score=np.array([0.8])),
         classes=classes.tolist(),
+        n_rows=N,
         target="kind",
         table="many",
         **header,

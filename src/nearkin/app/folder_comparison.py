@@ -233,12 +233,13 @@ class FolderComparison(ExitStack):
         """Return the winner, in which at most 100,000 training rows, evenly drawn, vote, and what
         it learned from.
         """
-        best, raw, n = comparison.best, comparison.raw, self.X.shape[0]
-        low, high = best.interval
+        best, n = comparison.best, self.X.shape[0]
         embedding = self.maps[best.name]
         model = new_model(
             [step.to_local() for step in (self.scaler, embedding) if step is not None],
             number_encoder(self.features),
+            best,
+            comparison.raw,
             task=CLASSIFICATION.name,
             score="accuracy",
             method=best.name,
@@ -248,14 +249,6 @@ class FolderComparison(ExitStack):
             n_rows=self.folder.n_rows,
             target=self.target,
             table=self.folder.name,
-            held_out={
-                "score": best.score.mean(),
-                "raw": raw.score.mean(),
-                "low": low,
-                "high": high,
-                "folds": 1,
-                "p_value": best.p_value,
-            },
         )
         voters = np.linspace(0, n - 1, min(MOST_VOTERS, n)).round().astype(np.int64)
         Z = self.X if embedding is None else embedding.transform(self.X)

@@ -24,7 +24,16 @@ from .. import __version__
 from .._blocks import require_memory, row_blocks
 from ..estimators import TDL
 from ..estimators.transductive import GraphExtension, HeatGraph
-from ..evaluation import CLASSIFICATION, SCORES, TASKS, Comparison, Doubt, OwnVote, Vote
+from ..evaluation import (
+    CLASSIFICATION,
+    SCORES,
+    TASKS,
+    Comparison,
+    Doubt,
+    MethodResult,
+    OwnVote,
+    Vote,
+)
 from ..linalg import svd
 from ..neighbors import searcher
 from ..plotting import feature_stretch
@@ -323,12 +332,8 @@ def predict(
 class Step:
     """A step whose attributes are arrays, or None; `transform` maps rows."""
 
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays by name."""
-        return {name: array for name, array in vars(self).items() if array is not None}
-
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
         """Return the step of those arrays that are its own."""
         return cls(**{name: arrays.get(name) for name in get_type_hints(cls)})
 
@@ -397,31 +402,39 @@ class AffineMap(Step):
         return Z if self.offset is None else Z - self.offset
 
 
-def tdl_arrays(tdl: TDL) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def tdl_arrays(tdl: TDL) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return TDL's map of new rows as arrays, and the numbers of its graph."""
     rule, graph = tdl.extension_, tdl.extension_.graph
-    arrays = {"rule.sources": rule.sources, "rule.values": rule.eigenvalues}
-    arrays |= {"rule.constant": rule.constant, "spectrum": tdl.eigenvalues_}
-    arrays |= stored("graph.rows", graph.rows)
-    if graph.origin is not None:
-        arrays["graph.origin"] = graph.origin
-    numbers = {"n_neighbors": int(graph.n_neighbors), "bandwidth": float(graph.bandwidth)}
-    return arrays, numbers | {"normalized": bool(rule.normalized)}
+    arrays = {
+        "rule.sources": rule.sources,
+        "rule.values": rule.eigenvalues,
+        "rule.constant": rule.constant,
+        "graph.origin": graph.origin,
+        "spectrum": tdl.eigenvalues_,
+    }
+    numbers = {
+        "n_neighbors": int(graph.n_neighbors),
+        "bandwidth": float(graph.bandwidth),
+        "normalized": bool(rule.normalized),
+    }
+    return arrays | stored("graph.rows", graph.rows), numbers
 
 
 def tdl_from_arrays(arrays: dict[str, np.ndarray], numbers: dict[str, Any], p: int) -> TDL:
     """Return a TDL that maps new rows of p features."""
-    rows = loaded(arrays, "graph.rows", (len(arrays["rule.sources"]), p))
-    k, bandwidth = numbers["n_neighbors"], numbers["bandwidth"]
-    graph = HeatGraph(rows, arrays.get("graph.origin"), k, bandwidth)
     tdl = TDL()
     tdl.n_features_in_ = p
     tdl.extension_ = GraphExtension(
-        graph,
-        sources=arrays["rule.sources"],
-        eigenvalues=arrays["rule.values"],
-        constant=arrays["rule.constant"],
-        normalized=numbers["normalized"],
+        HeatGraph(
+            loaded(arrays, "graph.rows", (len(arrays["rule.sources"]), p)),
+            arrays.get("graph.origin"),
+            numbers["n_neighbors"],
+            numbers["bandwidth"],
+        ),
+        arrays["rule.sources"],
+        arrays["rule.values"],
+        arrays["rule.constant"],
+        numbers["normalized"],
     )
     return tdl
 
@@ -449,8 +462,9 @@ def loaded(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, int]) -> 
 def new_model(
     fitted: Sequence[Any],
     encoder: TableEncoder,
+    result: MethodResult,
+    raw: MethodResult,
     *,
-    held_out: dict[str, float],
     groups: tuple[str, Any] = ("", ()),
     doubts: Sequence[Doubt] = (),
     **header: Any,
@@ -458,40 +472,49 @@ def new_model(
     """Return a model that maps rows as fitted steps (a scaler, an imputer, a map, as far as there
     are any) do, and has no voters yet.
 
-    `header` are task, score, method, classes, n_neighbors, soft, n_rows, target and table, see
-    `Model`. Figures of `held_out` that are no finite numbers are left out: no p-value is NaN.
+    `result` and `raw` are those of what was chosen and of the raw features; figures of them that
+    are no finite numbers are left out: no p-value is NaN. `header` are task, score, method,
+    classes, n_neighbors, soft, n_rows, target and table, see `Model`.
     """
-    arrays: dict[str, np.ndarray] = {}
-    header = {"graph": {}, "bins": {}, "soft_vote": {}} | header
+    arrays: dict[str, Any] = {}
+    header |= {"graph": {}, "bins": {}, "soft_vote": {}, "group": groups[0]}
     for step in fitted:
         if isinstance(step, StandardScaler):
             # NaN: a column without a value in the rows learned from. It is filled with 0, and so is
             # that of new rows
             mean = np.nan_to_num(step.mean_) if step.with_mean else None
             scale = np.nan_to_num(step.scale_, nan=np.finfo(np.float64).max)
-            arrays |= Scaling(mean, scale).to_arrays()
+            arrays |= vars(Scaling(mean, scale))
         elif isinstance(step, SimpleImputer):
-            arrays |= Filling(step.statistics_, step.indicator_.features_).to_arrays()
+            arrays |= vars(Filling(step.statistics_, step.indicator_.features_))
         elif isinstance(step, TDL):
-            more, header["graph"] = tdl_arrays(step)
-            arrays |= more
+            of_step, header["graph"] = tdl_arrays(step)
+            arrays |= of_step
         elif isinstance(step, (NCAClassifier, NCARegressor)):
-            more, states = step.to_arrays()
-            arrays, header = arrays | more, header | states
+            of_step, states = step.to_arrays()
+            arrays, header = arrays | of_step, header | states
         else:
-            arrays |= AffineMap.of(step).to_arrays()
-    header["group"], labels = groups
+            arrays |= vars(AffineMap.of(step))
     if header["group"]:
-        arrays["groups"] = group_hashes(labels)
+        arrays["groups"] = group_hashes(groups[1])
     for name in ("target", "table", "group"):
         header[name] = _encodable(header[name])[:MAX_NAME]
+    low, high = result.interval
+    figures = {
+        "score": result.score.mean(),
+        "raw": raw.score.mean(),
+        "low": low,
+        "high": high,
+        "folds": len(result.score),
+        "p_value": result.p_value,
+    }
     return Model(
         prefix=type(fitted[-1]).__name__.lower() if fitted else "",
         columns=encoder.to_dict(),
-        held_out={name: float(value) for name, value in held_out.items() if np.isfinite(value)},
+        held_out={name: float(figure) for name, figure in figures.items() if np.isfinite(figure)},
         doubts=[_encodable(doubt.text)[:MAX_DOUBT] for doubt in doubts],
         version=__version__,
-        arrays=arrays,
+        arrays={name: array for name, array in arrays.items() if array is not None},
         **header,
     )
 
@@ -512,13 +535,14 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
     model.
     """
     assert comparison.winner is not None
-    choice, protocol, rows = comparison.choice, comparison.protocol, comparison.winner_rows
+    protocol, rows = comparison.protocol, comparison.winner_rows
     *fitted, last = [step for name, step in comparison.winner.steps if name != "encode"]
     all_vote = isinstance(last, (NCAClassifier, NCARegressor))
-    low, high = choice.interval
     model = new_model(
         [last] if all_vote else fitted,
         table.encoder,
+        comparison.choice,
+        comparison.raw,
         task=comparison.task.name,
         score=comparison.score.name,
         method=comparison.winner_method,
@@ -528,14 +552,6 @@ def learned_model(comparison: Comparison, table: Table) -> Model:
         n_rows=table.X.shape[0],
         target=table.target,
         table=table.name,
-        held_out={
-            "score": choice.score.mean(),
-            "raw": comparison.raw.score.mean(),
-            "low": low,
-            "high": high,
-            "folds": len(comparison.folds),
-            "p_value": choice.p_value,
-        },
         groups=(table.group_name, table.groups),
         doubts=comparison.doubts,
     )
@@ -632,7 +648,33 @@ def load_model(path: Path) -> Model:
     damaged or newer.
     """
     with whole_file(path, "compare"):
-        return _load(Path(path))
+        header, arrays, intact = read_parts(Path(path))
+        if "adapter" in header:
+            raise ModelFileError(
+                "is an adapter of vectors, which labels nothing: give it to `nearkin transform`."
+            )
+        written = header.pop("format")
+        if written == 7:
+            header |= {"group": "", "doubts": []}
+            written = FORMAT
+        if type(written) is int and written > FORMAT:
+            raise ModelFileError(
+                f"was written by a newer nearkin (format {written}): install a newer nearkin."
+            )
+        differing = header.keys() ^ {field.name for field in fields(Model)} - {"arrays"}
+        if written != FORMAT or differing:
+            found = f"fields {_line(sorted(differing))}"
+            if written != FORMAT:
+                found = f"format {_line(written)}"
+            raise ModelFileError(f"is no nearkin model of this version ({found}): {AGAIN}")
+        _require(intact, "checksum")
+        model = Model(**header, arrays=arrays)
+        _check_header(model)
+        _check_arrays(model)
+        with np.errstate(all="ignore"):
+            row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))
+            predict(model, csr_array(row) if issparse(model.voters) else row)
+        return model
 
 
 @contextmanager
@@ -657,38 +699,6 @@ def whole_file(path: Path, writer: str) -> Iterator[None]:
 def _line(error: Any) -> str:
     """Return the beginning of a text that may be anything, as one printable line."""
     return ascii(str(error).partition("\n")[0][:MAX_NAME])[1:-1]
-
-
-def _load(path: Path) -> Model:
-    header, arrays, intact = read_parts(path)
-    if "adapter" in header:
-        raise ModelFileError(
-            "is an adapter of vectors, which labels nothing: give it to `nearkin transform`."
-        )
-    written = header.pop("format")
-    if written == 7:
-        header |= {"group": "", "doubts": []}
-        written = FORMAT
-    if type(written) is int and written > FORMAT:
-        raise ModelFileError(
-            f"was written by a newer nearkin (format {written}): install a newer nearkin."
-        )
-    differing = header.keys() ^ {field.name for field in fields(Model)} - {"arrays"}
-    if written != FORMAT or differing:
-        found = (
-            f"format {_line(written)}"
-            if written != FORMAT
-            else f"fields {_line(sorted(differing))}"
-        )
-        raise ModelFileError(f"is no nearkin model of this version ({found}): {AGAIN}")
-    _require(intact, "checksum")
-    model = Model(**header, arrays=arrays)
-    _check_header(model)
-    _check_arrays(model)
-    with np.errstate(all="ignore"):
-        row: Any = np.zeros((1, len(model.encoder.get_feature_names_out())))
-        predict(model, csr_array(row) if issparse(model.voters) else row)
-    return model
 
 
 def read_header(path: Path) -> dict[str, Any]:
