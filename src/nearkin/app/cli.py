@@ -45,9 +45,14 @@ COMMANDS = PARSER.add_subparsers(required=True, title="commands", metavar="COMMA
 
 def command(add_options: Callable[[Callable[..., Any]], None]) -> argparse.ArgumentParser:
     """Make a command of a function that adds its options; its documentation is the help."""
-    name, text = add_options.__name__, cleandoc(add_options.__doc__ or "")
-    summary, layout = text.partition("\n")[0].rstrip("."), argparse.RawDescriptionHelpFormatter
-    parser = COMMANDS.add_parser(name, help=summary, description=text, formatter_class=layout)
+    summary, _, text = cleandoc(add_options.__doc__ or "").partition("\n\n")
+    summary = summary.replace("\n", " ")
+    parser = COMMANDS.add_parser(
+        add_options.__name__,
+        help=summary.rstrip("."),
+        description=f"{summary}\n\n{text}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add_options(parser.add_argument)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no remarks")
     return parser

@@ -44,7 +44,7 @@ from .parquet_folder import open_folder
 from .readers import TableError, counted, note, quoted
 from .report import write_json, write_report
 from .table_comparison import TableComparison
-from .tables import needed_columns, read_labelled_rows, reading
+from .tables import read_labelled_rows, reading
 from .words import one_line
 
 FOLLOW = (
@@ -127,11 +127,11 @@ def predict(options: argparse.Namespace) -> int:
 
     def columns(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
         found = predict_rows(model, X, progress, options.search)
-        for name in () if archive else ("nearest", "distance"):
-            found |= {
-                f"{name}_{rank}": column
-                for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1)
-            }
+        if archive:
+            return found
+        for name in ("nearest", "distance"):
+            for rank, column in enumerate(found.pop(name).T[:NAMED_VOTERS], 1):
+                found[f"{name}_{rank}"] = column
         return found
 
     return _apply(options, columns)
@@ -160,18 +160,24 @@ def inspect(options: argparse.Namespace) -> int:
 
 def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) -> int:
     """Read rows, compute columns from them and write these."""
-    output = (
-        None
-        if options.output == STANDARD_OUTPUT
-        else check_writable(options.output, TABLE_SUFFIXES, "-o")
-    )
-    archive = output is not None and output.suffix.lower() == ".npz"
+    output, suffix = None, ".csv"
+    if options.output != STANDARD_OUTPUT:
+        output = check_writable(options.output, TABLE_SUFFIXES, "-o")
+        suffix = output.suffix.lower()
+    is_archive, is_prediction = suffix == ".npz", options.command == "predict"
     model = load_model(Path(options.model))
-    labelled = "labelled" if model.classes else "predicted"
-    done = labelled if options.command == "predict" else "mapped"
-    gaps = "kept as missing" if model.bins else "filled by the median"
-    how = {"reading": reading(options), "name": options.id, "gaps": gaps}
-    read = partial(read_labelled_rows, options.table, model.encoder, group=model.group, **how)
+    done = "mapped"
+    if is_prediction:
+        done = "labelled" if model.classes else "predicted"
+    read = partial(
+        read_labelled_rows,
+        options.table,
+        model.encoder,
+        group=model.group,
+        name=options.id,
+        reading=reading(options),
+        gaps="kept as missing" if model.bins else "filled by the median",
+    )
     X, notes, labels = console.while_reading(options, read)
     if model.group in labels and model.knows_no_group(labels[model.group]):
         notes = [
@@ -180,39 +186,36 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
         ]
     empty = np.zeros(X.shape[0], dtype=bool)
     if "fill" not in model.arrays and not model.bins and not issparse(X):
-        empty |= np.isnan(X).all(axis=1) & (
-            not archive
-        )  # an archive has no cells that could stay empty
+        if not is_archive:  # which has no cells that could stay empty
+            empty = np.isnan(X).all(axis=1)
         X = X[~empty] if empty.any() else X
         if np.isnan(X).any() or not len(X):
             raise TableError(
                 f"{options.table}: {notes[-1]}, of which this model knows none: fill them first."
             )
-    console.remark(
-        [*notes, *note("far outside the rows learned from", far_features(model, X))],
-        quiet=options.quiet,
-    )
-    bar = console.Progress(
-        "rows", quiet=options.quiet, lines=output is None
-    )  # a written file has a line of its own
-    with bar as progress, np.errstate(all="ignore"), one_line(options.table):
-        columns = compute(model, X, archive, partial(progress, f"rows {done}"))
+    far = note("far outside the rows learned from", far_features(model, X))
+    console.remark([*notes, *far], quiet=options.quiet)
+    with (
+        # a written file has a line of its own
+        console.Progress("rows", quiet=options.quiet, lines=output is None) as progress,
+        np.errstate(all="ignore"),
+        one_line(options.table),
+    ):
+        columns = compute(model, X, is_archive, partial(progress, f"rows {done}"))
     if empty.any():
         columns = with_empty_rows(columns, empty)
-    if options.id is None and options.command == "predict":
-        columns = {"row": np.arange(len(empty))} | columns
     if options.id is not None:
         name = f"{options.id} (given)" if options.id in columns else options.id
         columns = {name: labels[options.id]} | columns
-    if output is None or output.suffix.lower() == ".csv":
-        columns = for_csv(
-            columns, rounded=options.command == "predict", escape=options.escape_formulas
-        )
+    elif is_prediction:
+        columns = {"row": np.arange(len(empty))} | columns
+    if suffix == ".csv":
+        columns = for_csv(columns, rounded=is_prediction, escape=options.escape_formulas)
     if output is None:
         print_columns(columns)
         return 0
     outputs = Outputs(partial(console.remark, quiet=options.quiet))
-    write = partial(write_columns, columns, output.suffix.lower())
+    write = partial(write_columns, columns, suffix)
     outputs.write(
         output, "-o", write, f"{counted(len(empty), 'row')} {done} by {model.method}: {output}"
     )
@@ -221,21 +224,14 @@ def _apply(options: argparse.Namespace, compute: Callable[..., dict[str, Any]]) 
 
 def _transformed(model: Model, X: Any, archive: bool, progress: Any) -> dict[str, Any]:
     Z = embed(model, X, progress)
-    if issparse(Z):
-        if not archive:
-            raise TableError("sparse coordinates are no table: write an .npz file by -o.")
-        return {
-            "data": Z.data,
-            "indices": Z.indices,
-            "indptr": Z.indptr,
-            "shape": np.array(Z.shape),
-            "format": "csr",
-        }
-    return (
-        {"X": Z, "feature_names": np.array(model.names)}
-        if archive
-        else dict(zip(model.names, Z.T, strict=True))
-    )
+    if not issparse(Z):
+        if archive:
+            return {"X": Z, "feature_names": np.array(model.names)}
+        return dict(zip(model.names, Z.T, strict=True))
+    if not archive:
+        raise TableError("sparse coordinates are no table: write an .npz file by -o.")
+    parts = {"data": Z.data, "indices": Z.indices, "indptr": Z.indptr}
+    return parts | {"shape": np.array(Z.shape), "format": "csr"}
 
 
 def _transform_folder(options: argparse.Namespace) -> int:
@@ -251,10 +247,10 @@ def _transform_folder(options: argparse.Namespace) -> int:
             "--id names rows of a single table: leave it out with --dask, rows keep their order."
         )
     out, model = Path(options.output), load_model(Path(options.model))
-    folder = open_folder(Path(options.table))
+    folder, columns = open_folder(Path(options.table)), model.encoder.columns_
     text = [
         column.name
-        for column in model.encoder.columns_
+        for column in columns
         if not isinstance(column, NumberColumn) or not column.plain
     ]
     if text:
@@ -263,7 +259,7 @@ def _transform_folder(options: argparse.Namespace) -> int:
             "maps numbers: "
             "transform the files one by one, without --dask."
         )
-    known = needed_columns(model.encoder)
+    known = [column.name for column in columns]
     folder.require_numbers(known)
     ignored = [name for name in folder.names if name not in known]
     from .. import dask  # noqa: F401 - where it is missing, the error names the extra
@@ -277,7 +273,6 @@ def _transform_folder(options: argparse.Namespace) -> int:
     ):
         console.remark(note("ignored, not learned from", ignored), quiet=options.quiet)
         map_folder(model, folder, part, client, partial(progress, "rows mapped"))
-    files = counted(len(folder.files), "file")
-    done = f"{counted(folder.n_rows, 'row')} mapped by {model.method}: {out} ({files})"
-    console.remark([done], quiet=options.quiet)
+    rows, files = counted(folder.n_rows, "row"), counted(len(folder.files), "file")
+    console.remark([f"{rows} mapped by {model.method}: {out} ({files})"], quiet=options.quiet)
     return 0

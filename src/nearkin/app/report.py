@@ -422,16 +422,17 @@ def _ranked(row: RankingRow, found: Summary) -> dict[str, Any]:
 
 
 def described(method: Method) -> str:
-    """Return what a method is: the first line of its documentation, and the parameters that are not
-    the defaults.
+    """Return what a method is: the first sentence of its documentation, and the parameters that are
+    not the defaults.
     """
     if method.estimator is None:
         return "The features as they are, each counting by its spread: the baseline."
-    first_line = (inspect.getdoc(type(method.estimator)) or method.name).partition("\n")[0]
+    documentation = inspect.getdoc(type(method.estimator)) or method.name
+    summary = documentation.partition("\n\n")[0].replace("\n", " ")
     defaults = type(method.estimator)().get_params()
     params = method.estimator.get_params().items()
     changed = [f"{name}={value!r}" for name, value in params if value != defaults[name]]
-    return first_line + f" ({', '.join(changed)})" * bool(changed)
+    return summary + f" ({', '.join(changed)})" * bool(changed)
 
 
 def _scores_by_dimension(name: str, scores: dict[int, np.ndarray]) -> dict[str, Any]:
