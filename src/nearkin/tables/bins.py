@@ -1,5 +1,5 @@
-"""The curves of dates to look at: sine and cosine of a place in the year, the week or the day as
-one.
+"""Tables to features in which a linear map can bend: bins of numbers, indicators of categories; and
+what such a map makes of each column.
 """
 
 from __future__ import annotations
@@ -149,12 +149,15 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         check_choice(self.strategy, "strategy", ("quantile", "tree"))
         refuse_foreign(X)
         X = validated(self, X, **_CELLS)
-        if self.strategy == "tree" and y is None:
+        if self.strategy == "quantile":
+            y = None
+        elif y is None:
             remedy = "give it, or take strategy='quantile'"
             raise ValueError(
                 f"strategy='tree' requires y to be passed, but the target y is None: {remedy}."
             )
-        y = None if self.strategy == "quantile" else column_or_1d(y)
+        else:
+            y = column_or_1d(y)
         check_consistent_length(X, y)
         self.has_missing_ = np.isnan(X).any(axis=0)
         self.edges_, self._medians = [], np.zeros(X.shape[1])
@@ -176,9 +179,8 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             X.T, self.edges_, self.has_missing_, self._medians, strict=True
         ):
             missing = np.isnan(x)
-            known = np.where(
-                missing, edges[:1].sum() if own_feature else median, x
-            )  # the first edge, if there is one
+            # beside a feature of its own the first edge, if there is one
+            known = np.where(missing, edges[:1].sum() if own_feature else median, x)
             with np.errstate(over="ignore"):
                 parts.append(np.clip((known[:, None] - edges[:-1]) / np.diff(edges), 0, 1))
             parts += [missing[:, None]] * bool(own_feature)
@@ -211,20 +213,21 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         encoder = cls()
         encoder.edges_ = [np.array(edges, dtype=np.float64) for edges in state["edges"]]
-        encoder.has_missing_, encoder._medians = (
-            np.array(state["missing"]),
-            np.array(state["medians"], dtype=float),
-        )
+        encoder.has_missing_ = np.array(state["missing"])
+        encoder._medians = np.array(state["medians"], dtype=float)
         encoder.n_features_in_ = n_columns
         fits = encoder.has_missing_.dtype == bool and np.isfinite(encoder._medians).all()
-        fits &= {len(encoder.edges_), len(encoder.has_missing_), len(encoder._medians)} == {
-            n_columns
-        }
-        if not fits or not all(
-            np.isfinite(edges).all() and (np.diff(edges) > 0).all() for edges in encoder.edges_
-        ):
+        fits &= {*map(len, (encoder.edges_, encoder.has_missing_, encoder._medians))} == {n_columns}
+        for edges in encoder.edges_:
+            fits &= np.isfinite(edges).all() and (np.diff(edges) > 0).all()
+        if not fits:
             raise ValueError("its bins")
         return encoder
+
+    @property
+    def widths(self) -> np.ndarray:
+        """Return how many features each column has."""
+        return np.array([max(len(edges) - 1, 0) for edges in self.edges_]) + self.has_missing_
 
     def curves(self, directions: Any) -> list[Curve]:
         """Return what linear maps of the encoded features are as functions of each column.
@@ -241,13 +244,12 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         check_is_fitted(self)
         directions = check_array(directions, dtype=np.float64, input_name="directions")
-        widths = [max(len(edges) - 1, 0) for edges in self.edges_] + self.has_missing_
-        if directions.shape[1] != widths.sum():
+        if directions.shape[1] != self.widths.sum():
             raise ValueError(
-                f"directions must have the shape (m, {widths.sum()}), got {directions.shape}."
+                f"directions must have the shape (m, {self.widths.sum()}), got {directions.shape}."
             )
         curves = []
-        parts = np.split(directions, np.cumsum(widths)[:-1], axis=1)
+        parts = np.split(directions, np.cumsum(self.widths)[:-1], axis=1)
         for column, (part, edges, own) in enumerate(
             zip(parts, self.edges_, self.has_missing_, strict=True)
         ):
@@ -402,69 +404,51 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         if features is not None and len(features) != X.shape[1]:
             expected, remedy = f"the {X.shape[1]} columns of X", "take features_of(encoder)"
             raise ValueError(f"features must describe {expected}, got {len(features)}: {remedy}.")
-        self._read_features(features or [Feature(f"x{j}", j) for j in range(X.shape[1])])
-        numbers = X[:, self._numbers]
+        self._features = tuple(features or [Feature(f"x{j}", j) for j in range(X.shape[1])])
+        numbers = X[:, [not feature.is_level for feature in self._features]]
+        self.piecewise_ = None
         if numbers.shape[1]:
-            check_spread(numbers, self.number_names_ if features else (), constant=True)
-        self.piecewise_ = (
-            PiecewiseLinearEncoder(self.n_bins).fit(numbers) if numbers.shape[1] else None
-        )
+            names = [feature.name for feature in self._features if not feature.is_level]
+            check_spread(numbers, names if features else (), constant=True)
+            self.piecewise_ = PiecewiseLinearEncoder(self.n_bins).fit(numbers)
         self._arrange()
         bent = numbers[:, self._bent].astype(np.float64)
         self._centre, spread = np.nanmean(bent, axis=0), np.nanstd(bent, axis=0)
-        self._rate = np.divide(
-            1, spread, out=np.zeros_like(spread), where=spread > 0
-        )  # 0: the square is lost
-        self._standardize(X)
-        if not self._scale.any():
-            raise ValueError(CONSTANT)
-        return self
-
-    def _read_features(self, features: Sequence[Feature]) -> None:
-        """Find numbers, and the levels of categories, of two the first."""
-        self._features = tuple(features)
-        self._columns, is_level = (
-            np.array([f.column for f in features]),
-            np.array([f.is_level for f in features]),
-        )
-        n_levels = np.bincount(self._columns[is_level], minlength=self._columns.max() + 1)[
-            self._columns
-        ]
-        second = is_level & (n_levels == 2) & (np.diff(self._columns, prepend=-1) == 0)
-        self._numbers, self._levels = np.flatnonzero(~is_level), np.flatnonzero(is_level & ~second)
-        self.number_names_ = [feature.name for feature in features if not feature.is_level]
-
-    def _arrange(self) -> None:
-        """Set the order of the features: bins, then the numbers that are more than two, then
-        levels.
-        """
-        edges, widths = list[np.ndarray](), np.empty(0, dtype=int)
-        if self.piecewise_ is not None:
-            edges = self.piecewise_.edges_
-            widths = np.array([max(len(e) - 1, 0) for e in edges]) + self.piecewise_.has_missing_
-        self._bent = np.array([len(e) > 2 for e in edges], dtype=bool)
-        self._number = np.concatenate(
-            [
-                np.repeat(np.arange(len(edges)), widths),
-                np.flatnonzero(self._bent),
-                np.full(len(self._levels), -1),
-            ]
-        )
-        of_numbers = self._numbers[self._number[self._number >= 0]]
-        self.groups_ = self._columns[np.concatenate([of_numbers, self._levels])]
-
-    def _standardize(self, X: np.ndarray) -> None:
-        """Learn means and scales of the features."""
-        n, sums, squares = len(X), np.zeros(len(self.groups_)), np.zeros(len(self.groups_))
-        for rows in row_blocks(n, len(self.groups_)):
+        # 0: the square is lost
+        self._rate = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+        n, n_out = len(X), len(self.groups_)
+        sums, squares = np.zeros(n_out), np.zeros(n_out)
+        for rows in row_blocks(n, n_out):
             raw = self._raw(X[rows])
             sums, squares = sums + raw.sum(axis=0), squares + np.sum(raw * raw, axis=0)
         self._mean = sums / n
         deviation = np.sqrt(np.maximum(squares / n - self._mean**2, 0))
         width = np.bincount(self.groups_)[self.groups_] ** 0.25
-        self._scale = np.divide(
-            1.0, deviation * width, out=np.zeros_like(deviation), where=deviation > SMALLEST
-        )
+        self._scale = np.zeros(n_out)
+        np.divide(1.0, deviation * width, out=self._scale, where=deviation > SMALLEST)
+        if not self._scale.any():
+            raise ValueError(CONSTANT)
+        return self
+
+    def _arrange(self) -> None:
+        """Set the order of the features: bins, then the numbers that are more than two, then the
+        levels of categories, of two the first.
+        """
+        columns = np.array([feature.column for feature in self._features])
+        is_level = np.array([feature.is_level for feature in self._features])
+        n_levels = np.bincount(columns[is_level], minlength=columns.max() + 1)[columns]
+        second = is_level & (n_levels == 2) & (np.diff(columns, prepend=-1) == 0)
+        self._numbers, self._levels = np.flatnonzero(~is_level), np.flatnonzero(is_level & ~second)
+        self.number_names_ = [self._features[j].name for j in self._numbers]
+        self._bent, binned = np.empty(0, dtype=bool), np.empty(0, dtype=int)
+        if self.piecewise_ is not None:
+            self._bent = np.array([len(edges) > 2 for edges in self.piecewise_.edges_])
+            binned = np.repeat(np.arange(len(self._bent)), self.piecewise_.widths)
+        # the number that each feature is of, -1 of a level
+        no_number = np.full(len(self._levels), -1)
+        self._number = np.concatenate([binned, np.flatnonzero(self._bent), no_number])
+        of_numbers = self._numbers[self._number[self._number >= 0]]
+        self.groups_ = columns[np.concatenate([of_numbers, self._levels])]
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
         """Return the features before they are standardized."""
@@ -498,44 +482,34 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
             categories, `Levels`. None of a column without a value.
         """
         check_is_fitted(self)
-        curves: dict[str, Curve | Levels] = {
-            name: self._curve(number, directions)
-            for number, name in enumerate(self.number_names_)
-            if len(self.piecewise_.edges_[number])  # type: ignore[union-attr]
-        }
-        categories = dict.fromkeys(feature.column for feature in self._features if feature.is_level)
-        return curves | dict(self._levels_of(column, directions) for column in categories)
-
-    def _levels_of(self, column: int, directions: np.ndarray) -> tuple[str, Levels]:
-        """Return the name of a category, and where its values lie."""
-        at = [
-            at
-            for at, feature in enumerate(self._features)
-            if feature.is_level and feature.column == column
-        ]
-        own = (self._number < 0) & (self.groups_ == column)
-        indicators = np.equal.outer(at, np.intersect1d(at, self._levels))
-        values = directions[:, own] @ ((indicators - self._mean[own]) * self._scale[own]).T
-        names = [str(self._features[j].level) for j in at]
-        return self._features[at[0]].name[: -len(names[0]) - 1], Levels(column, names, values)
-
-    def _curve(self, number: int, directions: np.ndarray) -> Curve:
-        """Return the function of one number: it bends at the edges, and between where the
-        standardized one ends.
-        """
-        edges, own = self.piecewise_.edges_[number], self._number == number  # type: ignore[union-attr]
-        if self._bent[number]:
-            at = np.count_nonzero(self._bent[:number])
-            reach = FARTHEST / self._rate[at] if self._rate[at] else np.inf
-            ends = self._centre[at] + np.array([-reach, reach])
-            edges = np.union1d(edges, ends[(edges[0] < ends) & (ends < edges[-1])])
-        X = np.zeros((len(edges) + 1, 1 + max([*self._numbers, *self._levels])))
-        X[:, self._numbers[number]] = [*edges, np.nan]
-        raw = self._raw(X)[:, own]
-        values = directions[:, own] @ ((raw - raw[0]) * self._scale[own]).T
-        missing = self.piecewise_.has_missing_[number]  # type: ignore[union-attr]
-        column = int(self._columns[self._numbers[number]])
-        return Curve(column, edges, values[:, :-1], values[:, -1] if missing else None)
+        curves: dict[str, Curve | Levels] = {}
+        for number, at in enumerate(self._numbers):
+            edges, own = self.piecewise_.edges_[number], self._number == number  # type: ignore[union-attr]
+            if len(edges) == 0:
+                continue
+            if self._bent[number]:  # it also bends where the standardized number ends
+                bent = np.count_nonzero(self._bent[:number])
+                reach = FARTHEST / self._rate[bent] if self._rate[bent] else np.inf
+                ends = self._centre[bent] + np.array([-reach, reach])
+                edges = np.union1d(edges, ends[(edges[0] < ends) & (ends < edges[-1])])
+            X = np.zeros((len(edges) + 1, len(self._features)))
+            X[:, at] = [*edges, np.nan]
+            raw = self._raw(X)[:, own]
+            values = directions[:, own] @ ((raw - raw[0]) * self._scale[own]).T
+            missing = values[:, -1] if self.piecewise_.has_missing_[number] else None  # type: ignore[union-attr]
+            feature = self._features[at]
+            curves[feature.name] = Curve(feature.column, edges, values[:, :-1], missing)
+        for column in dict.fromkeys(f.column for f in self._features if f.is_level):
+            own = (self._number < 0) & (self.groups_ == column)
+            levels = [
+                at for at, f in enumerate(self._features) if f.is_level and f.column == column
+            ]
+            indicators = np.equal.outer(levels, np.intersect1d(levels, self._levels))
+            values = directions[:, own] @ ((indicators - self._mean[own]) * self._scale[own]).T
+            names = [str(self._features[at].level) for at in levels]
+            name = self._features[levels[0]].name[: -len(names[0]) - 1]
+            curves[name] = Levels(column, names, values)
+        return curves
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as lists of numbers and truth values, which JSON can hold."""
@@ -552,11 +526,11 @@ class BinnedEncoder(TransformerMixin, BaseEstimator):
         where it is none.
         """
         encoder = cls(state["n_bins"])
-        encoder._read_features(features)
-        n_numbers = len(encoder._numbers)
-        encoder.piecewise_ = (
-            PiecewiseLinearEncoder.from_dict(state["bins"], n_numbers) if n_numbers else None
-        )
+        encoder._features = tuple(features)
+        n_numbers = sum(not feature.is_level for feature in features)
+        encoder.piecewise_ = None
+        if n_numbers:
+            encoder.piecewise_ = PiecewiseLinearEncoder.from_dict(state["bins"], n_numbers)
         encoder._arrange()
         n_bent, n_out = np.count_nonzero(encoder._bent), len(encoder.groups_)
         for name, size in (("centre", n_bent), ("rate", n_bent), ("mean", n_out), ("scale", n_out)):
@@ -621,23 +595,29 @@ def with_seasons(curves: dict[str, Curve | Levels]) -> dict[str, Curve | Levels]
     found = dict[str, Curve | Levels]()
     for name, curve in curves.items():
         column, _, cycle = name.removesuffix(", sin)").removesuffix(", cos)").rpartition(" (")
-        sine, cosine = (curves.get(f"{column} ({cycle}, {part})") for part in ("sin", "cos"))
-        if cycle in PLACES and isinstance(sine, Curve) and isinstance(cosine, Curve):
-            title, names, days = PLACES[cycle]
-            parts = list(zip((sine, cosine), circular(days, cycle), strict=True))
-            reached = [
-                (one.edges[0] - BEYOND <= x) & (x <= one.edges[-1] + BEYOND) for one, x in parts
-            ]
-            at = np.flatnonzero(np.all(reached, axis=0))
-            if len(at) > 1:
-                values = sum(
-                    np.array([np.interp(x[at], one.edges, row) for row in one.values])
-                    for one, x in parts
-                )
-                values = values - np.mean(values, axis=1, keepdims=True)
-                name, curve = (
-                    f"{column} ({title})",
-                    Levels(curve.column, [names[j] for j in at], values, ordered=True),
-                )
-        found[name] = curve
+        parts = [curves.get(f"{column} ({cycle}, {part})") for part in ("sin", "cos")]
+        places = _places(*parts, cycle)
+        if places is None:
+            found[name] = curve
+        else:
+            found[f"{column} ({PLACES[cycle][0]})"] = places
     return found
+
+
+def _places(
+    sine: Curve | Levels | None, cosine: Curve | Levels | None, cycle: str
+) -> Levels | None:
+    """Return the places of a cycle that the rows reach; None where fewer than two are known."""
+    if cycle not in PLACES or not isinstance(sine, Curve) or not isinstance(cosine, Curve):
+        return None
+    _, names, days = PLACES[cycle]
+    parts = list(zip((sine, cosine), circular(days, cycle), strict=True))
+    reached = [(one.edges[0] - BEYOND <= x) & (x <= one.edges[-1] + BEYOND) for one, x in parts]
+    at = np.flatnonzero(np.all(reached, axis=0))
+    if len(at) < 2:
+        return None
+    values = sum(
+        np.array([np.interp(x[at], one.edges, row) for row in one.values]) for one, x in parts
+    )
+    values = values - np.mean(values, axis=1, keepdims=True)
+    return Levels(sine.column, [names[j] for j in at], values, ordered=True)
