@@ -108,12 +108,6 @@ class Cells:
             low[at], high[at] = np.fmin.reduce(column), np.fmax.reduce(column)
         return low, high, missing
 
-    def column(self, name: str) -> np.ndarray | Text:
-        """Return a column, numbers as a copy."""
-        if name in self.text:
-            return self.text[name]
-        return self.numbers[:, self.positions[name]].copy()
-
     def renamed(self, names: Sequence[str]) -> Cells:
         """Return the same cells with other names of all columns."""
         new = dict(zip(self.names, names, strict=True))

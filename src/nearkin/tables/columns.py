@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar, get_origin, get_type_hints
 
@@ -32,6 +32,7 @@ from .numbers import (
     RANGE,
     SAMPLE,
     TRUTH_UNIT,
+    NumberLearner,
     learn_numbers,
     learn_quantities,
     looks_like,
@@ -43,6 +44,12 @@ from .numbers import (
 NUMBER = re.compile(r"[+-]?\d+(\.0*)?")
 MISSING = "(missing)"
 DAYS = "days since 1970"
+READ_AS = {
+    PLAIN: "read as numbers",
+    QUANTITY: "read as numbers",
+    DURATION: "read as durations, in days",
+    RANGE: "read as ranges, each by its middle",
+}
 SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
 # What a spreadsheet or a program writes where there is no number; compared without regard to case.
 # The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non disponible,
@@ -202,25 +209,17 @@ class NumberColumn(Column):
         _require(self.decimal in (*MARKS, EITHER) and self.form in (PLAIN, *FORMS), self.name)
 
     @classmethod
-    def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
-        """Return what text is that is a number in all rows, in one style of spreadsheets."""
-        found = learn_numbers(text.values, rules.decimal)
-        if found is None:
-            raise RejectColumn
-        column = cls(name, found.decimal, found.unit)
-        return column._learned(text, found.numbers, "read as numbers", found.how)
-
-    @classmethod
-    def learn_quantities(cls, name: str, text: Text, rules: Rules) -> Learned:
-        """Return what text is that is a number with a unit, a duration or a range in all rows."""
-        found = learn_quantities(text.values, text.counts, rules.decimal)
+    def learn(
+        cls, name: str, text: Text, rules: Rules, learn: NumberLearner = learn_numbers
+    ) -> Learned:
+        """Return what text is that is a number in all rows: in one style of spreadsheets, or by
+        `learn_quantities` with a unit, as a duration or as a range.
+        """
+        found = learn(text.values, text.counts, rules.decimal)
         if found is None:
             raise RejectColumn
         column = cls(name, found.decimal, found.unit, form=found.form)
-        what = {DURATION: "read as durations, in days", RANGE: "read as ranges, each by its middle"}
-        return column._learned(
-            text, found.numbers, what.get(found.form, "read as numbers"), found.how
-        )
+        return column._learned(text, found.numbers, READ_AS[found.form], found.how)
 
     def to_dict(self) -> dict[str, Any]:
         """Return kind and state; without a form as before there were any, so that every version
@@ -407,8 +406,7 @@ class DateColumn(Column):
         """Write days and circles."""
         days, clock = self._days(given)
         circles = [np.nan_to_num(part) for cycle in self.cycles for part in circular(clock, cycle)]
-        for place, feature in enumerate([days, *circles] if self.may_miss else circles):
-            out[:, place] = feature
+        out[:] = np.column_stack([days, *circles] if self.may_miss else circles)
         return "", False
 
     def scalars(self, given: np.ndarray | Text) -> np.ndarray:
@@ -568,7 +566,11 @@ def _misfit(name: str, values: list[str], decimal: str) -> tuple[list[tuple[str,
 def learn_numeric(name: str, text: Text, rules: Rules) -> Learned:
     """Return what the first kind of number or date that accepts some text has learned from it."""
     text = rules.cleaned(text, numeric=True)
-    for learn in (NumberColumn.learn, DateColumn.learn, NumberColumn.learn_quantities):
+    for learn in (
+        NumberColumn.learn,
+        DateColumn.learn,
+        partial(NumberColumn.learn, learn=learn_quantities),
+    ):
         with suppress(RejectColumn):
             return learn(name, text, rules)
     raise RejectColumn
@@ -612,15 +614,11 @@ def column_from(state: dict[str, Any]) -> Column:
     if kind is NumberColumn:
         given.setdefault("form", PLAIN)  # of a state that was written before there were forms
     for name, hint in get_type_hints(kind).items():
-        value, outer, inner = (
-            given.get(name),
-            get_origin(hint) or hint,
-            getattr(hint, "__args__", ()),
-        )
+        value, outer = given.get(name), get_origin(hint) or hint
         if outer is not ClassVar:
-            fits = type(value) is outer and {
-                type(item) for item in (value or () if inner else ())
-            } <= {*inner}
+            fits = type(value) is outer
+            if fits and outer is tuple:
+                fits = {type(item) for item in value} <= {hint.__args__[0]}
             _require(fits, str(given.get("name")))
     return kind(**given)  # type: ignore[arg-type]
 

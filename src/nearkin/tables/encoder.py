@@ -238,6 +238,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.columns_: list[Column] = [
             NumberColumn(name, plain=True) for name in cells.number_names if name not in left_out
         ]
+        self._n_plain = len(self.columns_)  # the first ones came as numbers
         notes: dict[str, list[str]] = defaultdict(list)
         numbers: dict[str, np.ndarray] = {}  # of the columns that came as text
         for name in filter(cells.text.__contains__, cells.names):
@@ -370,15 +371,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def given(self, cells: Cells, column: Column) -> np.ndarray | Text:
         """Return the cells that a column is written from, text as it is read."""
-        found = cells.column(column.name)
-        if isinstance(found, Text):
-            return self.rules.cleaned(found, numeric=column.ordered)
-        return found
-
-    @property
-    def _n_plain(self) -> int:
-        """Return how many columns, the first ones, came as numbers."""
-        return sum(isinstance(column, NumberColumn) and column.plain for column in self.columns_)
+        if column.name in cells.text:
+            return self.rules.cleaned(cells.text[column.name], numeric=column.ordered)
+        return cells.numbers[:, cells.positions[column.name]].copy()
 
     @property
     def _names(self) -> list[str]:
@@ -459,6 +454,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("its names")
         plain = [NumberColumn(name, plain=True) for name in state["numbers"]]
         encoder.columns_ = [*plain, *map(column_from, state["columns"])]
+        encoder._n_plain = len(plain)
         encoder.n_features_in_, encoder.dropped_, encoder.remarks_ = state["n_features"], {}, []
         if state["names"] is not None:
             encoder.feature_names_in_ = np.array(state["names"], dtype=object)

@@ -22,6 +22,7 @@ from .cells import differs, words_of
 SPACES = " \u00a0\u2009\u202f"
 CODES = "EUR|USD|GBP|JPY|CNY|INR|CHF|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|ILS|SGD|HKD"
 CURRENCY = rf"(?:US|CA|C|AU|A|NZ|HK|R)?\$|[€£¥₹₽₩₺₪฿₫]|{CODES}|Fr\.|kr"
+_BARE = re.compile(r"[+-]?(?:\d*\.?\d*(?:e[+-]?\d+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1.0, "false": 0.0}
 TRUTH_UNIT = "truth value"
 MARKS = {".": ",", ",": "."}  # the decimal mark, and what groups thousands then
@@ -44,6 +45,9 @@ class Numbers(NamedTuple):
     decimal: str
     unit: str
     how: str  # an example, and how it was read
+
+
+NumberLearner = Callable[[Sequence[str], Any, str], Numbers | None]
 
 
 def read_numbers(values: Sequence[str], form: str, decimal: str, unit: str) -> np.ndarray:
@@ -114,7 +118,7 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
     return number / (100 if unit == "%" else 1) + 0.0, unit
 
 
-def learn_numbers(values: Sequence[str], decimal: str) -> Numbers | None:
+def learn_numbers(values: Sequence[str], counts: np.ndarray | None, decimal: str) -> Numbers | None:
     """Return the numbers that all of some values are, with one unit; None where they do not agree."""
     if values and all(value.lower() in TRUTH for value in values):
         numbers = [TRUTH[value.lower()] for value in values]
@@ -122,7 +126,7 @@ def learn_numbers(values: Sequence[str], decimal: str) -> Numbers | None:
     read, mark = _by_one_mark(values, decimal, read_number)
     if not read:
         return None
-    styled = next((value for value in values if not _is_float(value)), "")
+    styled = next((value for value in values if not _BARE.fullmatch(value)), "")
     comma = ", decimal comma" * (mark == "," and "," in styled)
     comma += ", decimal points and commas" * (mark == EITHER)
     how = f"{shown(styled)}{comma}" if styled else ""
@@ -147,14 +151,6 @@ def _by_one_mark(
         else:
             return found, mark
     return [], decimal
-
-
-def _is_float(value: str) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return "_" not in value
 
 
 # Text that holds numbers in more than digits: "72.1 kg", "<0.1", "0.196*", "7/10", "3h 12min",

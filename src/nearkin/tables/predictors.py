@@ -76,7 +76,7 @@ class TablePredictor(
     """What the two predictors share. Abstract: a predictor defines `fit` and `_targets`."""
 
     _loss: Loss
-    _loss_name: ClassVar[str]
+    _class_weights: np.ndarray | None = None
 
     def __init__(
         self,
@@ -120,9 +120,12 @@ class TablePredictor(
         task = FitTask(self, X, y, None)
         X, y, weights = self._validated(X, y, sample_weight)
         X = self._learn_encoding(X, features)
-        Y, codes, weights = self._targets(y, weights)
-        groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
+        Y, codes = self._targets(y)
+        if self._class_weights is not None:
+            of_class = self._class_weights[codes]
+            weights = of_class if weights is None else weights * of_class
         weights = None if weights is None else weights / weights.mean()
+        groups = np.unique(self.encoder_.groups_, return_inverse=True)[1]
         encoded = self.encoder_.transform(X)
         rows = Rows(encoded, Y.astype(np.float32), groups, self._loss, weights)
 
@@ -235,15 +238,13 @@ class TablePredictor(
         return X
 
     @abstractmethod
-    def _targets(
-        self, y: Any, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return what votes are about (n, q), the classes as numbers, the same for all numbers, and
-        weights of rows.
+    def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return what votes are about (n, q), and the classes as numbers, the same for all
+        numbers.
         """
 
     @abstractmethod
-    def _voted(self, answers: np.ndarray, classes: Any) -> np.ndarray:
+    def _voted(self, answers: np.ndarray) -> np.ndarray:
         """Return what training rows vote about (n, q): indicators of classes, or standardized
         numbers.
         """
@@ -354,7 +355,7 @@ class TablePredictor(
             arrays["offset"] = np.zeros(len(self.components_))
         else:
             bins = self.encoder_.to_dict()
-        if getattr(self, "_class_weights", None) is not None:
+        if self._class_weights is not None:
             arrays["class_weights"] = self._class_weights
         return arrays, {"bins": bins, "soft_vote": asdict(self.vote_)}
 
@@ -388,11 +389,10 @@ class TablePredictor(
         predictor.vote_ = vote_from(states["soft_vote"])
         predictor.components_, predictor._Z = arrays["components"], arrays["voters"]
         predictor.n_features_in_ = len(features)
-        predictor._Y = predictor._voted(arrays["answers"], classes)
+        if classes is not None:
+            predictor.classes_ = np.array(classes)
+        predictor._Y = predictor._voted(arrays["answers"])
         return predictor
-
-    def _votes(self, X: Any) -> np.ndarray:
-        return self.vote(self.transform(X))
 
     def curves(self) -> dict[str, Curve | Levels]:
         """Return how each column moves a row in the learned space: functions that are linear
@@ -568,7 +568,6 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     """
 
     _loss = staticmethod(log_loss)
-    _loss_name = "log loss"
     compared_as: ClassVar[dict] = {
         "NCA tables": COMPARED,
         "NCA tables balanced": COMPARED
@@ -617,44 +616,37 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         """
         return self._fit(X, y, sample_weight)
 
-    def _targets(
-        self, y: Any, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return indicators of the classes, their numbers and weights of rows."""
+    def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return indicators of the classes, and their numbers; learn the weights of the classes."""
         self.classes_, codes = encode_labels(y)
         check_shared_labels(codes)
-        self._class_weights = None
-        if self.class_weight is not None:
-            if self.class_weight != "balanced" and not isinstance(self.class_weight, dict):
+        self._class_weights, given = None, self.class_weight
+        if given is not None:
+            if given != "balanced" and not isinstance(given, dict):
                 raise ValueError(
                     'class_weight must be None, "balanced" or a dict of class to weight, '
-                    f"got {self.class_weight!r}."
+                    f"got {given!r}."
                 )
             self._class_weights = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=self.classes_[codes]
+                given, classes=self.classes_, y=self.classes_[codes]
             )
             if self._class_weights.min() <= 0:
                 raise ValueError(
-                    "class_weight must be larger than 0 for every class, got "
-                    f"{self.class_weight!r}."
+                    f"class_weight must be larger than 0 for every class, got {given!r}."
                 )
-            of_class = self._class_weights[codes]
-            weights = of_class if weights is None else weights * of_class
-        return self._voted(codes, self.classes_), codes, weights
+        return self._voted(codes), codes
 
-    def _voted(self, answers: np.ndarray, classes: Any) -> np.ndarray:
+    def _voted(self, answers: np.ndarray) -> np.ndarray:
         """Return indicators of the classes."""
-        self.classes_ = np.asarray(classes)
         return np.eye(len(self.classes_))[answers]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every class, in the order of `classes_`, shape (n, n_classes)."""
-        return self._votes(X)
+        return self.vote(self.transform(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of every row."""
-        votes = self._votes(X)
-        return self.classes_[votes.argmax(axis=1)]
+        return self.classes_[self.vote(self.transform(X)).argmax(axis=1)]
 
 
 class NCARegressor(RegressorMixin, TablePredictor):
@@ -713,7 +705,6 @@ class NCARegressor(RegressorMixin, TablePredictor):
     """
 
     _loss = staticmethod(squared_error)
-    _loss_name = "squared error over variance"
     compared_as: ClassVar[dict] = {"NCA tables": COMPARED | {"params": None, "regression": {}}}
 
     @with_callbacks
@@ -735,18 +726,16 @@ class NCARegressor(RegressorMixin, TablePredictor):
         """
         return self._fit(X, y, sample_weight)
 
-    def _targets(
-        self, y: Any, weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return the standardized numbers, a class of them all, and the weights."""
+    def _targets(self, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the standardized numbers, and a class of them all."""
         refuse_unfit_targets(y, self)
         y = column_or_1d(
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
         check_targets_vary(y)
-        return self._voted(y), np.zeros(len(y), dtype=int), weights
+        return self._voted(y), np.zeros(len(y), dtype=int)
 
-    def _voted(self, answers: np.ndarray, classes: Any = None) -> np.ndarray:
+    def _voted(self, answers: np.ndarray) -> np.ndarray:
         """Return the standardized numbers."""
         self._centre, self._unit = answers.mean(), answers.std()
         return ((answers - self._centre) / self._unit)[:, None]
@@ -761,7 +750,7 @@ class NCARegressor(RegressorMixin, TablePredictor):
         """Return the weighted mean of the numbers of all training rows, or its mixture with local
         lines, shape (n,).
         """
-        return self._votes(X)
+        return self.vote(self.transform(X))
 
     def _answers(self, votes: np.ndarray) -> np.ndarray:
         """Return the numbers that votes about standardized ones say."""
