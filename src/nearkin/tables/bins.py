@@ -106,8 +106,8 @@ class PiecewiseLinearEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     References
     ----------
-    .. [1] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in Tabular Deep
-       Learning", NeurIPS 2022.
+    .. [1] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in
+       Tabular Deep Learning", NeurIPS 2022.
 
     Examples
     --------

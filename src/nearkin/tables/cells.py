@@ -295,7 +295,9 @@ def says_id(name: str) -> bool:
 
 
 def says_group(name: str) -> bool:
-    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or "store_id"."""
+    """Tell whether a name is that of groups of rows, such as "patient", "Patient ID" or
+    "store_id".
+    """
     words = words_of(name)
     named = any(re.fullmatch(GROUP_WORDS, word) for word in words)
     known = rf"{GROUP_WORDS}|{ID_WORDS}|name"

@@ -1,5 +1,5 @@
-"""What the columns of a table become: a number, a date, a column for each category, or the frequency
-of a category.
+"""What the columns of a table become: a number, a date, a column for each category, or the
+frequency of a category.
 
 Each kind of column learns itself from text, or rejects it, knows the names of the features that it
 makes, and writes them for any table that has the column. It is plain state, so that a saved model
@@ -52,8 +52,8 @@ READ_AS = {
 }
 SENTINEL = "may mark missing cells (name it by --missing, in Python by missing_values)"
 # What a spreadsheet or a program writes where there is no number; compared without regard to case.
-# The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non disponible,
-# non communiqué, non renseigné, sans objet; sin datos, no disponible.
+# The last lines: keine Angabe, nicht verfügbar, nicht bekannt, entfällt, ohne Angabe; non
+# disponible, non communiqué, non renseigné, sans objet; sin datos, no disponible.
 _MARKS = (
     "na|n/a|n.a.|nan|-nan|null|none|nil|<na>|?|-|--|.|..|\u2013|\u2014"
     "|#n/a|#na|#n/a n/a|#div/0!|#value!|#ref!|#name?|#num!|#null!|-1.#ind|1.#ind|-1.#qnan|1.#qnan"
@@ -173,8 +173,8 @@ class Column:
     def _read(
         self, given: np.ndarray | Text, read: Callable[[list[str]], np.ndarray], what: str
     ) -> np.ndarray:
-        """Return what each row's text is read as, NaN where it is missing, shape (n, q); refuse text
-        that cannot be read, and numbers in its place.
+        """Return what each row's text is read as, NaN where it is missing, shape (n, q); refuse
+        text that cannot be read, and numbers in its place.
         """
         if not isinstance(given, Text):
             known = ~np.isnan(given)
@@ -354,8 +354,8 @@ class DateColumn(Column):
     def learn(cls, name: str, text: Text, rules: Rules) -> Learned:
         """Return what text is that is a date in all rows, in one layout.
 
-        Where both orders of day and month fit every value, slashes have the month first, but the day
-        among numbers with a decimal comma; points and hyphens have the day first.
+        Where both orders of day and month fit every value, slashes have the month first, but the
+        day among numbers with a decimal comma; points and hyphens have the day first.
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
         few = values[:10]

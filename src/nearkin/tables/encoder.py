@@ -168,9 +168,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] Patricio Cerda and Gaël Varoquaux, "Encoding high-cardinality string categorical variables", IEEE
-       Transactions on Knowledge and Data Engineering 34(3), 2022: why many categories should not
-       become as many columns.
+    .. [1] Patricio Cerda and Gaël Varoquaux, "Encoding high-cardinality string categorical
+       variables", IEEE Transactions on Knowledge and Data Engineering 34(3), 2022: why many
+       categories should not become as many columns.
 
     Examples
     --------

@@ -220,7 +220,9 @@ def mixed_with_lines(
 
 
 def vote_from(state: dict[str, Any]) -> SoftVote | Mixture:
-    """Return the vote of which `dataclasses.asdict` made a state; raise an error where it is none."""
+    """Return the vote of which `dataclasses.asdict` made a state; raise an error where it is
+    none.
+    """
     if "share" in state:
         return Mixture(SoftVote(**state["vote"]), LocalLines(**state["lines"]), state["share"])
     return SoftVote(**state)

@@ -1,5 +1,5 @@
-"""Text that is a number: in the styles of spreadsheets, with units, limits and marks, as durations and
-ranges; and numbers that may stand for something else.
+"""Text that is a number: in the styles of spreadsheets, with units, limits and marks, as durations
+and ranges; and numbers that may stand for something else.
 
 What a style leaves open, the decimal mark and the unit, is learned for a column as a whole.
 """
@@ -20,7 +20,10 @@ from .._messages import counted, shown
 from .cells import differs, words_of
 
 SPACES = " \u00a0\u2009\u202f"
-CODES = "EUR|USD|GBP|JPY|CNY|INR|CHF|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|ILS|SGD|HKD"
+CODES = (
+    "EUR|USD|GBP|JPY|CNY|INR|CHF|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|TRY|ILS"
+    "|SGD|HKD"
+)
 CURRENCY = rf"(?:US|CA|C|AU|A|NZ|HK|R)?\$|[€£¥₹₽₩₺₪฿₫]|{CODES}|Fr\.|kr"
 _BARE = re.compile(r"[+-]?(?:\d*\.?\d*(?:e[+-]?\d+)?|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -119,7 +122,9 @@ def read_number(text: str, decimal: str = ".") -> tuple[float, str] | None:
 
 
 def learn_numbers(values: Sequence[str], counts: np.ndarray | None, decimal: str) -> Numbers | None:
-    """Return the numbers that all of some values are, with one unit; None where they do not agree."""
+    """Return the numbers that all of some values are, with one unit; None where they do not
+    agree.
+    """
     if values and all(value.lower() in TRUTH for value in values):
         numbers = [TRUTH[value.lower()] for value in values]
         return Numbers(np.array(numbers), PLAIN, decimal, TRUTH_UNIT, shown(values[0]))
@@ -297,7 +302,9 @@ def _one_unit(cells: list[_Cell], counts: np.ndarray) -> str | None:
 
 
 def _converted(cell: _Cell | None, unit: str) -> float:
-    """Return the number of a cell in a unit, NaN where it has another one that cannot be converted."""
+    """Return the number of a cell in a unit, NaN where it has another one that cannot be
+    converted.
+    """
     if cell is None:
         return np.nan
     own = cell.currency + cell.unit
@@ -518,8 +525,9 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
     return f"numbers with and without a unit, {several} (write it in all)"
 
 
-# Numbers that may stand for something else: marks of missing cells such as -999, and a spreadsheet's
-# day numbers. They are named, and stay as they are: what they mean is known to whoever wrote them.
+# Numbers that may stand for something else: marks of missing cells such as -999, and a
+# spreadsheet's day numbers. They are named, and stay as they are: what they mean is known to whoever
+# wrote them.
 
 _NINES = [int("9" * n_digits) for n_digits in range(2, 10)]
 # Of numbers: nines, and the ends of types; -9 among positive numbers.

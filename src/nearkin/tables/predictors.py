@@ -451,7 +451,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     (`nearkin.tables.BinnedEncoder`). The map A maximizes NCA's log-likelihood [1]_, in which every
     row is classified by all others,
 
-        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2)            (eq. 6)
+        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2)  (eq. 6)
 
     minus `alpha / sqrt(n) ||A||^2 u^2`, with a norm that prefers few of the G columns of the table,
 
@@ -547,11 +547,13 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
 
     References
     ----------
-    .. [1] J. Goldberger, S. Roweis, G. Hinton and R. Salakhutdinov, "Neighbourhood Components Analysis", NIPS 2004.
-    .. [2] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in Tabular Deep
-       Learning", NeurIPS 2022: the bins.
-    .. [3] Han-Jia Ye, Huai-Hong Yin, De-Chuan Zhan and Wei-Lun Chao, "Revisiting Nearest Neighbor for Tabular Data: A
-       Deep Tabular Baseline Two Decades Later", ICLR 2025: NCA on encoded columns against trees.
+    .. [1] J. Goldberger, S. Roweis, G. Hinton and R. Salakhutdinov, "Neighbourhood Components
+       Analysis", NIPS 2004.
+    .. [2] Yury Gorishniy, Ivan Rubachev and Artem Babenko, "On Embeddings for Numerical Features in
+       Tabular Deep Learning", NeurIPS 2022: the bins.
+    .. [3] Han-Jia Ye, Huai-Hong Yin, De-Chuan Zhan and Wei-Lun Chao, "Revisiting Nearest Neighbor
+       for Tabular Data: A Deep Tabular Baseline Two Decades Later", ICLR 2025: NCA on encoded
+       columns against trees.
 
     Examples
     --------
@@ -559,7 +561,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     >>> from nearkin import NCAClassifier
     >>> flowers = pd.DataFrame({
     ...     "petals": [4, 5, 4, 5, 6, 5, 4, 5, 6, 5, 6, 6],
-    ...     "colour": ["red", "red", "red", "red", None, "red", "blue", "blue", "blue", "blue", "blue", "blue"],
+    ...     "colour": ["red", "red", "red", "red", None, "red"] + ["blue"] * 6,
     ... })
     >>> names = ["poppy"] * 6 + ["flax"] * 6
     >>> model = NCAClassifier().fit(flowers, names)
@@ -641,7 +643,9 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
         return np.eye(len(self.classes_))[answers]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every class, in the order of `classes_`, shape (n, n_classes)."""
+        """Return the probability of every class, in the order of `classes_`, shape (n,
+        n_classes).
+        """
         return self.vote(self.transform(X))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -656,7 +660,9 @@ class NCARegressor(RegressorMixin, TablePredictor):
     As `NCAClassifier`, with the leave-one-out error of the weighted mean, the loss of kernel
     regression [1]_, in place of the log-likelihood:
 
-        1/n sum_i (y_i - y^_i)^2 / var(y),    y^_i = sum_j p_ij y_j,    p_ij ~ exp(-||A x_i - A x_j||^2).
+        1/n sum_i (y_i - y^_i)^2 / var(y),    y^_i = sum_j p_ij y_j,
+
+        p_ij ~ exp(-||A x_i - A x_j||^2).
 
     Parameters
     ----------
