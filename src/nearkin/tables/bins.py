@@ -595,8 +595,8 @@ def with_seasons(curves: dict[str, Curve | Levels]) -> dict[str, Curve | Levels]
     found = dict[str, Curve | Levels]()
     for name, curve in curves.items():
         column, _, cycle = name.removesuffix(", sin)").removesuffix(", cos)").rpartition(" (")
-        parts = [curves.get(f"{column} ({cycle}, {part})") for part in ("sin", "cos")]
-        places = _places(*parts, cycle)
+        sine, cosine = (curves.get(f"{column} ({cycle}, {part})") for part in ("sin", "cos"))
+        places = _places(sine, cosine, cycle)
         if places is None:
             found[name] = curve
         else:

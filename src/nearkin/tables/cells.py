@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -112,9 +112,8 @@ class Cells:
         """Return the same cells with other names of all columns."""
         new = dict(zip(self.names, names, strict=True))
         text = {new[name]: column for name, column in self.text.items()}
-        return Cells(
-            list(names), self.numbers, [new[name] for name in self.number_names], text, self.place
-        )
+        numbers = [new[name] for name in self.number_names]
+        return replace(self, names=list(names), number_names=numbers, text=text)
 
     def in_place(self, names: Sequence[str], width: int) -> Any:
         """Return some columns of numbers and then zeros, in the memory of all of them, which grows
@@ -336,7 +335,7 @@ def useless_numbers(cells: Cells, identifiers: bool) -> dict[str, str]:
     # divided before, so that no difference overflows
     steps = high.astype(float) / (n_rows - 1) - low.astype(float) / (n_rows - 1)
     whole = np.abs(steps - np.rint(steps)) < 1e-9 * np.maximum(steps, 1)
-    for at in np.flatnonzero(~missing & (steps >= 0.999) & whole):
+    for at in np.flatnonzero(~missing & (steps >= 0.999) & whole).tolist():
         if (np.diff(np.sort(X[:, at])) == np.rint(steps[at])).all():
             found[names[at]] = COUNTER
     return found

@@ -36,6 +36,7 @@ from .numbers import (
     learn_numbers,
     learn_quantities,
     looks_like,
+    may_hold,
     read_number,
     read_numbers,
     sentinel_note,
@@ -358,11 +359,8 @@ class DateColumn(Column):
         day among numbers with a decimal comma; points and hyphens have the day first.
         """
         values, fitting = list(text.values), dict[str, np.ndarray]()
-        few = values[:10]
-        if not all(len(value) <= LONGEST and any(map(str.isdigit, value)) for value in few):
-            raise RejectColumn
-        for layout in LAYOUTS if few else ():
-            if np.isfinite(read_days(few, layout)).all():  # soon done, where it does not fit
+        for layout in LAYOUTS if may_hold(values, LONGEST) else ():
+            if np.isfinite(read_days(values[:10], layout)).all():  # soon done, where none fits
                 days = read_days(values, layout)
                 if np.isfinite(days).all():
                     fitting[layout] = days
@@ -614,11 +612,11 @@ def column_from(state: dict[str, Any]) -> Column:
     if kind is NumberColumn:
         given.setdefault("form", PLAIN)  # of a state that was written before there were forms
     for name, hint in get_type_hints(kind).items():
-        value, outer = given.get(name), get_origin(hint) or hint
+        outer = get_origin(hint) or hint
         if outer is not ClassVar:
-            fits = type(value) is outer
+            fits = type(given.get(name)) is outer
             if fits and outer is tuple:
-                fits = {type(item) for item in value} <= {hint.__args__[0]}
+                fits = set(map(type, given[name])) <= {hint.__args__[0]}
             _require(fits, str(given.get("name")))
     return kind(**given)  # type: ignore[arg-type]
 

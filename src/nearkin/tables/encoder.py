@@ -317,7 +317,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 if values is None:
                     values = cells.numbers[:, cells.positions[column.name]]
                 self.medians_[start] = np.nanmedian(values)
-                if n_missing := np.count_nonzero(np.isnan(values)):
+                if n_missing := int(np.isnan(values).sum()):
                     indicated.append(start)
                     gaps.append(f"{column.name} ({counted(n_missing, 'row')})")
             start += len(column.names)

@@ -163,13 +163,18 @@ def _by_one_mark(
 # look like, `looks_like` says.
 
 
+def may_hold(values: Sequence[str], longest: int) -> bool:
+    """Return whether the first values are short and have digits: the others are worth a look."""
+    few = values[:10]
+    fits = [len(value) <= longest and any(map(str.isdigit, value)) for value in few]
+    return bool(few) and all(fits)
+
+
 def learn_quantities(values: Sequence[str], counts: np.ndarray, decimal: str) -> Numbers | None:
     """Return what all of some values are, each of which so many rows have; None where they share no
     form.
     """
-    if not values or not all(
-        len(value) <= LONGEST and any(map(str.isdigit, value)) for value in values[:10]
-    ):
+    if not may_hold(values, LONGEST):
         return None
     return (
         _learn_measured(values, counts, decimal)
@@ -195,21 +200,34 @@ _MEASURED = re.compile(
 _OUT_OF = re.compile(r"(?:/|of|out of) ?(\d+)")
 _HALVES_OF_A_DAY = {"am", "pm", "a.m.", "p.m."}
 
-# Units of one kind, which differ by a factor. Of bytes these are the decimal ones.
-_LITRES = {"µ": 1e-6, "m": 1e-3, "c": 1e-2, "d": 0.1, "": 1.0}
-_KINDS: tuple[dict[str, float], ...] = (
-    {"ng": 1e-9, "µg": 1e-6, "μg": 1e-6, "mcg": 1e-6, "mg": 1e-3, "g": 1.0, "kg": 1e3, "t": 1e6},
-    {"nm": 1e-9, "µm": 1e-6, "μm": 1e-6, "mm": 1e-3, "cm": 1e-2, "dm": 0.1, "m": 1.0, "km": 1e3},
-    {f"{prefix}{litre}": size for prefix, size in _LITRES.items() for litre in "lL"},
+# Units of one kind, which differ by a factor. Of bytes the prefixes are the decimal ones.
+_PREFIXES = {
+    **{"n": 1e-9, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "c": 1e-2, "d": 0.1, "": 1.0},
+    **{"h": 1e2, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12},
+}
+
+
+def _kind(units: str, prefixes: str, **more: float) -> dict[str, float]:
+    """Return units of a kind, with each of these prefixes and without one, and others."""
+    prefixed = {
+        prefix + unit: _PREFIXES[prefix] for unit in units.split() for prefix in ("", *prefixes)
+    }
+    return prefixed | more
+
+
+_KINDS = (
+    _kind("g", "nµμmk", mcg=1e-6, t=1e6),
+    _kind("m", "nµμmcdk"),
+    _kind("l L", "µmcd"),
     {"mm2": 1e-6, "cm2": 1e-4, "m2": 1.0, "ha": 1e4, "km2": 1e6},
-    {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6, "GW": 1e9},
-    {"Wh": 1.0, "kWh": 1e3, "MWh": 1e6, "GWh": 1e9},
-    {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
-    {"mV": 1e-3, "V": 1.0, "kV": 1e3},
-    {"µA": 1e-6, "mA": 1e-3, "A": 1.0},
-    {"Pa": 1.0, "hPa": 1e2, "kPa": 1e3, "MPa": 1e6},
-    {"mbar": 1e-3, "bar": 1.0},
-    {"B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
+    _kind("W", "mkMG"),
+    _kind("Wh", "kMG"),
+    _kind("Hz", "kMG"),
+    _kind("V", "mk"),
+    _kind("A", "µm"),
+    _kind("Pa", "hkM"),
+    _kind("bar", "m"),
+    _kind("B", "kMGT", KB=1e3),
 )
 # as in "€850K" and "€1.2M"
 _MULTIPLES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "bn": 1e9}
@@ -526,8 +544,8 @@ def looks_like(values: Sequence[str], decimal: str) -> str | None:
 
 
 # Numbers that may stand for something else: marks of missing cells such as -999, and a
-# spreadsheet's day numbers. They are named, and stay as they are: what they mean is known to whoever
-# wrote them.
+# spreadsheet's day numbers. They are named, and stay as they are: what they mean is known to
+# whoever wrote them.
 
 _NINES = [int("9" * n_digits) for n_digits in range(2, 10)]
 # Of numbers: nines, and the ends of types; -9 among positive numbers.

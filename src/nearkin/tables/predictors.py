@@ -143,7 +143,7 @@ class TablePredictor(
         alphas = ALPHAS if isinstance(self.alpha, str) else (float(self.alpha),)
 
         def report(found: Callable[[], MemberPath]) -> bool:
-            return task.iteration(lambda: vars(copy(self)._set_map(found(), rows)))
+            return task.iteration(lambda: dict(vars(copy(self)._set_map(found(), rows))))
 
         path = member_path(
             rows.subset(some), folds, self.n_components, alphas, self.distance, report
@@ -451,7 +451,7 @@ class NCAClassifier(ClassifierMixin, TablePredictor):
     (`nearkin.tables.BinnedEncoder`). The map A maximizes NCA's log-likelihood [1]_, in which every
     row is classified by all others,
 
-        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2)  (eq. 6)
+        1/n sum_i log q_i,    q_i = sum_(j in C_i) p_ij,    p_ij ~ exp(-||A x_i - A x_j||^2) (eq. 6)
 
     minus `alpha / sqrt(n) ||A||^2 u^2`, with a norm that prefers few of the G columns of the table,
 
