@@ -1,4 +1,6 @@
-"""Rows by blocks, dense, and about their mean. A leaf."""
+"""How computations are cut into parts, and what a part needs: threads, memory, blocks of rows; rows
+about their mean, dense, or of unit length. A leaf.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -18,15 +20,9 @@ import numpy as np
 from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
-# A parallel map over threads, each of which calls BLAS with one thread.
-#
-# BLAS with threads of its own does worse: its idle threads keep spinning for a while, on the cores
-# that the tiles need.
-
 FEW_ENTRIES = 2**18  # below, one thread is quicker than two
-_threads: ContextVar[int] = ContextVar(
-    "threads", default=0
-)  # how many there are, while BLAS is held to one
+# how many there are, while BLAS is held to one
+_threads: ContextVar[int] = ContextVar("threads", default=0)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,7 +34,9 @@ def parallel_map(
     """Return `function` of every item, by as many threads as BLAS may use, which itself uses one
     meanwhile.
 
-    `work`, in array entries touched in all, decides whether threads are worth their while.
+    `work`, in array entries touched in all, decides whether threads are worth their while. BLAS
+    with threads of its own does worse: its idle threads keep spinning for a while, on the cores
+    that the tiles need.
     """
     with blas_in_one_thread() as n:
         threads = 1 if work < FEW_ENTRIES else n
@@ -103,9 +101,6 @@ def deaf_processes() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# How much memory there is, and a refusal with a remedy where something would not fit. A leaf.
-
-
 def available_memory() -> int | None:
     """Return the bytes that this process may still use, or None where the system does not report
     it.
@@ -113,33 +108,20 @@ def available_memory() -> int | None:
     The smaller of the free memory of the machine and what its control group (a container) still
     allows.
     """
-    limits = [limit for limit in (_free_memory(), _container_allowance()) if limit is not None]
-    return min(limits) if limits else None
-
-
-def _free_memory() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:  # macOS: all of it, for want of a better figure
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
-        return None
-
-
-def _container_allowance() -> int | None:
-    group = Path("/sys/fs/cgroup")
-    try:
-        cache = re.search(
-            r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE
-        )
+    limits = []
+    meminfo, group = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError, AttributeError):  # Windows has no sysconf
+        if meminfo.exists():
+            free = re.search(r"^MemAvailable:\s+(\d+)", meminfo.read_text(), re.MULTILINE)
+            limits += [int(free[1]) * 1024] if free else []
+        else:  # macOS: all of it, for want of a better figure
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, ValueError):  # no control group, or "max": no limit
+        statistics = (group / "memory.stat").read_text()
+        cache = re.search(r"^inactive_file (\d+)$", statistics, re.MULTILINE)
         used = int((group / "memory.current").read_text()) - int(cache[1] if cache else 0)
-        return int((group / "memory.max").read_text()) - used
-    except (OSError, ValueError):  # no control group, or "max": no limit
-        return None
+        limits.append(int((group / "memory.max").read_text()) - used)
+    return min(limits, default=None)
 
 
 def human_bytes(n_bytes: float) -> str:

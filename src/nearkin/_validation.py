@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,40 +178,39 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     place and remedy.
     """
     refuse_no_rows(X)
-    with _cells_named(X, type(estimator).__name__, options.get("ensure_all_finite") == "allow-nan"):
-        return validate_data(estimator, widened(X), y, **options)
-
-
-@contextmanager
-def _cells_named(X: Any, reader: str, gaps_allowed: bool) -> Iterator[None]:
-    """Say where X holds words, dates or NaN, and the remedy, when scikit-learn refuses it; `reader`
-    needs numbers.
-    """
     try:
-        yield
+        return validate_data(estimator, widened(X), y, **options)
     except (ValueError, TypeError) as error:
-        found: dict[str, list[str]] = {}
-        gaps = []
-        for name, cells in _columns_of(X):
-            if cells.dtype.kind in "mM":
-                found.setdefault("dates or durations", []).append(name)
-            elif (word := _first_word(cells)) is not None:
-                found.setdefault("words", []).append(f"{name} (such as {shown(word)})")
-            if n_missing := np.count_nonzero(is_missing(cells)):
-                gaps.append(f"{name} ({counted(n_missing, 'row')})")
-        if found:
-            words = " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
-            raise ValueError(
-                f"X holds {words}, and {reader} needs numbers: take {_TABLES}, which read tables "
-                "as they are, or put TableEncoder() before it in a pipeline."
-            ) from error
-        if gaps and not gaps_allowed:
-            raise ValueError(
-                f"Input X contains NaN in {listed(gaps, 5)}, and {reader} needs every cell: take "
-                f"{_TABLES}, which read tables with gaps, or put TableEncoder() or "
-                "sklearn.impute.SimpleImputer() before it in a pipeline."
-            ) from error
+        gaps_allowed = options.get("ensure_all_finite") == "allow-nan"
+        _name_cells(X, type(estimator).__name__, error, gaps_allowed)
         raise
+
+
+def _name_cells(X: Any, reader: str, error: Exception, gaps_allowed: bool) -> None:
+    """Raise a ValueError that says where X holds words, dates or NaN, if it does, and the remedy;
+    `reader` needs numbers.
+    """
+    found: dict[str, list[str]] = {}
+    gaps = []
+    for name, cells in _columns_of(X):
+        if cells.dtype.kind in "mM":
+            found.setdefault("dates or durations", []).append(name)
+        elif (word := _first_word(cells)) is not None:
+            found.setdefault("words", []).append(f"{name} (such as {shown(word)})")
+        if n_missing := int(np.count_nonzero(is_missing(cells))):
+            gaps.append(f"{name} ({counted(n_missing, 'row')})")
+    if found:
+        words = " and ".join(f"{what} in {listed(names, 5)}" for what, names in found.items())
+        raise ValueError(
+            f"X holds {words}, and {reader} needs numbers: take {_TABLES}, which read tables "
+            "as they are, or put TableEncoder() before it in a pipeline."
+        ) from error
+    if gaps and not gaps_allowed:
+        raise ValueError(
+            f"Input X contains NaN in {listed(gaps, 5)}, and {reader} needs every cell: take "
+            f"{_TABLES}, which read tables with gaps, or put TableEncoder() or "
+            "sklearn.impute.SimpleImputer() before it in a pipeline."
+        ) from error
 
 
 def _columns_of(X: Any) -> list[tuple[str, np.ndarray]]:
@@ -436,7 +434,7 @@ def check_pair_weights(weights: Any, n_pairs: int) -> np.ndarray:
 
 
 def distinct_rows(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of some pairs, equal ones once, and the numbers of the two rows of each pair."""
+    """Return the rows of some pairs, equal ones once, and the numbers of the two of each pair."""
     X, numbers = np.unique(pairs.reshape(-1, pairs.shape[2]), axis=0, return_inverse=True)
     return X, numbers.reshape(-1, 2)
 
@@ -448,9 +446,13 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     """
     refuse_foreign(X)
     finite = "allow-nan" if missing else True
-    # sums of numbers near 1e308, in the search for infinite ones
-    with np.errstate(over="ignore", invalid="ignore"), _cells_named(X, "this computation", missing):
-        X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
+    try:
+        # sums of numbers near 1e308, in the search for infinite ones
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = canonical(check_array(widened(X), ensure_all_finite=finite, **_ROWS))
+    except (ValueError, TypeError) as error:
+        _name_cells(X, "this computation", error, missing)
+        raise
     refuse_sparse_gaps(X)
     return X
 

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csgraph, csr_array, diags_array
 
 def binary(G: csr_array) -> csr_array:
     """Return weight 1 for every listed neighbour, duplicates at distance 0 included."""
-    return _reweighted(G, np.ones(G.nnz))
+    return csr_array((np.ones(G.nnz), G.indices, G.indptr), shape=G.shape)
 
 
 LEAST_WEIGHT = 1e-10  # of a heat kernel whose largest weight is 1
@@ -33,7 +33,8 @@ def heat_kernel(
     squared = np.square(G.data, dtype=np.float64)
     t = squared.mean() if bandwidth is None and G.nnz else bandwidth
     weights = np.exp(-squared / t) if t else np.ones(G.nnz)
-    return _reweighted(G, np.where(weights < cut, 0.0, weights))
+    weights = np.where(weights < cut, 0.0, weights)
+    return csr_array((weights, G.indices, G.indptr), shape=G.shape)
 
 
 def mean_weights(G: csr_array) -> csr_array:
@@ -41,7 +42,8 @@ def mean_weights(G: csr_array) -> csr_array:
     to 0 if empty.
     """
     lengths = np.diff(G.indptr)
-    return _reweighted(G, np.repeat(1.0 / np.maximum(lengths, 1), lengths))
+    weights = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+    return csr_array((weights, G.indices, G.indptr), shape=G.shape)
 
 
 def scaled_weights(squared: np.ndarray, product: np.ndarray | float) -> np.ndarray:
@@ -64,12 +66,12 @@ def kth_distance(G: csr_array, k: int) -> np.ndarray:
 
 
 def union(W: csr_array) -> csr_array:
-    """Return the graph in which i and j are adjacent if either lists the other: `max(w_ij, w_ji)`."""
+    """Return the graph of i and j where either lists the other: `max(w_ij, w_ji)`."""
     return csr_array(W.maximum(W.T))
 
 
 def mutual(W: csr_array) -> csr_array:
-    """Return the graph in which i and j are adjacent if each lists the other: `min(w_ij, w_ji)`."""
+    """Return the graph of i and j where each lists the other: `min(w_ij, w_ji)`."""
     return csr_array(W.minimum(W.T))
 
 
@@ -117,10 +119,6 @@ def coupled_rows(M: csr_array) -> np.ndarray:
     size.data[size.data <= np.finfo(float).eps * size.data.max(initial=0.0)] = 0.0
     size.eliminate_zeros()
     return connected_components(size)
-
-
-def _reweighted(G: csr_array, weights: np.ndarray) -> csr_array:
-    return csr_array((weights, G.indices, G.indptr), shape=G.shape)
 
 
 def joined_groups(units: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -135,26 +135,14 @@ def embedding_checks(estimator: Any) -> Iterator[tuple[str, Callable[[Any], None
     >>> [name for name, check in embedding_checks(LPP(2))][:4]
     ['distances', 'float32', 'row_order', 'rotation']
     """
-    for check, applies in _CHECKS:
-        if applies(get_tags(estimator)):
-            yield check.__name__.removeprefix("_"), check
-
-
-_CHECKS: list[tuple[Callable[[Any], None], Callable[[Any], bool]]] = []
-
-
-def _check(applies: Callable[[Any], bool] = lambda tags: True) -> Callable[[Any], Any]:
-    """Add a function to the checks of the estimators whose tags it `applies` to."""
-
-    def add(check: Callable[[Any], None]) -> Callable[[Any], None]:
-        _CHECKS.append((check, applies))
-        return check
-
-    return add
-
-
-_check_sparse = _check(lambda tags: tags.input_tags.sparse)
-_check_labels = _check(lambda tags: tags.target_tags.required)
+    tags = get_tags(estimator)
+    checks = [*_CHECKS]
+    if tags.input_tags.sparse:
+        checks.append(_sparse)
+    if tags.target_tags.required:
+        checks += _CHECKS_OF_LABELS
+    for check in checks:
+        yield check.__name__.removeprefix("_"), check
 
 
 def _fit(estimator: Any, X: Any = _X, y: Any = _y) -> Any:
@@ -165,7 +153,6 @@ def _assert_close(found: Any, expected: Any, tol: float = _TOL) -> None:
     assert_allclose(found, expected, rtol=0, atol=tol * np.abs(expected).max())
 
 
-@_check()
 def _distances(estimator: Any) -> None:
     """Transform, metric, matrix and pairs agree on distances."""
     model = _fit(estimator)
@@ -183,7 +170,6 @@ def _distances(estimator: Any) -> None:
     assert_raises_regex(ValueError, "shape", model.pair_distance, _X)
 
 
-@_check()
 def _float32(estimator: Any) -> None:
     """Single precision stays, and gives what double precision does."""
     X = _X.astype(np.float32)
@@ -192,14 +178,12 @@ def _float32(estimator: Any) -> None:
     _assert_close(single.transform(X), double.transform(X), tol=1e-4)
 
 
-@_check()
 def _row_order(estimator: Any) -> None:
     order = np.random.default_rng(0).permutation(len(_X))
     shuffled = _fit(estimator, _X[order], _y[order])
     _assert_close(shuffled.get_mahalanobis_matrix(), _fit(estimator).get_mahalanobis_matrix())
 
 
-@_check()
 def _rotation(estimator: Any) -> None:
     """Rotations and shifts of the rows move the metric along."""
     Q = np.linalg.qr(_Q[:8])[0]
@@ -207,15 +191,13 @@ def _rotation(estimator: Any) -> None:
     _assert_close(Q @ moved @ Q.T, _fit(estimator).get_mahalanobis_matrix())
 
 
-@_check()
 def _redundant_features(estimator: Any) -> None:
-    """No distance changes by a constant feature, by copies of all, or by more dimensions than rows."""
+    """No distance changes by a constant feature, copies of all, or more dimensions than rows."""
     expected = pdist(_fit(estimator).transform(_X))
     for X in (np.hstack([_X, np.full((60, 1), 7.0)]), np.hstack([_X, _X]) / np.sqrt(2), _X @ _Q.T):
         _assert_close(pdist(_fit(estimator, X).transform(X)), expected)
 
 
-@_check_sparse
 def _sparse(estimator: Any) -> None:
     """Sparse rows give what dense rows do, also where p > n and where an entry is stored in two
     parts.
@@ -230,7 +212,6 @@ def _sparse(estimator: Any) -> None:
         assert_allclose(sparse.transform(csr_array(X)), dense.transform(X), atol=_TOL)
 
 
-@_check_labels
 def _class_names(estimator: Any) -> None:
     """Only which rows share a label counts."""
     expected = _fit(estimator).transform(_X)
@@ -238,14 +219,12 @@ def _class_names(estimator: Any) -> None:
         assert_allclose(_fit(estimator, _X, y).transform(_X), expected, atol=_TOL)
 
 
-@_check_labels
 def _singleton_class(estimator: Any) -> None:
     y = _y.copy()
     y[0] = 3
     assert np.isfinite(_fit(estimator, _X, y).transform(_X)).all()
 
 
-@_check()
 def _bad_input(estimator: Any) -> None:
     """Rows from which nothing can be learned, and impossible dimensions, are refused."""
     assert_raises_regex(ValueError, "does not vary", _fit, estimator, np.full((60, 3), 0.1))
@@ -262,7 +241,6 @@ def _bad_input(estimator: Any) -> None:
         )
 
 
-@_check_labels
 def _missing_labels(estimator: Any) -> None:
     """None and NaN are refused, and -1 is a class."""
     for missing in (None, np.nan):
@@ -274,7 +252,6 @@ def _missing_labels(estimator: Any) -> None:
     )
 
 
-@_check_labels
 def _bad_labels(estimator: Any) -> None:
     for y, message in (
         (np.ones(60), "one class"),
@@ -282,3 +259,7 @@ def _bad_labels(estimator: Any) -> None:
         (_y[:3], "inconsistent"),
     ):
         assert_raises_regex(ValueError, message, _fit, estimator, _X, y)
+
+
+_CHECKS = (_distances, _float32, _row_order, _rotation, _redundant_features, _bad_input)
+_CHECKS_OF_LABELS = (_class_names, _singleton_class, _missing_labels, _bad_labels)

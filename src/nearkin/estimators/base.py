@@ -357,8 +357,7 @@ class SpectralEmbedding(CallbackSupportMixin, LinearEmbedding):
                     vote.fit(m.transform(X[train]), codes[train])
                     of_fold.append(vote.score(m.transform(X[test]), codes[test]))
                 scores.append(of_fold)
-                components = maps[0].components_
-                task.iteration(lambda components=components: {"components_": components})
+                task.iteration(partial(dict, components_=maps[0].components_))
         if not scores:
             raise ValueError(
                 f"{names[0]}='auto' needs two rows of a class in y: give a number of neighbours."

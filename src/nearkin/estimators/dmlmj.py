@@ -126,19 +126,13 @@ class DMLMJ(SpectralEmbedding):
         kept = 1 - self.shrinkage_ if S.any() else 1.0  # 0 has no trace to shrink toward
         S_b = rows.scatter(rows.mean_knn("other", self.n_neighbors_))
         S_b = kept * S_b + (S_w - kept * S)
-        return unit_within_scatter(most_divergent(generalized_eigh(S_b, S_w), self.n_components))
-
-
-def most_divergent(result: SpectralResult, n_components: int | None) -> SpectralResult:
-    """Return the directions of `generalized_eigh` with the largest lambda + 1/lambda: of shares
-    farthest from 1/2.
-    """
-    shares = np.where(result.values > 1 - ZERO, 1.0, result.values)
-    shares = np.where(shares < ZERO, 0.0, shares)
-    order = np.argsort(-np.abs(shares - 0.5), kind="stable")
-    result = replace(result, vectors=result.vectors[:, order], values=shares[order])
-    result = result.leading(n_components or result.rank)
-    with np.errstate(divide="ignore"):
-        quotients = result.values / (1 - result.values)
-        divergence = float(np.sum(quotients + 1 / quotients - 2) / 2)
-    return replace(result, objective=divergence)
+        result = generalized_eigh(S_b, S_w)
+        shares = np.where(result.values > 1 - ZERO, 1.0, result.values)
+        shares = np.where(shares < ZERO, 0.0, shares)
+        order = np.argsort(-np.abs(shares - 0.5), kind="stable")  # of largest lambda + 1/lambda
+        result = replace(result, vectors=result.vectors[:, order], values=shares[order])
+        result = result.leading(self.n_components or result.rank)
+        with np.errstate(divide="ignore"):
+            quotients = result.values / (1 - result.values)
+            divergence = float(np.sum(quotients + 1 / quotients - 2) / 2)
+        return unit_within_scatter(replace(result, objective=divergence))

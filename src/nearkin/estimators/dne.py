@@ -152,7 +152,7 @@ class DNE(SpectralEmbedding):
 
     def _solves_in_span(self, n: int, p: int) -> bool:
         m = self.n_components
-        return not isinstance(m, (int, np.integer)) or choose_solver(min(n, p), m) == "dense"
+        return not isinstance(m, (int, np.integer)) or choose_solver(min(n, p), int(m)) == "dense"
 
 
 def _n_negative(A: np.ndarray, scatter: np.ndarray) -> int:

@@ -139,20 +139,16 @@ class GMML(SpectralEmbedding):
         -------
         self
         """
-        rows: Any = PairRows(
-            *validate_labelled_pairs(self, pairs, y)
-        )  # what `_solve` needs of `Rows`
+        rows: Any = PairRows(*validate_labelled_pairs(self, pairs, y))  # what `_solve` needs
         return self.fit_rows(rows)
 
     def _solve(self, rows: Rows) -> SpectralResult:
-        S, D = rows.pair_covariances()
         R = rows.span_basis()
-        S, D, rank = R.T @ S @ R, R.T @ D @ R, R.shape[1]
-        prior = (
-            np.eye(rank)
-            if self.prior is None
-            else R.T @ self._check_prior(len(R), rows.shape[1]) @ R
-        )
+        S, D = (R.T @ C @ R for C in rows.pair_covariances())
+        rank = len(S)
+        prior = np.eye(rank)
+        if self.prior is not None:
+            prior = R.T @ self._check_prior(len(R), rows.shape[1]) @ R
         weight = self.reg * np.trace(S + D) / (2 * rank)
         F, length = geodesic(S + weight * np.linalg.inv(prior), D + weight * prior, self.t)
         U, roots, _ = svd(F, full_matrices=False)
@@ -202,9 +198,8 @@ def geodesic(S: np.ndarray, D: np.ndarray, t: float) -> tuple[np.ndarray, float]
         )
     L = cholesky(S, lower=True)
     values, V = eigh(D)
-    _, roots, Ut = svd(
-        (V * np.sqrt(np.maximum(values, 0.0))).T @ L
-    )  # of L'D L, whose small eigenvalues would be lost
+    root = (V * np.sqrt(np.maximum(values, 0.0))).T  # of D; L'DL would lose its small eigenvalues
+    _, roots, Ut = svd(root @ L)
     with np.errstate(divide="ignore"):
         length = float(np.linalg.norm(2 * np.log(roots)))
     return solve_triangular(L, Ut.T * roots**t, trans="T", lower=True), length
@@ -236,15 +231,12 @@ class PairRows:
 
     def pair_covariances(self) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
-        weights = self._similar / self._similar.sum(), ~self._similar / (~self._similar).sum()
-        return second_moment(self._space.coordinates, weights[0]), second_moment(
-            self._space.coordinates, weights[1]
-        )
+        X, similar = self._space.coordinates, self._similar
+        S = second_moment(X, similar / similar.sum())
+        return S, second_moment(X, ~similar / (~similar).sum())
 
     def span_basis(self) -> np.ndarray:
         """Return an orthonormal basis of the span of the differences: see `Rows`."""
-        differences = self._space.coordinates
-        both_ways = np.vstack([differences, -differences])  # their mean is 0
-        return span_basis(
-            triangular_factor(rows_with_ones(both_ways)), np.zeros(differences.shape[1])
-        )
+        X = self._space.coordinates
+        both_ways = rows_with_ones(np.vstack([X, -X]))  # their mean is 0
+        return span_basis(triangular_factor(both_ways), np.zeros(X.shape[1]))

@@ -258,5 +258,5 @@ def _restricted(S: np.ndarray, T: np.ndarray) -> np.ndarray:
 
 
 def _in_range(T: np.ndarray, result: SpectralResult) -> SpectralResult:
-    """Return a result in coordinates of T, which has orthonormal columns, as one of all features."""
+    """Return a result in coordinates of orthonormal columns T as one of all features."""
     return replace(result, vectors=T @ result.vectors, rank=T.shape[1])

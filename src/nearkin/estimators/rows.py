@@ -1,11 +1,12 @@
-"""Rows to which many methods, or one with many settings, are fitted: nothing is computed twice."""
+"""What a spectral method needs of the rows it is fitted to, graphs and scatters: as a protocol, of
+a table in memory, and of one to which many methods are fitted, where nothing is computed twice.
+"""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import cached_property, wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -43,9 +44,6 @@ from ..scatter import (
     within_scatter,
 )
 
-# What a spectral method needs of the rows it is fitted to (graphs, scatters), and a table in memory
-# that has it.
-
 WEIGHTS = {"binary": binary, "heat": heat_kernel}
 
 
@@ -77,7 +75,8 @@ class Rows(Protocol):
     search: Searcher
 
     @property
-    def n_complement(self) -> int: ...
+    def n_complement(self) -> int:
+        """See above."""
 
     def union_knn(self, relation: str, k: Any, weights: str = "binary") -> Any:
         """Return the graph of i and j where either is among the k nearest of the other.
@@ -124,7 +123,7 @@ class Rows(Protocol):
         """Return sum_i w_i (x_i - m)(x_i - m)' with the weighted mean m; w_i = 1 by default."""
 
     def within_scatter(self) -> np.ndarray:
-        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without the rows that have no label."""
+        """Return sum_c sum_{i in c} (x_i - m_c)(x_i - m_c)', without rows that have no label."""
 
     def between_scatter(self) -> np.ndarray:
         """Return sum_c n_c (m_c - m)(m_c - m)' with the mean m of the rows that have a label."""
@@ -256,39 +255,9 @@ class TableRows:
         return self._space.back_project(V)
 
 
-Question = TypeVar("Question", bound=Callable[..., Any])
-
 # Neighbours of a row that the first search finds: it takes as long for 2 as for 64, and others ask
 # for more later.
 FIRST_SEARCH = 32
-
-
-def _kept(method: Question) -> Question:
-    """Return a method that computes the answer to each question once, whatever rows it belongs to."""
-    signature = inspect.signature(method)
-
-    @wraps(method)
-    def answer(self: SharedRows, *args: Any, **kwargs: Any) -> Any:
-        call = signature.bind(self, *args, **kwargs)
-        call.apply_defaults()
-        arguments = tuple(call.arguments.values())[1:]
-        question = (method.__name__, *map(_identity, arguments))
-        if (
-            question not in self._answers
-        ):  # the arguments are kept, too: no other graph may get the id of one of them
-            self._answers[question] = method(*call.args), arguments
-        return self._answers[question][0]
-
-    return cast(Question, answer)
-
-
-def _identity(argument: Any) -> Any:
-    """Return what tells an argument from others: of a graph which it is, of an array what it holds."""
-    if issparse(argument):
-        return id(argument)
-    return (
-        (argument.dtype.str, argument.tobytes()) if isinstance(argument, np.ndarray) else argument
-    )
 
 
 class SharedRows(TableRows):
@@ -334,15 +303,34 @@ class SharedRows(TableRows):
             self._lists[relation] = searched, G
         return first(G, k if np.ndim(k) == 0 else k[self.codes])
 
-    union_knn = _kept(TableRows.union_knn)
-    mutual_knn = _kept(TableRows.mutual_knn)
-    mean_knn = _kept(TableRows.mean_knn)
-    closest_pairs = _kept(TableRows.closest_pairs)
-    scatter = _kept(TableRows.scatter)
-    degrees = _kept(TableRows.degrees)
-    span_basis = _kept(TableRows.span_basis)
-    total_scatter = _kept(TableRows.total_scatter)
-    within_scatter = _kept(TableRows.within_scatter)
-    between_scatter = _kept(TableRows.between_scatter)
-    local_fisher_scatters = _kept(TableRows.local_fisher_scatters)
-    pair_covariances = _kept(TableRows.pair_covariances)
+
+def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that computes the answer to each question once, of whatever rows it is."""
+
+    @wraps(method)
+    def answer(self: SharedRows, *args: Any, **kwargs: Any) -> Any:
+        arguments = *args, *kwargs.values()
+        question = (method.__name__, *map(_identity, arguments))
+        if question not in self._answers:
+            # the arguments are kept, too: no other graph may get the id of one of them
+            self._answers[question] = method(self, *args, **kwargs), arguments
+        return self._answers[question][0]
+
+    return answer
+
+
+def _identity(argument: Any) -> Any:
+    """Return what tells an argument from others: which graph it is, what an array holds."""
+    if issparse(argument):
+        return id(argument)
+    if isinstance(argument, np.ndarray):
+        return argument.dtype.str, argument.tobytes()
+    return argument
+
+
+for _question in (
+    *("union_knn", "mutual_knn", "mean_knn", "closest_pairs"),
+    *("scatter", "degrees", "span_basis", "total_scatter", "within_scatter", "between_scatter"),
+    *("local_fisher_scatters", "pair_covariances"),
+):
+    setattr(SharedRows, _question, _kept(getattr(TableRows, _question)))

@@ -108,9 +108,6 @@ ONE_ROUND = 256  # lists that one k-means makes
 PER_CENTRE = 40  # rows from which the centre of a list is learned
 QUERIES = 2**15  # that are searched at a time
 
-# Rows (n, d) and a number of lists: their centres, and for every row the number of its list.
-Clustering = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
-
 
 @dataclass(frozen=True)
 class CoarseQuantizer:
@@ -132,39 +129,28 @@ class CoarseQuantizer:
 
     @classmethod
     def of(
-        cls,
-        Z: np.ndarray,
-        groups: Sequence[np.ndarray],
-        n_lists: int,
-        cluster: Clustering | None = None,
+        cls, Z: np.ndarray, groups: Sequence[np.ndarray], n_lists: int, most: int | None = None
     ) -> CoarseQuantizer:
         """Partition the rows of each group, together all rows, into about `n_lists` lists, in
-        proportion to its size.
+        proportion to its size; into at most `most`.
 
         No list is empty. Equal rows share one, so that there may be fewer.
         """
         centres, list_of, first = [], np.empty(len(Z), np.int64), [0]
         for members in groups:
             share = min(max(1, round(n_lists * len(members) / len(Z))), len(members))
-            group_centres, nearest_centre = (cluster or _cluster)(Z[members], share)
-            centres.append(group_centres)
-            list_of[members] = first[-1] + nearest_centre
-            first.append(first[-1] + len(group_centres))
+            rows = Z[members]
+            if most is not None or share <= ONE_ROUND:
+                of_group, own = _k_means(rows, min(share, most or share))
+            else:  # two rounds of few; a part of many equal rows needs no more
+                n_parts = round(share**0.5)
+                parts = members_of(_k_means(rows, n_parts)[1])
+                lists = cls.of(rows, parts, share, max(ONE_ROUND, 2 * n_parts))
+                of_group, own = lists.centres, lists.list_of
+            centres.append(of_group)
+            list_of[members] = first[-1] + own
+            first.append(first[-1] + len(of_group))
         return cls(np.vstack(centres), list_of, first)
-
-    def lists_of(self, group: int) -> range:
-        """Return the numbers of the lists of a group."""
-        return range(self.first[group], self.first[group + 1])
-
-    def candidates(self, number: int, relation: str) -> np.ndarray:
-        """Return the numbers of the lists of any group, of the same group as a list, or of the
-        other groups.
-        """
-        lists = np.arange(len(self.centres))
-        if relation == "all":
-            return lists
-        group = np.searchsorted(self.first, lists, side="right")
-        return lists[(group == group[number]) == (relation == "same")]
 
 
 class InvertedLists:
@@ -193,11 +179,14 @@ class InvertedLists:
         The lists are those of groups in the relation. Nearer lists come first, several at a time, a
         large one in parts.
         """
-        near = self.quantizer.candidates(number, relation)
-        with np.errstate(
-            invalid="ignore"
-        ):  # OpenBLAS raises the flag for float32 lanes that it does not use
-            away = self._squares - 2 * self.quantizer.centres @ self.quantizer.centres[number]
+        near = np.arange(len(self.sizes))
+        if relation != "all":
+            group = np.searchsorted(self.quantizer.first, near, side="right")
+            near = near[(group == group[number]) == (relation == "same")]
+        centres = self.quantizer.centres
+        # OpenBLAS raises the flag for float32 lanes that it does not use
+        with np.errstate(invalid="ignore"):
+            away = self._squares - 2 * centres @ centres[number]
         near = near[np.argsort(away[near])]
         n_held = np.cumsum(self.sizes[near])
         near = near[: max(n_lists, 1 + int(np.searchsorted(n_held, n_rows)))]
@@ -252,35 +241,12 @@ class IVFIndex:
             queries, n_probes = np.concatenate(lacking), 4 * n_probes
 
 
-def _cluster(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return centres of lists by k-means, and for every row the number of its own; many lists in
-    two rounds of few.
-    """
-    if n_lists <= ONE_ROUND:
-        return _k_means(Z, n_lists)
-    n_parts = round(n_lists**0.5)
-    parts = members_of(_k_means(Z, n_parts)[1])
-
-    def few(Z: np.ndarray, share: int) -> tuple[np.ndarray, np.ndarray]:
-        # a part of many equal rows needs no more
-        return _k_means(Z, min(share, max(ONE_ROUND, 2 * n_parts)))
-
-    quantizer = CoarseQuantizer.of(Z, parts, n_lists, few)
-    return quantizer.centres, quantizer.list_of
-
-
 def _k_means(Z: np.ndarray, n_lists: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the centres that some rows are nearest to, and for every row the number of its own."""
     if n_lists == 1:
         return Z.mean(axis=0, keepdims=True), np.zeros(len(Z), np.int64)
-    means = import_faiss().Kmeans(
-        Z.shape[1],
-        n_lists,
-        niter=10,
-        seed=0,
-        max_points_per_centroid=PER_CENTRE,
-        min_points_per_centroid=1,
-    )
+    limits = {"max_points_per_centroid": PER_CENTRE, "min_points_per_centroid": 1}
+    means = import_faiss().Kmeans(Z.shape[1], n_lists, niter=10, seed=0, **limits)
     means.train(Z)
     used, own = np.unique(means.index.search(Z, 1)[1][:, 0], return_inverse=True)
     return means.centroids[used], own
@@ -481,7 +447,7 @@ class IVFSearch:
     def _plan(
         self, Z: np.ndarray, codes: np.ndarray, n_candidates: np.ndarray, relation: str
     ) -> Iterator[Search]:
-        """Yield searches that together find `n_candidates[i]` rows in the relation to every row i."""
+        """Yield searches that together find `n_candidates[i]` rows for every row i."""
         sizes = np.bincount(codes)
         large = sizes > SMALL_CLASS  # groups of the quantizer; the last one holds the small classes
         by_lists: list[tuple[int, str, np.ndarray]] = []
@@ -501,7 +467,7 @@ class IVFSearch:
             by_lists += [(int(group), "same", with_itself) for group in too_large]
         for group, among, n_found in by_lists:
             lists = self._inverted_lists(Z, codes)
-            for number in lists.quantizer.lists_of(group):
+            for number in range(*lists.quantizer.first[group : group + 2]):
                 for rows in _together(lists.rows[number], n_candidates):
                     k, n_probes = int(n_found[rows].max()), self.n_probes or PROBES_TOGETHER
                     yield rows, k, partial(lists.nearest_tiles, number, among, n_probes, k)
@@ -526,7 +492,7 @@ def _tiles(members: np.ndarray, Z: np.ndarray) -> Iterator[Tile]:
 
 
 def n_dimensions(n_components: int | None, p: int) -> int:
-    """Return in how many dimensions p features are searched: None for all, 0 for the usual number."""
+    """Return the number of dimensions to search p features in: None for all, 0 for the usual one."""
     return PROJECTED_TO if n_components == 0 and p > PROJECTED_FROM else n_components or p
 
 

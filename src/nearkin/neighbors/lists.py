@@ -128,7 +128,7 @@ EXACT = Indexed(_brute_force, "exact")
 
 
 def transformed(transformer: Any, X: Any, n_found: int) -> Index:
-    """Return an index over X by a clone of a transformer like scikit-learn's KNeighborsTransformer."""
+    """Return an index over X by a clone of a transformer like KNeighborsTransformer."""
     if n_found == X.shape[0]:  # all of them: a transformer may search one more
         return _brute_force(X, n_found)
     fitted = clone(transformer).set_params(n_neighbors=n_found).fit(X)
@@ -252,7 +252,7 @@ def entries(G: csr_array, kept: np.ndarray) -> csr_array:
 
 
 def first(G: csr_array, k: Any) -> csr_array:
-    """Return the lists of neighbours G with the first k of every row, or the first `k[i]` of row i."""
+    """Return the lists of neighbours G with the first k of every row, or the first `k[i]`."""
     lengths = np.diff(G.indptr)
     fewer = np.minimum(lengths, k)
     if (fewer == lengths).all():

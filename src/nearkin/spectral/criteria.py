@@ -133,15 +133,10 @@ def backward_error(R: np.ndarray, V: np.ndarray, norm: float) -> float:
     return float(np.max(np.linalg.norm(R, axis=0) / np.maximum(size, np.finfo(float).tiny)))
 
 
-def status_of(residual: float) -> Status:
-    """Say whether a backward error is that of a solution."""
-    return Status.OPTIMAL if residual <= 1e-6 else Status.NOT_CONVERGED
-
-
 # Extreme eigenpairs by Lanczos, and when to call it.
 
-# |lambda| <= ZERO max |lambda| is rounding, not information.
-ZERO = 1e-10
+ZERO = 1e-10  # |lambda| <= ZERO max |lambda| is rounding, not information
+SOLVED = 1e-6  # a backward error that is that of a solution
 
 
 def choose_solver(d: int, m: int) -> str:
@@ -230,9 +225,8 @@ def trace_difference(A: Any, n_components: int | None = None) -> SpectralResult:
         values, U = eigh(A[np.ix_(order, order)], driver="ev" if graded else "evr")
         V, size = U[np.argsort(order), :m], 0.0
     residual = backward_error(A @ V - V * values[:m], V, max(size, np.abs(values).max()))
-    return SpectralResult(
-        V, values, float(values[:m].sum()), d, 1, residual, 0.0, status_of(residual), m
-    )
+    status = Status.OPTIMAL if residual <= SOLVED else Status.NOT_CONVERGED
+    return SpectralResult(V, values, float(values[:m].sum()), d, 1, residual, 0.0, status, m)
 
 
 def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -> SpectralResult:
@@ -277,7 +271,8 @@ def ratio_trace(A: np.ndarray, B: np.ndarray, n_components: int | None = None) -
     R = A @ V - B @ V * values
     R -= N @ (N.T @ R)  # of the problem in the range of B: A need not vanish where B does
     residual = backward_error(R, V, norm(A) + np.abs(values).max() * norm(B))
-    status = Status.RANK_DEFICIENT if requested > rank else status_of(residual)
+    status = Status.OPTIMAL if residual <= SOLVED else Status.NOT_CONVERGED
+    status = Status.RANK_DEFICIENT if requested > rank else status
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, requested)
 
 

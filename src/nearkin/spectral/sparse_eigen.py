@@ -24,13 +24,12 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from .._blocks import require_memory, thread_pools
 from ..linalg import eigh
-from .criteria import SpectralResult, Status, backward_error
+from .criteria import SOLVED, SpectralResult, Status, backward_error
 
 DENSE = 2000  # rows up to which LAPACK solves the whole problem in a second or two
 STILL_DENSE = (
     8000  # rows up to which it may solve, in a minute, what the iteration has left unsolved
 )
-SOLVED = 1e-6  # relative residual
 TOL = 1e-8  # of Lanczos, relative to a bound of the largest eigenvalue
 NULL = 1e-14  # relative residual of a null vector
 RESTARTS = 100  # of Lanczos; what is then missing is left to the iteration of the subspace
@@ -119,13 +118,8 @@ def smallest_of_dense(H: np.ndarray, n_pairs: int, Q: np.ndarray) -> SpectralRes
 def _result(pairs: Pairs, R: np.ndarray, size: float, rank: int, n_pairs: int) -> SpectralResult:
     values, V = pairs
     residual = backward_error(R, V, size)
-    status = (
-        Status.RANK_DEFICIENT
-        if n_pairs > rank
-        else Status.OPTIMAL
-        if residual <= SOLVED
-        else Status.UNRESOLVED
-    )
+    status = Status.OPTIMAL if residual <= SOLVED else Status.UNRESOLVED
+    status = Status.RANK_DEFICIENT if n_pairs > rank else status
     return SpectralResult(V, values, float(values.sum()), rank, 1, residual, 0.0, status, n_pairs)
 
 
