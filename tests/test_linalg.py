@@ -97,7 +97,7 @@ def test_methods_do_not_give_up(estimator, monkeypatch):
 def test_nor_where_a_descent_begins(monkeypatch):
     """By scikit-learn's decomposition, which has no second driver."""
     X, _ = load_wine(return_X_y=True)
-    rows = UnitRows.of(X / X.std(axis=0), within_span=False)
+    rows = UnitRows.of(X / X.std(axis=0))
     expected = directions("pca", rows.X, 2)
 
     def give_up(*_):

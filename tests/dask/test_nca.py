@@ -31,7 +31,7 @@ UNEVEN = (70, 0, 1, 229)
 )
 def test_value_and_gradient(objective, shape, client, data):
     B = np.random.default_rng(0).standard_normal(shape)
-    local = UnitRows.of(data[0], within_span=True)
+    local = UnitRows.of(data[0], 3)
     value, gradient = LabelTerm(local, objective, SameClass(data[1]), EXACT)(B, None)
     with Work(client) as work:
         rows = ClusterRows.of(work, as_table(work, "DaskNCA", *blocks(*data, UNEVEN)))

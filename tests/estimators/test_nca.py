@@ -236,7 +236,7 @@ class TestInits:
         y = np.arange(30) % 3
         X = rng.normal(size=(3, 20_000))[y] + rng.normal(size=(30, 20_000))
         A = NCA(2, init="lda", solver="sgd", random_state=0).partial_fit(X, y).components_
-        rows = UnitRows.of(X, within_span=False)
+        rows = UnitRows.of(X)
         B = LabelTerm(rows, "f", SameClass(2 * y), EXACT).directions("lda", 4, rng)
         assert (A.shape, B.shape) == ((2, 20_000), (2, 20_000))
 

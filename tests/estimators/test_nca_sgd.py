@@ -65,7 +65,7 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(
 ):
     X, y = clusters(200, 8)
     X += 100.0
-    whole = UnitRows.of(X, within_span=False)
+    whole = UnitRows.of(X)
     rng = np.random.default_rng(0)
     B = rng.normal(size=8 if structure == "diagonal" else (3, 8)) / 3
     for rows in (whole, RowsInPlace.of(X, whole.unit)):
@@ -76,7 +76,7 @@ def test_an_epoch_has_the_loss_and_the_gradient_of_all_rows_for_its_mean(
         )
         term = LabelTerm(rows, objective, SameClass(y), EXACT)
         parts = [
-            term.estimate(B, anchors, near[anchors], far, 200 // size)
+            term.estimate(B, Candidates.of_anchors(anchors, near[anchors], far, 200), 200 // size)
             for anchors in np.split(rng.permutation(200), 200 // size)
         ]
         assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-10)
@@ -91,8 +91,8 @@ def test_an_epoch_has_every_row_for_an_anchor_once(monkeypatch):
     monkeypatch.setattr(
         LabelTerm,
         "estimate",
-        lambda self, B, anchors, *others: (
-            seen.append(anchors) or estimate(self, B, anchors, *others)
+        lambda self, B, candidates, n: (
+            seen.append(candidates.rows[: len(candidates.near)]) or estimate(self, B, candidates, n)
         ),
     )
     sgd(2, batch_size=40, max_iter=3, tol=1.0).fit(X, y)
@@ -268,7 +268,7 @@ class TestManyRows:
         X, y = clusters()
         A = np.random.default_rng(0).normal(size=(2, 10)) / 5
         nca = sgd(2)
-        term, _ = nca._term_and_init(X, SameClass(y), 2, np.random.RandomState(0), within_span=True)
+        _, term = nca._terms(X, SameClass(y), np.random.RandomState(0), 2)
         rows = term.rows
         assert isinstance(rows, RowsInPlace)
         np.testing.assert_allclose(

@@ -12,6 +12,7 @@ from nearkin.estimators.descent_embedding import RowsInPlace, UnitRows, near_row
 from nearkin.estimators.pair_nca import PairTerm
 from nearkin.neighbors import EXACT
 from nearkin.objectives.nca import pair_cost
+from nearkin.objectives.stochastic import Candidates
 from nearkin.testing import check_gradient
 
 
@@ -173,20 +174,23 @@ class TestManyRows:
     def test_an_epoch_has_the_pairs_of_all_rows_and_a_step_a_gradient(self, in_place):
         X = slow_and_noise(120) + 50.0
         pairs, weights = some_pairs(40) % 120, np.full(40, 1 / 40)
-        rows = UnitRows.of(X, within_span=False)
+        rows = UnitRows.of(X)
         if in_place:
             rows = RowsInPlace.of(X, rows.unit)
         term = PairTerm(rows, pairs, weights, EXACT)
         B = np.random.default_rng(1).normal(size=(2, 4)) / 3
         Z, far = rows.embedding(B), np.arange(0, 120, 2)
         near = near_rows(Z, 7, None, EXACT)
-        parts = np.arange(120).reshape(4, 30)
+        parts = [
+            Candidates.of_anchors(part, near[part], far, 120)
+            for part in np.arange(120).reshape(4, 30)
+        ]
         squares = np.sum((Z[pairs[:, 0]] - Z[pairs[:, 1]]) ** 2, axis=1)
-        masses = [term.sum(Z, part, near[part], far) for part in parts]
+        masses = [term.sum(Z, part) for part in parts]
         expected = np.mean(squares) + np.mean(np.log(np.multiply(masses, 4)))
-        costs = [term.estimate(B, part, near[part], far, 4)[0] for part in parts]
+        costs = [term.estimate(B, part, 4)[0] for part in parts]
         assert np.mean(costs) == pytest.approx(expected, rel=1e-9)
-        check_gradient(lambda B: term.estimate(B, parts[1], near[parts[1]], far, 4), B)
+        check_gradient(lambda B: term.estimate(B, parts[1], 4), B)
 
     @pytest.mark.slow
     def test_rows_that_stay_where_they_are(self, monkeypatch):

@@ -175,7 +175,8 @@ class TestAgainstTheDefinition:
         value, gradient = objective(A, X, pair_weights, candidates)
         parts = []
         for anchors in np.split(rng.permutation(40), [1, 12, 13, 30]):
-            needed, among_these = Candidates.of_anchors(anchors, near[anchors], candidates.far, 40)
+            among_these = Candidates.of_anchors(anchors, near[anchors], candidates.far, 40)
+            needed = among_these.rows
             np.testing.assert_array_equal(needed[: len(anchors)], anchors)
             parts.append(objective(A, X[needed], pair_weights.subset(needed), among_these))
         assert sum(part[0] for part in parts) == pytest.approx(value, rel=1e-12)
@@ -233,7 +234,8 @@ def test_no_weights_near_the_smallest_number_there_is(objective, scale):
         rng.integers(0, 2, 40),
         np.array([np.roll(np.arange(40), -i)[1:9] for i in range(40)]),
     )
-    needed, candidates = Candidates.of_anchors(np.arange(7), near[:7], np.arange(0, 40, 3), 40)
+    candidates = Candidates.of_anchors(np.arange(7), near[:7], np.arange(0, 40, 3), 40)
+    needed = candidates.rows
     Z = X[needed] @ A.T
     terms = (
         stochastic.accuracy_terms if objective is expected_accuracy else stochastic.likelihood_terms

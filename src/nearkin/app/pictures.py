@@ -34,9 +34,7 @@ def draw_model(model: Model, path: Path) -> None:
     figure, *axes = new_figure(title, n_axes)
     if model.soft_vote:
         figure.set_size_inches(12, 6)
-        curves = (
-            model.predictor.curves() if model.bins else {}
-        )  # sparse rows have none
+        curves = model.predictor.curves() if model.bins else {}  # sparse rows have none
         encoder = model.encoder
         learned = dict(zip(model.stretched, model.arrays["effects"], strict=True))
         effects = np.array(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -99,7 +98,8 @@ class DaskNCA(DaskTransformer):
             )
         m, search = n_directions(nca, X.shape[1]), block_searcher(self.search, X.shape[0])
         rng = check_random_state(self.random_state)
-        if self.warm_start and hasattr(self, "components_"):
+        go_on = self.warm_start and hasattr(self, "components_")
+        if go_on:
             nca.components_ = self.components_
         with Work(client) as work:
             exact = search is EXACT or self.n_candidates is None
@@ -107,8 +107,7 @@ class DaskNCA(DaskTransformer):
             check_shared_labels(table.codes)
             rows = ClusterRows.of(work, table)
             term = ClusterTerm(rows, self.objective, rows.labels(), search)
-            inits = nca.inits(rows, partial(nca.init_named, term, m, rng))
-            found = descend(nca, term, inits, rng)
+            found = descend(nca, term, nca.inits(term, rows, m, rng, go_on), rng)
             try:
                 nca.keep(found, term, X.shape[0], table.dtype)
             finally:
@@ -285,7 +284,8 @@ def among_listed(
     """Return what some rows add to value and gradient, estimated from their candidates; see
     `near_numbers`.
     """
-    rows, candidates = Candidates.of_anchors(*listed, far, len(Z))
+    candidates = Candidates.of_anchors(*listed, far, len(Z))
+    rows = candidates.rows
     value, gradient = among_candidates(Z[rows], candidates, SameClass(codes[rows]), terms)
     of_all = np.zeros(Z.shape)
     of_all[rows] = gradient

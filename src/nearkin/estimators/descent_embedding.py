@@ -113,8 +113,11 @@ def evenly_by(norms: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def directions(name: str, X: Any, m: int, rng: Any = None) -> np.ndarray:
-    """Return m orthonormal directions (m, p) by the name of an init."""
-    if name == "identity":
+    """Return m orthonormal directions (m, p), or p where these are fewer, by the name of an init;
+    for "auto" PCA, or the identity where all dimensions are kept.
+    """
+    m = min(m, X.shape[1])
+    if name == "identity" or (name == "auto" and m == X.shape[1]):
         return np.eye(m, X.shape[1])
     if name == "random":
         return np.linalg.qr(rng.standard_normal((X.shape[1], m)))[0].T
@@ -188,12 +191,11 @@ def near_rows_of(
     if codes is None:
         return near
     same = anchors.copy()
-    by_class = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[by_class], [codes[anchors], codes[anchors] + 1])
-    for start, stop in np.unique(bounds, axis=1).T:
-        queries = (bounds[0] == start) & (stop - start > 1)
-        if queries.any():
-            same[queries] = _nearest_to(anchors[queries], by_class[start:stop], Z, 1)[:, 0]
+    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    for code in np.unique(codes[anchors]):
+        if len(members[code]) > 1:
+            queries = codes[anchors] == code
+            same[queries] = _nearest_to(anchors[queries], members[code], Z, 1)[:, 0]
     return with_same_class(near, same, anchors)
 
 
@@ -269,16 +271,17 @@ class UnitRows(Scale):
     X: Any
 
     @classmethod
-    def of(cls, X: Any, *, within_span: bool, dtype: Any = None) -> UnitRows:
-        """Return the rows of X; with `within_span`, for p > n, in coordinates of the span of the
-        rows.
+    def of(cls, X: Any, m: int | None = None, dtype: Any = None) -> UnitRows:
+        """Return the rows of X; for a map to m dimensions and p > n in coordinates of the span of
+        the rows, unless X can stay sparse.
         """
-        if within_span and X.shape[1] > X.shape[0]:
+        n, p = X.shape
+        if m is not None and p > n and not (issparse(X) and m < p):
             space = row_space(X)
         else:
             space = RowSpace(densified(X), None)
         X = space.coordinates
-        dtype = dtype or (np.float64 if X.shape[0] <= FLOAT64_ROWS else np.float32)
+        dtype = dtype or (np.float64 if n <= FLOAT64_ROWS else np.float32)
         if not issparse(X):
             X = (X - X.mean(axis=0, dtype=np.float64)).astype(dtype)
             # far from the origin the first mean is rounded

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.extmath import row_norms
 
@@ -170,10 +170,10 @@ class LMNN(DescentEmbedding):
         X, codes = validate_labelled_rows(self, X, y)
         check_shared_labels(codes)
         m = n_directions(self, X.shape[1])
-        rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
+        rows = UnitRows.of(X, m)
         targets = target_neighbors(rows.X, codes, self.n_neighbors)
-        n, m = X.shape[0], min(m, rows.shape[1])
-        V = directions("identity" if m == rows.shape[1] else "pca", rows.X, m)
+        n = X.shape[0]
+        V = directions("auto", rows.X, m)
         init = V / balanced_scale(rows.embedding(V), codes, targets)
         d_targets = target_squares(rows.embedding(init), targets)
         # The unit of the loss is what the targets cost at the init.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 
 from .._callbacks import FitTask, with_callbacks
 from .._validation import check_integer, check_number, validate_target_rows
@@ -135,7 +134,7 @@ class MLKR(DescentEmbedding):
         task = FitTask(self, X, y, check_integer(self.max_iter, "max_iter", 1))
         X, targets = validate_target_rows(self, X, y, multi_output=True)
         n, m = X.shape[0], n_directions(self, X.shape[1])
-        rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
+        rows = UnitRows.of(X, m)
         Y = targets.reshape(n, -1)
         Y = Y - Y.mean(axis=0)
         unit = float(np.mean(np.sum(Y * Y, axis=1))) ** 0.5
@@ -145,8 +144,7 @@ class MLKR(DescentEmbedding):
             value, gradient = prediction_loss(B, rows.X, Y, squared_error)
             return penalized(value / n, gradient / n, B, self.alpha, n)
 
-        m = min(m, rows.shape[1])
-        B = directions("identity" if m == rows.shape[1] else "pca", rows.X, m)
+        B = directions("auto", rows.X, m)
         found = lbfgs(
             loss,
             cap_penalty(B / perplexity_bandwidth(rows.nearest_squares(B)), self.alpha, n),

@@ -6,7 +6,7 @@ by L-BFGS and by minibatches, which minimize such a term: `PairNCA` and `DaskNCA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -281,12 +281,11 @@ class NCA(DescentEmbedding):
         task = FitTask(self, X, y, self.check_parameters())
         X, pair_weights = self._validate(X, y)
         m, rng = n_directions(self, X.shape[1]), check_random_state(self.random_state)
-        within_span = self.structure == "full" and not (issparse(X) and m < X.shape[1])
-        term, init = self._term_and_init(X, pair_weights, m, rng, within_span)
+        few, term = self._terms(X, pair_weights, rng, m if self.structure == "full" else None)
         found = descend(
             self,
             term,
-            self.inits(term.rows, init),
+            self.inits(few, term.rows, m, rng, self.warm_start and hasattr(self, "components_")),
             rng,
             lambda B: task.iteration(lambda: {"components_": term.rows.components(B, X.dtype)}),
         )
@@ -325,11 +324,8 @@ class NCA(DescentEmbedding):
         n, rng, state = X.shape[0], check_random_state(self.random_state), self._sgd_state
         if state is None:
             m = n_directions(self, min(X.shape)) if first else len(self.components_)
-            term, init = self._term_and_init(X, pair_weights, m, rng, within_span=False)
-            if first:
-                B = next(self.inits(term.rows, init))
-            else:
-                B = self._coordinates(self.components_, "components_", term.rows)
+            few, term = self._terms(X, pair_weights, rng)
+            B = next(self.inits(few, term.rows, m, rng, go_on=not first))
             state = SGDState.of(B, None, term.rows, 0)
         rows = RowsInPlace.of(X, state.unit)
         term = LabelTerm(rows, self.objective, pair_weights, searcher(self.search, n))
@@ -388,84 +384,75 @@ class NCA(DescentEmbedding):
             )
         return X, pair_weights
 
-    def inits(self, rows: Scale, init: Init) -> Iterator[np.ndarray]:
-        """Yield `n_init` maps to begin with: for a warm start the present one, or else `init`; then
-        random ones.
-        """
-        if self.warm_start and hasattr(self, "components_"):
-            yield self._coordinates(self.components_, "components_, to go on from,", rows)
-        elif isinstance(self.init, str):
-            yield init(self.init)
-        else:
-            A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name="init")
-            yield self._coordinates(A, "init", rows)
-        for _ in range(self.n_init - 1):
-            yield init("random")
-
-    def init_named(self, term: Any, m: int, rng: Any, name: str) -> np.ndarray:
-        """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
-        lowest loss.
-        """
-        n, p = term.rows.shape
-        m = min(m, p)
-        if self.structure == "diagonal":
-            found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
-        elif name != "auto":
-            found = [term.directions(name, m, rng)]
-        elif m == p:
-            found = [term.directions("identity", m, rng)]
-        else:
-            names = ["pca", "lda"] if m < term.n_classes else ["pca"]
-            found = [term.directions(each, m, rng) for each in names]
-        complete = [B for B in found if len(B) in (m, p)]
-        if not complete:
-            few = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
-            raise ValueError(f"{few}: take init='pca' or 'auto'.")
-        scaled = [
-            cap_penalty(B / perplexity_bandwidth(term.rows.nearest_squares(B)), self.alpha, n)
-            for B in complete
-        ]
-        if len(scaled) == 1:
-            return scaled[0]
-        return min(scaled, key=lambda B: loss(self, term, B, look_up(self, term, B))[0])
-
-    def _coordinates(self, A: np.ndarray, name: str, rows: Scale) -> np.ndarray:
-        """Return a map of the features, from the user or the last fit, as one of the rows; check
-        its shape.
-        """
-        p, diagonal = self.n_features_in_, self.structure == "diagonal"
-        m = self.n_components or (p if name == "init" else len(A))
-        shape = (p,) if diagonal else (m, p)
-        if A.shape == (p, p) and diagonal and not A[~np.eye(p, dtype=bool)].any():
-            A = A.diagonal()
-        if A.shape != shape:
-            raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
-        return rows.coordinates(A)
-
-    def _term_and_init(
-        self, X: Any, pair_weights: PairWeights, m: int, rng: Any, within_span: bool
-    ) -> tuple[LabelTerm, Init]:
-        """Return what is minimized, and the function that finds an init by its name.
-
-        Of more than 10,000 rows stochastic descent copies none, and its init is found on so many of
-        them; it is scaled again for all: among more rows, neighbours are nearer.
+    def _terms(
+        self, X: Any, pair_weights: PairWeights, rng: Any, m: int | None = None
+    ) -> tuple[LabelTerm, LabelTerm]:
+        """Return the term for which an init is found, and the one that is minimized: the same,
+        unless stochastic descent has more than 10,000 rows, none of which it copies.
         """
         n, search = X.shape[0], searcher(self.search, X.shape[0])
         in_place = self.solver == "sgd" and n > INIT_ROWS
         some = np.sort(rng.choice(n, INIT_ROWS, replace=False)) if in_place else slice(None)
-        few = UnitRows.of(X[some], within_span=within_span)
-        term = LabelTerm(few, self.objective, pair_weights.subset(some), search)
-        of_few = partial(self.init_named, term, m, rng)
+        rows = UnitRows.of(X[some], m)
+        few = LabelTerm(rows, self.objective, pair_weights.subset(some), search)
         if not in_place:
-            return term, of_few
-        rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
+            return few, few
+        all_rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
+        return few, replace(few, rows=all_rows, pair_weights=pair_weights)
 
-        def init(name: str) -> np.ndarray:
-            B = of_few(name)
-            B = B if B.ndim == 1 else rows.coordinates(few.components(B))
-            return cap_penalty(B / unit_distance(rows.embedding(B)), self.alpha, n)
+    def inits(self, few: Any, rows: Scale, m: int, rng: Any, go_on: bool) -> Iterator[np.ndarray]:
+        """Yield `n_init` maps to begin with: to go on, the present one, or else `init`; then random
+        ones.
+        """
+        if isinstance(self.init, str) and not go_on:
+            yield self._init_named(few, rows, m, rng, self.init)
+        else:
+            name, A = "components_, to go on from,", self.components_ if go_on else None
+            if A is None:
+                name = "init"
+                A = check_array(self.init, ensure_2d=False, dtype=np.float64, input_name=name)
+            p, diagonal = self.n_features_in_, self.structure == "diagonal"
+            shape = (p,) if diagonal else (self.n_components or (len(A) if go_on else p), p)
+            if A.shape == (p, p) and diagonal and not A[~np.eye(p, dtype=bool)].any():
+                A = A.diagonal()
+            if A.shape != shape:
+                raise ValueError(f"{name} must be of shape {shape}, got {A.shape}.")
+            yield rows.coordinates(A)
+        for _ in range(self.n_init - 1):
+            yield self._init_named(few, rows, m, rng, "random")
 
-        return LabelTerm(rows, self.objective, pair_weights, search), init
+    def _init_named(self, few: Any, rows: Scale, m: int, rng: Any, name: str) -> np.ndarray:
+        """Return the init of a name, scaled to a perplexity of 10; for "auto" the one with the
+        lowest loss.
+
+        One that was found on a part of the rows is scaled again for all: among more rows,
+        neighbours are nearer.
+        """
+        n, p = few.rows.shape
+        m = min(m, p)
+        names = [name]
+        if name == "auto":
+            by_variance = ["pca", "lda"] if m < few.n_classes else ["pca"]
+            names = ["identity"] if m == p else by_variance
+        if self.structure == "diagonal":
+            found = [np.abs(rng.standard_normal(p)) if name == "random" else np.ones(p)]
+        else:
+            found = [few.directions(each, m, rng) for each in names]
+        complete = [B for B in found if len(B) in (m, p)]
+        if not complete:
+            few_found = f"init='lda' has {len(found[0])} directions here, n_components is {m}"
+            raise ValueError(f"{few_found}: take init='pca' or 'auto'.")
+        scaled = [
+            cap_penalty(B / perplexity_bandwidth(few.rows.nearest_squares(B)), self.alpha, n)
+            for B in complete
+        ]
+        B = scaled[0]
+        if len(scaled) > 1:
+            B = min(scaled, key=lambda B: loss(self, few, B, look_up(self, few, B))[0])
+        if rows is few.rows:
+            return B
+        B = B if B.ndim == 1 else rows.coordinates(few.rows.components(B))
+        return cap_penalty(B / unit_distance(rows.embedding(B)), self.alpha, rows.shape[0])
 
     def keep(self, found: DescentResult, term: Any, n_counted: int, dtype: Any) -> None:
         """Set what was learned; `n_counted` rows count in the penalty."""
@@ -478,9 +465,6 @@ class NCA(DescentEmbedding):
         if self.solver == "sgd":
             self._sgd_state = SGDState.of(B, found.memory, rows, n_counted)
         self._keep(found, rows, dtype)
-
-
-Init = Callable[[str], np.ndarray]  # finds an init by its name
 
 
 @dataclass(frozen=True)
@@ -530,36 +514,25 @@ class LabelTerm:
         S_w = within_scatter(space.coordinates, codes)
         return space.back_project(discriminant_directions(S_b, S_w, min(m, codes.max())).T)
 
-    def of_anchors(
-        self, A: np.ndarray, take: Any, anchors: np.ndarray, near: np.ndarray, far: np.ndarray
-    ) -> Value:
-        """Return the sum over some anchors, with their near rows, for the rows that `take` returns."""
-        rows, candidates = Candidates.of_anchors(anchors, near, far, self.rows.shape[0])
-        pair_weights = self.pair_weights.subset(rows)
-        value, gradient = nca_objective(self.objective, A, take(rows), pair_weights, candidates)
-        return -value, -gradient
-
-    def estimate(
-        self,
-        B: np.ndarray,
-        anchors: np.ndarray,
-        near: np.ndarray,
-        far: np.ndarray,
-        n_batches: int,
-    ) -> Value:
+    def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
         """Return an estimate of the value and its gradient from one of so many parts of the
         anchors.
 
         For given near and far rows, the estimates of an epoch have the value and the gradient of
         all anchors for mean.
         """
-        value, gradient = self.of_anchors(B, self.rows.take, anchors, near, far)
+        value, gradient = self._sum(B, self.rows.take(candidates.rows), candidates)
         share = n_batches / self.rows.shape[0]
         return share * value, share * gradient
 
-    def sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+    def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
         """Return the sum over some anchors at the embedding Z of all rows."""
-        return self.of_anchors(np.ones(Z.shape[1]), Z.__getitem__, anchors, near, far)[0]
+        return self._sum(np.ones(Z.shape[1]), Z[candidates.rows], candidates)[0]
+
+    def _sum(self, A: np.ndarray, X: Any, candidates: Candidates) -> Value:
+        pair_weights = self.pair_weights.subset(candidates.rows)
+        value, gradient = nca_objective(self.objective, A, X, pair_weights, candidates)
+        return -value, -gradient
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
         """Return the value and its standard error, by those of the mean over anchors."""
@@ -710,7 +683,8 @@ def by_minibatches(
                 draw()  # not used; without it seeds would lose their meaning
             far = draw()
         anchors = order[batch * n // n_batches : (batch + 1) * n // n_batches]
-        value, gradient = term.estimate(B, anchors, near[anchors], far, n_batches)
+        candidates = Candidates.of_anchors(anchors, near[anchors], far, n)
+        value, gradient = term.estimate(B, candidates, n_batches)
         return penalized(value, gradient, B, nca.alpha, n_counted)
 
     found = adam(
@@ -744,7 +718,9 @@ def evaluate(
         far = rng.choice(n, min(EVALUATION_FAR, n), replace=False)
         near = near_rows_of(anchors, Z, min(max(k, N_NEAR), n - 1), term.codes)
     groups = np.array_split(np.arange(len(anchors)), min(EVALUATION_GROUPS, len(anchors)))
-    sums = [term.sum(Z, anchors[group], near[group], far) for group in groups]
+    sums = [
+        term.sum(Z, Candidates.of_anchors(anchors[group], near[group], far, n)) for group in groups
+    ]
     means = np.divide(sums, [len(group) for group in groups])
     error = float(np.std(means, ddof=1) / len(means) ** 0.5) * (1 - len(anchors) / n) ** 0.5
     value, error = term.of_mean(Z, float(np.sum(sums)) / len(anchors), error)

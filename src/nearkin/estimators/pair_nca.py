@@ -245,7 +245,7 @@ class PairNCA(DescentEmbedding):
         if self.solver == "sgd" and X.shape[0] > INIT_ROWS:
             rows = RowsInPlace.of(X, unit_distance(X, UNIT_ROWS))
         else:
-            rows = UnitRows.of(X, within_span=not (issparse(X) and m < X.shape[1]))
+            rows = UnitRows.of(X, m)
         term = PairTerm(
             rows,
             pairs[weights > 0],
@@ -256,7 +256,7 @@ class PairNCA(DescentEmbedding):
         found = descend(
             self,
             term,
-            map(partial(self._init_named, term, min(m, rows.shape[1]), rng), names),
+            map(partial(self._init_named, term, m, rng), names),
             rng,
             lambda B: task.iteration(lambda: {"components_": rows.components(B, X.dtype)}),
         )
@@ -276,13 +276,13 @@ class PairNCA(DescentEmbedding):
         Directions are scaled to a perplexity of 10, or smaller, where the mean squared distance of
         the pairs is m / 2. There eq. 8 is at its minimum over the scale, if rows lie evenly.
         """
-        rows, n = term.rows, term.rows.shape[0]
+        rows, n, m = term.rows, term.rows.shape[0], min(m, term.rows.shape[1])
         some = slice(None) if n <= INIT_ROWS else np.sort(rng.choice(n, INIT_ROWS, replace=False))
         X, step = rows.take(some), -(-len(term.pairs) // INIT_ROWS)
         (a, b), weights = term.pairs[::step].T, term.weights[::step, None]
         difference = rows.take(a) - rows.take(b)
         if name != "auto" or m == X.shape[1]:
-            found = [directions("identity" if name == "auto" else name, X, m, rng)]
+            found = [directions(name, X, m, rng)]
         else:
             found = [directions("pca", X, m)]
             if not issparse(X):  # the directions in which pairs differ least, relative to all rows
@@ -323,35 +323,26 @@ class PairTerm:
         """Return the cost of a map, among some candidates or among all rows, and its gradient."""
         return pair_cost(B, self.rows.X, self.pairs, self.weights, candidates)
 
-    def estimate(
-        self,
-        B: np.ndarray,
-        anchors: np.ndarray,
-        near: np.ndarray,
-        far: np.ndarray,
-        n_batches: int,
-    ) -> Value:
+    def estimate(self, B: np.ndarray, candidates: Candidates, n_batches: int) -> Value:
         """Return an estimate of the cost and its gradient from some of the rows c of all pairs (c,
         d), with the given pairs (c, b).
 
         The logarithm of the sum over the pairs of some rows is a little less than that over all
         pairs, in the mean.
         """
-        n, take = self.rows.shape[0], self.rows.take
-        rows, candidates = Candidates.of_anchors(anchors, near, far, n)
-        X = take(rows)
+        take, anchors = self.rows.take, candidates.rows[: len(candidates.near)]
+        X = take(candidates.rows)
         mass, G = mass_among_candidates(embed(B, X), candidates)
         chosen = np.isin(self.pairs[:, 0], anchors)
         (a, b), weights = self.pairs[chosen].T, n_batches * self.weights[chosen, None]
         difference = take(a) - take(b)
         Z = difference @ B.T
-        cost = np.log(mass * n / len(anchors)) + float(np.sum(weights * Z**2))
+        cost = np.log(mass * candidates.n_rows / len(anchors)) + float(np.sum(weights * Z**2))
         return cost, chain_rule(G / mass, B, X) + chain_rule(2 * weights * Z, B, difference)
 
-    def sum(self, Z: np.ndarray, anchors: np.ndarray, near: np.ndarray, far: np.ndarray) -> float:
+    def sum(self, Z: np.ndarray, candidates: Candidates) -> float:
         """Return the sum over all pairs of some anchors at the embedding Z of all rows."""
-        rows, candidates = Candidates.of_anchors(anchors, near, far, len(Z))
-        return mass_among_candidates(Z[rows], candidates)[0]
+        return mass_among_candidates(Z[candidates.rows], candidates)[0]
 
     def of_mean(self, Z: np.ndarray, mean: float, error: float) -> tuple[float, float]:
         """Return the cost and its standard error, by those of the mean over anchors."""

@@ -287,18 +287,21 @@ class Candidates:
         Numbers of different rows, drawn from all.
     n_rows : int
         n, also where rows are absent that no anchor lists.
+    rows : ndarray, default=None
+        The numbers, among all rows, of those that are present; None for all.
     """
 
     near: np.ndarray
     far: np.ndarray
     n_rows: int
+    rows: Any = None
 
     @classmethod
     def of_anchors(
         cls, anchors: np.ndarray, near: np.ndarray, far: np.ndarray, n_rows: int
-    ) -> tuple[np.ndarray, Candidates]:
-        """Return the rows that some anchors need, themselves first, and the candidates as positions
-        among these rows.
+    ) -> Candidates:
+        """Return the candidates of some anchors, as positions among the rows that these need,
+        themselves first.
 
         The objectives are sums over anchors: what the parts of a partition yield adds up to the
         value and the gradient of the whole. `near` lists the near rows of the anchors, by their
@@ -308,7 +311,7 @@ class Candidates:
         position[near], position[far], position[anchors] = 1, 1, 0
         rows = np.concatenate([anchors, np.flatnonzero(position)])
         position[rows] = np.arange(len(rows))
-        return rows, cls(position[near], position[far], n_rows)
+        return cls(position[near], position[far], n_rows, rows)
 
 
 def with_same_class(near: np.ndarray, same: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -326,7 +329,7 @@ def among_candidates(
     Parameters
     ----------
     Z : ndarray of shape (n, m)
-        All rows, or those that `Candidates.of_anchors` names.
+        All rows, or those of `Candidates.of_anchors`.
     candidates : Candidates
     pair_weights, terms
         As for `among_all`, for the rows of Z.

@@ -284,7 +284,7 @@ class Member:
 
     def __init__(self, rows: Rows, train: np.ndarray, test: np.ndarray, m: int) -> None:
         self.rows, self.training, self.test = rows, rows.subset(train), test
-        self.unit_rows = UnitRows.of(self.training.X, within_span=False, dtype=np.float32)
+        self.unit_rows = UnitRows.of(self.training.X, dtype=np.float32)
         B = directions("pca", self.unit_rows.X, min(m, len(train) - 1, rows.X.shape[1]))
         self.B = self.init = B / perplexity_bandwidth(self.unit_rows.nearest_squares(B))
 
