@@ -29,7 +29,7 @@ from ..objectives.stochastic import (
 from ..scatter import RowSpace
 from .scatter import between_scatter, class_means, first_moments, total_scatter, within_scatter
 from .search import Lists, block_searcher, nearest, searchable
-from .spectral import DaskTransformer
+from .spectral import DaskTransformer, take_over
 from .table import Block, Table, Work, as_table, taken
 
 
@@ -112,7 +112,7 @@ class DaskNCA(DaskTransformer):
                 nca.keep(found, term, X.shape[0], table.dtype)
             finally:
                 if hasattr(nca, "n_iter_"):  # also where an interrupt is raised again
-                    self._take_over(nca)
+                    take_over(self, nca)
         return self
 
 

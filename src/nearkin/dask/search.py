@@ -90,19 +90,19 @@ def searchable(table: Table, search: Searcher) -> Table:
     d = n_dimensions(search.n_components, p)
     V = eigh(total_scatter(table), subset_by_index=(p - d, p - 1))[1] if d < p else None
     n_lists = search.n_lists or int(LISTS * n**0.5)
-    none, large = np.empty(0, int), table.class_sizes > SMALL_CLASS
+    large = table.class_sizes > SMALL_CLASS
     groups = np.where(large, np.cumsum(large) - 1, large.sum())
-    parameters = search.n_probes or PROBES, search.n_rerank
-    index = SharedIndex(none, none, none, table.class_sizes, groups, V, *parameters)
+    n_probes = search.n_probes or PROBES
+    index = SharedIndex(table.class_sizes, groups, V, n_probes, search.n_rerank)
     drawn = np.random.default_rng(0).random(n) < PER_LIST * n_lists / n
     drawn[np.unique(groups[table.codes], return_index=True)[1]] = True  # no group is without a row
     samples = table.map(sample, np.split(drawn, table.starts[1:-1]), index=index)
     # k-means elsewhere may find other centres: a worker that dies must not take with it those by
     # which rows have left
-    [(centres, first)] = work.results([work.submit(learn_centres, samples, n_lists)])
-    index = index._replace(centres=centres, first=first)
+    [learned] = work.results([work.submit(learn_centres, samples, n_lists)])
+    index = index._replace(centres=learned.centres, first=np.array(learned.first))
     lists = np.concatenate(work.results(table.map(nearest_list, index=index)))
-    sizes = np.bincount(lists, minlength=len(centres))
+    sizes = np.bincount(lists, minlength=len(index.centres))
     order = np.argsort(lists, kind="stable")
     starts = [n * b // n_blocks for b in range(n_blocks + 1)]
     target = np.empty(n, int)  # the new block of every row
@@ -140,24 +140,20 @@ def nearest(table: Table, relation: str, k: Any) -> list[Future]:
     if index is None:
         # In round b every block is compared with block b, so that a worker holds its own blocks and
         # one that travels.
-        lists: list[Any] = [None] * len(blocks)
+        lists: Any = [None] * len(blocks)
         for candidates in blocks:
             lists = table.map(search_block, lists, candidates=candidates, **how)
         return lists
-    probes = table.map(choose_lists, index=index, **how)
-    spans = table.spans
-    meet = work.results(table.map(adjacent, probes, index=index, relation=relation, spans=spans))
+    chosen, spans = table.map(choose_lists, index=index, **how), table.spans
+    meet = work.results(table.map(adjacent, chosen, index=index, relation=relation, spans=spans))
     found = []
-    for b, (queries, of_queries) in enumerate(zip(blocks, probes, strict=True)):
-        lists_of_b = None  # one block after the other searches its blocks: few are in use at a time
-        others = np.flatnonzero(meet[b]).tolist()
-        for other in sorted(
-            others, key=lambda other: other != b
-        ):  # itself, with the nearest, first
-            lists_of_b = work.submit(
-                search_block, queries, lists_of_b, blocks[other], index, of_queries, **how
-            )
-        found.append(lists_of_b)
+    for b, queries in enumerate(blocks):
+        lists = None  # one block after the other searches its blocks: few are in use at a time
+        met = np.flatnonzero(meet[b])
+        for other in [b, *met[met != b]]:  # itself, with the nearest, first
+            candidates = blocks[other]
+            lists = work.submit(search_block, queries, lists, candidates, index, chosen[b], **how)
+        found.append(lists)
     return found
 
 
@@ -173,7 +169,7 @@ def search_block(
     lists: Lists | None,
     candidates: Block,
     index: Any = None,
-    probes: Any = None,
+    chosen: Any = None,
     *,
     relation: str,
     k: Any,
@@ -188,12 +184,13 @@ def search_block(
     distances = np.full(neighbors.shape, np.inf, queries.X.dtype)
     if lists is not None:
         neighbors[:, :known], distances[:, :known] = lists
-    found: Iterator[Found] = iter(())
-    if width and index is None:
-        found = block_candidates(queries, candidates, relation, k)
-    elif width:
-        found = listed_candidates(queries, candidates, relation, k, index, probes)
-    for i, at, least in found:  # all that is to be listed is among them; others may be
+    searches = plan(queries, candidates, relation, k)
+    if index is not None:
+        found = listed_candidates(queries, candidates, relation, searches, index, chosen)
+    else:
+        found = (_nearest(queries, candidates, *one) for one in searches)
+    # all that is to be listed is among what is found; others may be
+    for i, at, least in found if width else ():
         numbers = candidates.start + at
         if relation == "other":
             mine, theirs = queries.codes[i], candidates.codes[at]
@@ -212,58 +209,55 @@ def search_block(
     return Lists(np.where(beyond, -1, neighbors), np.where(beyond, np.inf, distances))
 
 
-def block_candidates(
+def plan(
     queries: Block, candidates: Block, relation: str, k: np.ndarray
-) -> Iterator[Found]:
-    """Yield queries and the positions of the candidates nearest to them, of all that are in the
-    relation to them.
+) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Yield queries, candidates, and how many of these to find: enough for the lists, whatever is
+    not in the relation.
     """
     every_query, every_candidate = np.arange(len(queries.X)), np.arange(len(candidates.X))
-    if relation == "same":
-        yield from _same_class(queries, candidates, k, every_query >= 0)
-    elif relation == "all":
-        yield _nearest(queries, every_query, candidates, every_candidate, int(k.max()) + 1)
+    if relation == "all":
+        yield every_query, every_candidate, int(k.max()) + 1
+    elif relation == "same":
+        itself = int(queries.start == candidates.start)
+        theirs = dict(members_by_class(candidates.codes))
+        for c, i in members_by_class(queries.codes):
+            if c in theirs:
+                yield i, theirs[c], int(k[i].max()) + itself
     else:
         n_same = np.bincount(candidates.codes, minlength=queries.codes.max() + 1)
         few = n_same[queries.codes] <= SMALL_CLASS
         if few.any():  # all candidates are searched, for as many more as may be of the same class
             n_found = int(k[few].max() + n_same[queries.codes[few]].max())
-            yield _nearest(queries, every_query[few], candidates, every_candidate, n_found)
+            yield every_query[few], every_candidate, n_found
         for c, i in members_by_class(queries.codes):
             if SMALL_CLASS < n_same[c] < len(every_candidate):
-                j = every_candidate[candidates.codes != c]
-                yield _nearest(queries, i, candidates, j, int(k[i].max()))
-
-
-def _same_class(
-    queries: Block, candidates: Block, k: np.ndarray, searching: np.ndarray
-) -> Iterator[Found]:
-    """Yield the queries of the classes that are `searching`, and the positions of the candidates of
-    the same class nearest to them.
-    """
-    itself = int(queries.start == candidates.start)
-    theirs = dict(members_by_class(candidates.codes))
-    for c, i in members_by_class(queries.codes):
-        if searching[i[0]] and c in theirs:
-            yield _nearest(queries, i, candidates, theirs[c], int(k[i].max()) + itself)
+                yield i, every_candidate[candidates.codes != c], int(k[i].max())
 
 
 def listed_candidates(
-    queries: Block, candidates: Block, relation: str, k: np.ndarray, index: SharedIndex, probes: Any
+    queries: Block,
+    candidates: Block,
+    relation: str,
+    searches: Iterator[tuple[np.ndarray, np.ndarray, int]],
+    index: SharedIndex,
+    chosen: tuple[np.ndarray, np.ndarray],
 ) -> Iterator[Found]:
     """Yield queries and the positions of the candidates nearest to them in few dimensions, in the
     lists chosen.
     """
-    small = index.is_small(queries)
     if relation == "same":  # all of a small class are compared: lists that it shares may hold none
-        yield from _same_class(queries, candidates, k, small)
+        small = index.is_small(queries)
+        for i, j, n in searches:
+            if small[i[0]]:
+                yield _nearest(queries, candidates, i, j, n)
+    probes, n_found = chosen
     first, last = candidates.lists[[0, -1]]
     here = (probes >= first) & (probes <= last)
     searching = np.flatnonzero(here.any(axis=1))
     if not len(searching):
         return
     faiss = import_faiss()
-    n_found = index.n_found(queries, relation, k)
     Y, names = index.project(candidates.X), (candidates.lists - first).astype(np.int64)
     n_lists = max(int(last - first) + 1, probes.shape[1])  # faiss misreads more probes than lists
     inverted = faiss.IndexIVFFlat(faiss.IndexFlatL2(Y.shape[1]), Y.shape[1], n_lists)
@@ -280,7 +274,7 @@ def listed_candidates(
         yield i, at, np.sqrt(squares) * (1 - ROUNDING)
 
 
-def _nearest(queries: Block, i: np.ndarray, candidates: Block, j: np.ndarray, k: int) -> Found:
+def _nearest(queries: Block, candidates: Block, i: np.ndarray, j: np.ndarray, k: int) -> Found:
     """Return queries, and of the candidates j the k nearest to each of them, by distance, then by
     position.
     """
@@ -305,7 +299,7 @@ def _distances(Q: np.ndarray, i: np.ndarray, Y: np.ndarray, j: np.ndarray) -> np
     # Written again and again: a worker of Dask gives back freed memory at once, and new pages cost
     # more than the work.
     shape = (blocks[0].stop if blocks else 0, Q.shape[1])
-    q, y, D = np.empty(shape, Q.dtype), np.empty(shape, Y.dtype), np.empty(shape)
+    (q, y), D = np.empty((2, *shape), Q.dtype), np.empty(shape)
     for pairs in blocks:
         n = pairs.stop - pairs.start
         np.take(Q, i[pairs], axis=0, out=q[:n], mode="clip")
@@ -334,11 +328,6 @@ class SharedIndex(NamedTuple):
 
     Attributes
     ----------
-    centres : array of shape (n_lists, d), float32
-    first : integer array of shape (n_groups + 1,)
-        The number of the first list of every group, followed by n_lists.
-    sizes : integer array of shape (n_lists,)
-        How many rows are in every list.
     class_sizes, groups : integer arrays of shape (n_classes,)
         How many rows are in every class, and its group.
     projection : array of shape (p, d) or None
@@ -348,16 +337,21 @@ class SharedIndex(NamedTuple):
     n_rerank : int
         How many rows found there are ranked again by their distances in all features; 0 for the
         usual number.
+    centres : array of shape (n_lists, d), float32
+    first : integer array of shape (n_groups + 1,)
+        The number of the first list of every group, followed by n_lists.
+    sizes : integer array of shape (n_lists,)
+        How many rows are in every list.
     """
 
-    centres: np.ndarray
-    first: np.ndarray
-    sizes: np.ndarray
     class_sizes: np.ndarray
     groups: np.ndarray
     projection: np.ndarray | None
     n_probes: int
     n_rerank: int
+    centres: Any = None
+    first: Any = None
+    sizes: Any = None
 
     def project(self, X: np.ndarray) -> np.ndarray:
         """Return rows in the dimensions of the centres."""
@@ -374,29 +368,16 @@ class SharedIndex(NamedTuple):
         """Say for every row whether its class shares lists with others."""
         return self.class_sizes[block.codes] <= SMALL_CLASS
 
-    def n_found(self, block: Block, relation: str, k: np.ndarray) -> np.ndarray:
-        """Return how many rows to find for every row: k, or more to rank them again, and those that
-        may not count.
-        """
-        n_class = self.class_sizes[block.codes]
-        # itself; or its class, where this is in the lists that are searched
-        others = np.where(self.is_small(block), n_class, 0) if relation == "other" else 1
-        most = n_class if relation == "same" else self.class_sizes.sum()
-        return np.minimum(n_ranked(self.n_rerank, k) + others, most)
-
 
 def sample(block: Block, drawn: np.ndarray, *, index: SharedIndex) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of a block that are drawn in few dimensions, and their groups."""
     return index.project(block.X[drawn]), index.groups[block.codes[drawn]]
 
 
-def learn_centres(
-    samples: list[tuple[np.ndarray, np.ndarray]], n_lists: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centres that some rows of all blocks make, and the first of every group."""
+def learn_centres(samples: list[tuple[np.ndarray, np.ndarray]], n_lists: int) -> CoarseQuantizer:
+    """Return lists of some rows of all blocks."""
     Z, group = (np.concatenate(parts) for parts in zip(*samples, strict=True))
-    quantizer = CoarseQuantizer.of(Z, members_of(group), n_lists)
-    return quantizer.centres, np.array(quantizer.first)
+    return CoarseQuantizer.of(Z, members_of(group), n_lists)
 
 
 def nearest_list(block: Block, *, index: SharedIndex) -> np.ndarray:
@@ -418,15 +399,24 @@ def join(pieces: list[Block], start: int, numbers: np.ndarray, lists: np.ndarray
     return Block(X, codes, start, lists, numbers)
 
 
-def choose_lists(block: Block, *, index: SharedIndex, relation: str, k: Any) -> np.ndarray:
-    """Return the numbers of the lists to be searched for every row, -1 for no more; shape (b, at
-    least n_probes).
+def choose_lists(
+    block: Block, *, index: SharedIndex, relation: str, k: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the lists to be searched for every row, -1 for no more, shape (b, at
+    least n_probes), and how many rows to find there.
 
     They are the nearest of those that hold rows in the relation, more than n_probes where these
-    hold too few rows.
+    hold too few rows. To find are k rows, or more to rank them again, and those that may not count:
+    the row itself; or its class, where this is in the lists that are searched.
     """
-    Z, n_found = index.project(block.X), index.n_found(block, relation, per_row(k, block))
-    small = index.is_small(block)
+    Z, small, n_class = (
+        index.project(block.X),
+        index.is_small(block),
+        index.class_sizes[block.codes],
+    )
+    others = np.where(small, n_class, 0) if relation == "other" else 1
+    most = n_class if relation == "same" else index.class_sizes.sum()
+    n_found = np.minimum(n_ranked(index.n_rerank, per_row(k, block)) + others, most)
     probes = np.full((len(Z), index.n_probes), -1, np.int32)
     for group, members in members_by_class(index.groups[block.codes]):
         lists, own = np.arange(len(index.sizes)), np.arange(*index.first[group : group + 2])
@@ -445,15 +435,20 @@ def choose_lists(block: Block, *, index: SharedIndex, relation: str, k: Any) -> 
             if (more := n_probes - probes.shape[1]) > 0:
                 probes = np.pad(probes, ((0, 0), (0, more)), constant_values=-1)
             probes[i, :n_probes] = chosen
-    return probes
+    return probes, n_found
 
 
 def adjacent(
-    block: Block, probes: np.ndarray, *, index: SharedIndex, relation: str, spans: np.ndarray
+    block: Block,
+    chosen: tuple[np.ndarray, np.ndarray],
+    *,
+    index: SharedIndex,
+    relation: str,
+    spans: np.ndarray,
 ) -> np.ndarray:
     """Say for every block whether it is searched for some rows; their own always is."""
     needed = np.zeros(len(index.sizes) + 1, dtype=bool)
-    needed[probes] = True
+    needed[chosen[0]] = True
     if relation == "same" and index.is_small(block).any():
         needed[index.first[-2] :] = True  # the lists that the small classes share
     needed[-1], needed[block.lists[0]] = False, True

@@ -63,8 +63,7 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
         """Return the plain estimator, fitted: it takes NumPy arrays and holds nothing of Dask."""
         check_is_fitted(self)
         local = self._local_class(**clone(self).get_params(deep=False))
-        vars(local).update(deepcopy(_fitted_attributes(self)))
-        return local
+        return take_over(local, deepcopy(self))
 
     def _checked(self, X: Any) -> da.Array:
         """Return X in blocks of whole rows, or raise an error with the remedy where it is no
@@ -89,14 +88,12 @@ class DaskTransformer(TransformerMixin, BaseEstimator):
         twin.n_features_in_ = X.shape[1]
         return twin, X
 
-    def _take_over(self, twin: Any) -> Any:
-        """Keep what the local twin has learned."""
-        self.__dict__.update(_fitted_attributes(twin))
-        return self
 
-
-def _fitted_attributes(estimator: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+def take_over(estimator: Any, fitted: Any) -> Any:
+    """Return an estimator with what another has learned."""
+    learned = {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+    vars(estimator).update(learned)
+    return estimator
 
 
 class DaskStandardScaler(DaskTransformer):
@@ -155,7 +152,7 @@ class DaskStandardScaler(DaskTransformer):
         scaler.mean_ = m if self.with_mean or self.with_std else None
         scaler.var_ = var if self.with_std else None
         scaler.scale_ = np.where(constant, 1.0, np.sqrt(var)) if self.with_std else None
-        return self._take_over(scaler)
+        return take_over(self, scaler)
 
 
 class DaskPCA(DaskTransformer):
@@ -213,7 +210,7 @@ class DaskPCA(DaskTransformer):
         pca.components_ = RowSpace(None, None).back_project(V[:, ::-1]).astype(table.dtype)
         pca.mean_ = table.mean.astype(table.dtype)
         pca.explained_variance_ = values[::-1].astype(table.dtype)
-        return self._take_over(pca)
+        return take_over(self, pca)
 
 
 class DaskSpectralEmbedding(DaskTransformer):
@@ -269,7 +266,7 @@ class DaskSpectralEmbedding(DaskTransformer):
         with Work(client) as work:
             table = as_table(work, type(self).__name__, X, y, labelled=labelled, exact=exact)
             twin.fit_rows(ClusterRows(table, search))
-        return self._take_over(twin)
+        return take_over(self, twin)
 
 
 class DaskDMLMJ(DaskSpectralEmbedding):

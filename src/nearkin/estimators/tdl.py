@@ -49,151 +49,8 @@ FOLDS = 3
 PERPLEXITIES = (1.5, 3.0, 5.0, 10.0, 20.0, 50.0)  # of the vote, beside that by default
 # of the size of P is added to every roughness: coordinates that only separate components have none
 FLAT = 0.01
-
-
-# The cost of labels, and the embedding with it.
-
-
-def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
-    """Return the coefficients A of eq. 6, shape (n, n): sum_j a_ij d_ij is the cost of row i.
-
-    The cost of a labelled row i is the mean of d_ij over its k nearest labelled rows of the same
-    class, minus that over its k nearest labelled rows of other classes, of those that exist; 0 if
-    it lacks either. Code -1 is no label.
-    """
-    n, labelled = len(codes), np.flatnonzero(codes >= 0)
-    if len(np.unique(codes[labelled])) < 2:
-        return csr_array((n, n))
-    X, codes = X[labelled], codes[labelled]
-    N_in = nearest_same_class(X, codes, k, search)
-    N_out = nearest_other_class(X, codes, k, search)
-    has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
-    A = diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))
-    A = A.tocoo()
-    return csr_array((A.data, (labelled[A.row], labelled[A.col])), shape=(n, n))
-
-
-def total_cost(A: csr_array) -> csr_array:
-    """Return C' with tr V'C'V the sum of the rows' costs: C is A made symmetric, C' that of
-    Proposition 3.
-    """
-    return laplacian(A + A.T)
-
-
-def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
-    """Return the cost of every row, sum_j a_ij ||v_i - v_j||^2."""
-    A = A.tocoo()
-    return np.bincount(A.row, A.data * np.sum((V[A.row] - V[A.col]) ** 2, axis=1), minlength=len(V))
-
-
-def solve(
-    penalty: Penalty, A: csr_array, weight: float, smoothest: SpectralResult, loss: str
-) -> Solution:
-    """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if they are clipped, plus weight
-    tr V'PV.
-
-    min(c, 0) is concave: it lies below the line through 0 and c where c < 0, elsewhere below 0, and
-    touches it at c. So the eigenvectors without the costs that are positive at the last V have no
-    larger objective (majorization), from `smoothest`, the V without any cost, until the same costs
-    are positive again. Infinite weight: `smoothest`.
-    """
-    result, m, clipped = smoothest, smoothest.requested, np.zeros(A.shape[0], dtype=bool)
-    if not np.isfinite(weight) or A.nnz == 0:
-        return Solution(smoothest, csr_array(A.shape), 1.0, clipped, [])
-    if loss == "squared":
-        cost = total_cost(A)
-        return Solution(penalty.solve(cost, weight, m), cost, weight, clipped, [])
-    costs = row_costs(A, smoothest.vectors)
-    objectives = [float(np.minimum(costs, 0.0).sum() + weight * smoothest.objective)]
-    while True:
-        clipped = costs > 0
-        cost = total_cost(diags_array((~clipped).astype(np.float64)) @ A)
-        result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
-        costs = row_costs(A, result.vectors)
-        without = result.objective - costs[~clipped].sum()  # the penalty alone
-        objectives.append(float(np.minimum(costs, 0.0).sum() + without))
-        falls = objectives[-1] < objectives[-2] - 1e-12 * abs(objectives[-2])
-        if not falls or np.array_equal(costs > 0, clipped):
-            return Solution(result, cost, weight, clipped, objectives)
-
-
-# The vote of labelled rows in the embedding: for TDL's hidden labels, and in the classifier.
-
-
-def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
-    """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
-
-    epsilon is a hundredth of the size of P. For all eigenvectors of P, without labels, inner
-    products of rows before the scaling are those of the rows of the regularized Laplacian kernel (P
-    + epsilon I)^-1: two rows are alike if the kernel relates them alike to all others.
-    """
-    return unit_rows(V / (rough + FLAT * size))
-
-
-def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
-    """Return the classifier in which the rows vote with their labels; where they coincide, by class
-    frequency.
-    """
-    spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
-    vote = SoftNeighborsClassifier(bandwidth=bandwidth)
-    if spread <= 1e-10 * spread_of_all:
-        vote = DummyClassifier(strategy="prior")
-    return vote.fit(Z[rows], codes[rows])
-
-
-class LeftOut(NamedTuple):
-    """How well labels are predicted by the votes of all others.
-
-    Attributes
-    ----------
-    bandwidth : float
-        Of the votes.
-    loss : float
-        Mean log loss.
-    right : array of bool
-        Whether the most votes are for the label; for every label that is not the only one of its
-        class.
-    """
-
-    bandwidth: float
-    loss: float
-    right: np.ndarray
-
-
-def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
-    """Return the bandwidth of the votes at which others predict a label with the least mean log
-    loss.
-
-    The bandwidths are those of several perplexities; of equals the default of
-    `SoftNeighborsClassifier` is taken. The shares of the votes of l rows count for l observations,
-    to which the class frequencies add one: a label for which nobody votes costs a finite amount.
-    The only label of a class has nobody to vote for it, and is left out.
-    """
-    n, counts = Z.shape[0], np.bincount(codes)
-    half_a_class = n / np.sum(counts > 0) / 2
-    squares_of_some = nearest_squares(Z)
-    perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
-    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
-    Y = np.eye(len(counts))[codes]
-    if not issparse(Z):  # far from 0 distances lose their digits
-        Z = Z - Z.mean(axis=0, dtype=np.float64)
-    predicted = np.flatnonzero(counts[codes] > 1)
-    losses = np.zeros(len(bandwidths))
-    right = np.zeros((len(bandwidths), len(predicted)), dtype=bool)
-    for block in row_blocks(len(predicted), n):
-        rows = predicted[block]
-        own, own_class = np.arange(len(rows)), codes[rows]
-        squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
-        squares[own, rows] = np.inf
-        squares -= squares.min(axis=1, keepdims=True)
-        for j, bandwidth in enumerate(bandwidths):
-            shares = np.exp(-squares / bandwidth**2) @ Y
-            shares /= shares.sum(axis=1, keepdims=True)
-            share = shares[own, own_class]
-            losses[j] -= np.log((n * share + counts[own_class] / n) / (n + 1)).sum()
-            right[j, block] = shares.argmax(axis=1) == own_class
-    best = int(losses.argmin())
-    return LeftOut(bandwidths[best], float(losses[best] / max(len(predicted), 1)), right[best])
+EIGENVECTORS = 100  # of the classifier; or twice as many as there are classes
+LABELS_PER_CLASS = 3  # mean number from which on labels choose its space
 
 
 class TDL(TransductiveEmbedding):
@@ -536,10 +393,70 @@ class TDL(TransductiveEmbedding):
         return reg, {reg: float(np.mean(right)) for reg, right in correct.items()}
 
 
-# The classifier made of TDL: few labels in, labels for all rows out, and for new ones.
+# The cost of labels, and the embedding with it.
 
-EIGENVECTORS = 100  # or twice as many as there are classes
-LABELS_PER_CLASS = 3  # mean number from which on the labels choose
+
+def label_costs(X: Any, codes: np.ndarray, k: int, search: Searcher = EXACT) -> csr_array:
+    """Return the coefficients A of eq. 6, shape (n, n): sum_j a_ij d_ij is the cost of row i.
+
+    The cost of a labelled row i is the mean of d_ij over its k nearest labelled rows of the same
+    class, minus that over its k nearest labelled rows of other classes, of those that exist; 0 if
+    it lacks either. Code -1 is no label.
+    """
+    n, labelled = len(codes), np.flatnonzero(codes >= 0)
+    if len(np.unique(codes[labelled])) < 2:
+        return csr_array((n, n))
+    X, codes = X[labelled], codes[labelled]
+    N_in = nearest_same_class(X, codes, k, search)
+    N_out = nearest_other_class(X, codes, k, search)
+    has_both = (np.diff(N_in.indptr) > 0) & (np.diff(N_out.indptr) > 0)
+    A = diags_array(has_both.astype(np.float64)) @ (mean_weights(N_in) - mean_weights(N_out))
+    A = A.tocoo()
+    return csr_array((A.data, (labelled[A.row], labelled[A.col])), shape=(n, n))
+
+
+def total_cost(A: csr_array) -> csr_array:
+    """Return C' with tr V'C'V the sum of the rows' costs: C is A made symmetric, C' that of
+    Proposition 3.
+    """
+    return laplacian(A + A.T)
+
+
+def row_costs(A: csr_array, V: np.ndarray) -> np.ndarray:
+    """Return the cost of every row, sum_j a_ij ||v_i - v_j||^2."""
+    A = A.tocoo()
+    return np.bincount(A.row, A.data * np.sum((V[A.row] - V[A.col]) ** 2, axis=1), minlength=len(V))
+
+
+def solve(
+    penalty: Penalty, A: csr_array, weight: float, smoothest: SpectralResult, loss: str
+) -> Solution:
+    """Minimize the sum of the rows' costs c_i, or of min(c_i, 0) if they are clipped, plus weight
+    tr V'PV.
+
+    min(c, 0) is concave: it lies below the line through 0 and c where c < 0, elsewhere below 0, and
+    touches it at c. So the eigenvectors without the costs that are positive at the last V have no
+    larger objective (majorization), from `smoothest`, the V without any cost, until the same costs
+    are positive again. Infinite weight: `smoothest`.
+    """
+    result, m, clipped = smoothest, smoothest.requested, np.zeros(A.shape[0], dtype=bool)
+    if not np.isfinite(weight) or A.nnz == 0:
+        return Solution(smoothest, csr_array(A.shape), 1.0, clipped)
+    if loss == "squared":
+        cost = total_cost(A)
+        return Solution(penalty.solve(cost, weight, m), cost, weight, clipped)
+    costs = row_costs(A, smoothest.vectors)
+    objective = np.minimum(costs, 0.0).sum() + weight * smoothest.objective
+    while True:
+        clipped = costs > 0
+        cost = total_cost(diags_array((~clipped).astype(np.float64)) @ A)
+        result = penalty.solve(cost, weight, m, start=result.vectors.sum(axis=1))
+        costs = row_costs(A, result.vectors)
+        without = result.objective - costs[~clipped].sum()  # the penalty alone
+        before, objective = objective, np.minimum(costs, 0.0).sum() + without
+        falls = objective < before - 1e-12 * abs(before)
+        if not falls or np.array_equal(costs > 0, clipped):
+            return Solution(result, cost, weight, clipped)
 
 
 class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
@@ -710,3 +627,82 @@ class TDLClassifier(ClassifierMixin, SparseRowsMixin, BaseEstimator):
         """Return the class with the most votes for every row; of equals the first in `classes_`."""
         shares = self.predict_proba(X, affinity=affinity)
         return self.classes_[shares.argmax(axis=1)]
+
+
+# The vote of labelled rows in the embedding: in the classifier, and for TDL's hidden labels.
+
+
+def profile_coordinates(V: np.ndarray, rough: np.ndarray, size: float) -> np.ndarray:
+    """Return rows of unit length, along V with column j divided by epsilon plus its roughness v'Pv.
+
+    epsilon is a hundredth of the size of P. For all eigenvectors of P, without labels, inner
+    products of rows before the scaling are those of the rows of the regularized Laplacian kernel (P
+    + epsilon I)^-1: two rows are alike if the kernel relates them alike to all others.
+    """
+    return unit_rows(V / (rough + FLAT * size))
+
+
+def voters(Z: Any, rows: np.ndarray, codes: np.ndarray, bandwidth: float | str = "auto") -> Any:
+    """Return the classifier in which the rows vote with their labels; where they coincide, by class
+    frequency.
+    """
+    spread, spread_of_all = (float((R.max(axis=0) - R.min(axis=0)).max()) for R in (Z[rows], Z))
+    vote = SoftNeighborsClassifier(bandwidth=bandwidth)
+    if spread <= 1e-10 * spread_of_all:
+        vote = DummyClassifier(strategy="prior")
+    return vote.fit(Z[rows], codes[rows])
+
+
+class LeftOut(NamedTuple):
+    """How well labels are predicted by the votes of all others.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Of the votes.
+    loss : float
+        Mean log loss.
+    right : array of bool
+        Whether the most votes are for the label; for every label that is not the only one of its
+        class.
+    """
+
+    bandwidth: float
+    loss: float
+    right: np.ndarray
+
+
+def best_bandwidth(Z: Any, codes: np.ndarray) -> LeftOut:
+    """Return the bandwidth of the votes at which others predict a label with the least mean log
+    loss.
+
+    The bandwidths are those of several perplexities; of equals the default of
+    `SoftNeighborsClassifier` is taken. The shares of the votes of l rows count for l observations,
+    to which the class frequencies add one: a label for which nobody votes costs a finite amount.
+    The only label of a class has nobody to vote for it, and is left out.
+    """
+    n, counts = Z.shape[0], np.bincount(codes)
+    half_a_class = n / np.sum(counts > 0) / 2
+    squares_of_some = nearest_squares(Z)
+    perplexities = (min(PERPLEXITY, half_a_class), *PERPLEXITIES)
+    bandwidths = [perplexity_bandwidth(squares_of_some, perplexity) for perplexity in perplexities]
+    Y = np.eye(len(counts))[codes]
+    if not issparse(Z):  # far from 0 distances lose their digits
+        Z = Z - Z.mean(axis=0, dtype=np.float64)
+    predicted = np.flatnonzero(counts[codes] > 1)
+    losses = np.zeros(len(bandwidths))
+    right = np.zeros((len(bandwidths), len(predicted)), dtype=bool)
+    for block in row_blocks(len(predicted), n):
+        rows = predicted[block]
+        own, own_class = np.arange(len(rows)), codes[rows]
+        squares = euclidean_distances(Z[rows], Z, squared=True).astype(np.float64)
+        squares[own, rows] = np.inf
+        squares -= squares.min(axis=1, keepdims=True)
+        for j, bandwidth in enumerate(bandwidths):
+            shares = np.exp(-squares / bandwidth**2) @ Y
+            shares /= shares.sum(axis=1, keepdims=True)
+            share = shares[own, own_class]
+            losses[j] -= np.log((n * share + counts[own_class] / n) / (n + 1)).sum()
+            right[j, block] = shares.argmax(axis=1) == own_class
+    best = int(losses.argmin())
+    return LeftOut(bandwidths[best], float(losses[best] / max(len(predicted), 1)), right[best])

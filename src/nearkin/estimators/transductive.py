@@ -158,15 +158,12 @@ class Solution:
     weight : float
     clipped : array of shape (n,) of bool
         Rows whose cost is.
-    objectives : list of float
-        Where costs may be: at the beginning, and after every eigenproblem.
     """
 
     result: SpectralResult
     cost: csr_array
     weight: float
     clipped: np.ndarray
-    objectives: list[float]
 
     @property
     def roughness(self) -> np.ndarray:
