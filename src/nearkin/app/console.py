@@ -36,6 +36,8 @@ STYLES = {
     "unclear": "",
     "reference": "",
 }
+# of a column; others stand at the right
+SIDES: dict[str, Literal["left", "right"]] = dict.fromkeys(("method", "vectors", "verdict"), "left")
 # below the head, and above the references
 LINES = "    \n    \n ── \n    \n ── \n    \n    \n    \n"
 
@@ -74,7 +76,7 @@ def report(summary: Summary) -> None:
     widths = _widths(lines, [name or third for name in SPARED], console.width)
     grid = Grid(box=frame, show_edge=False, padding=0)
     for name, width in widths.items():
-        grid.add_column(name, justify=_side(name), min_width=width)
+        grid.add_column(name, justify=SIDES.get(name, "right"), min_width=width)
     for line, after in zip(lines, [*lines[1:], lines[0]], strict=True):
         cells, style = [line[name] for name in widths], STYLES[line["verdict"]]
         ends = line["verdict"] != "reference" == after["verdict"]
@@ -94,7 +96,7 @@ def print_grid(lines: Sequence[dict[str, str]]) -> None:
     console.width = max(console.width, 140 * (not console.is_terminal))
     widths = _widths(lines, SPARED_OF_VECTORS, console.width - 1)
     for name in widths:
-        grid.add_column(name, justify=_side(name), no_wrap=True)
+        grid.add_column(name, justify=SIDES.get(name, "right"), no_wrap=True)
     for line in lines:
         grid.add_row(*(line[name] for name in widths), style=STYLES[line["verdict"] or "unclear"])
     console.print(grid, "")
@@ -107,10 +109,6 @@ def _widths(lines: Sequence[dict[str, str]], spared: Sequence[str], most: int) -
         if sum(widths.values()) + len(widths) - 1 > most:
             widths.pop(name, None)
     return widths
-
-
-def _side(name: str) -> Literal["left", "right"]:
-    return "left" if name in ("method", "vectors", "verdict") else "right"
 
 
 def describe(model: Model, path: Path) -> None:

@@ -404,7 +404,8 @@ class AffineMap(Step):
 
 def tdl_arrays(tdl: TDL) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return TDL's map of new rows as arrays, and the numbers of its graph."""
-    rule, graph = tdl.extension_, tdl.extension_.graph
+    rule: Any = tdl.extension_
+    graph = rule.graph
     arrays = {
         "rule.sources": rule.sources,
         "rule.values": rule.eigenvalues,

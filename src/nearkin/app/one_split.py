@@ -7,7 +7,7 @@ is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..evaluation import (
     Vote,
     ranked,
 )
-from .words import Summary, capital
+from .words import Summary
 
 MOST_HELD_OUT = 20_000
 
@@ -80,21 +80,19 @@ class SplitSummary(Summary):
     """A comparison by one split in words."""
 
     @property
-    def caption(self) -> str:
-        """Return what the columns of the ranking mean."""
+    def _setting(self) -> str:
         comparison = self.comparison
         n_held_out = len(comparison.raw.contributions[0])
         scaled = "standardized" if comparison.scale else "unscaled"
         return (
-            f"{capital(self.wording.title)} of {comparison.n_neighbors}-NN on {scaled} features, "
-            f"{comparison.n_train:,} training rows, {n_held_out:,} held-out rows, "
-            f"seed {comparison.random_state}; {self._columns}"
+            f"of {comparison.n_neighbors}-NN on {scaled} features, {comparison.n_train:,} training "
+            f"rows, {n_held_out:,} held-out rows, seed {comparison.random_state}"
         )
 
     @property
-    def notes(self) -> list[str]:
-        """Return what was skipped or warned of, a line each."""
-        return list(self.comparison.notes)
+    def notes(self) -> Iterator[str]:
+        """Yield what was skipped or warned of, a line each."""
+        yield from self.comparison.notes
 
 
 def split_result(

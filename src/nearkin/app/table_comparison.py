@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -35,11 +34,12 @@ from . import console, pictures
 from .model import Model, learned_model
 from .readers import TableError, counted, shown
 from .report import comparison_document
-from .tables import read_table, reading
+from .tables import Table, read_table, reading
 from .words import Summary, class_facts, one_line, span
 
 # the others are named alike
 SCORE_OPTIONS = {"balanced": "balanced_accuracy", "rank": "rank_correlation"}
+SPACES = str.maketrans("-_", "  ")
 SMALL_ROWS, SMALL_ENTRIES = 1000, 30_000  # up to which all methods are compared without --all
 QUICK = {"n_splits": 3, "n_repeats": 1, "choice_rows": 500}
 # labelled rows above which three folds would be more work than the one split by default
@@ -57,7 +57,7 @@ class TableComparison(nullcontext):
         self.options = options
         self.score = _score_named(options.score, options.task)
         self.methods = _methods_named(options.methods, options.task)
-        self.table = console.while_reading(
+        self.table: Table = console.while_reading(
             options,
             partial(
                 read_table,
@@ -69,6 +69,11 @@ class TableComparison(nullcontext):
                 reading=reading(options),
             ),
         )
+        # The methods of the papers follow those that answer first on request, and by themselves
+        # where the table is so small that they take about a minute.
+        n_rows, n_features = len(self.table.labelled), self.table.X.shape[1]
+        is_small = n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES
+        self.goes_on = (options.all or is_small) and not (options.methods or options.quick)
 
     def facts(self, progress: console.Progress) -> tuple[str, list[str]]:
         """Return what was read, and notes on it."""
@@ -93,26 +98,18 @@ class TableComparison(nullcontext):
             target += f", {counted(len(np.unique(table.groups)), 'group')}"
         return f"{table.name}: {counted(n, 'row')}{labelled}, {features}, {target}", table.notes
 
-    @property
-    def _is_to_go_on(self) -> bool:
-        """Say whether the methods of the papers are to follow those that answer first.
-
-        On request, and by themselves where the table is so small that they take about a minute.
-        """
-        if self.options.methods is not None or self.options.quick:
-            return False
-        n_rows, n_features = len(self.table.labelled), self.table.X.shape[1]
-        return self.options.all or (n_rows <= SMALL_ROWS and n_rows * n_features <= SMALL_ENTRIES)
-
     def has_more(self, comparison: Comparison) -> bool:
         """Say whether the methods of the papers follow this comparison, for which there must be
         time left.
         """
-        return self._is_to_go_on and comparison.seconds < (self.options.time_budget or np.inf)
+        return self.goes_on and comparison.seconds < (self.options.time_budget or np.inf)
 
     def rank(self, progress: console.Progress) -> Comparison:
         """Compare the methods that answer first, or those that were asked for."""
         options, table = self.options, self.table
+        quick: dict[str, Any] = QUICK if options.quick else {}
+        if len(table.labelled) > QUICK_ROWS and table.groups is None:
+            quick = {"choice_rows": quick.get("choice_rows")}
         with one_line(table.name):
             check_spread(table.X, table.feature_names)
             comparison = compare(
@@ -126,12 +123,14 @@ class TableComparison(nullcontext):
                 n_neighbors=options.neighbors,
                 scale=not options.no_scaling,
                 keep_twins=options.keep_twins,
-                refit=bool(options.save) and not self._is_to_go_on,
+                refit=bool(options.save) and not self.goes_on,
                 encoder=table.encoder,
                 time_budget=options.time_budget,
                 random_state=options.seed,
-                progress=self._shown(progress),
-                **self._folds(),
+                progress=partial(_show, progress),
+                n_splits=options.folds or quick.get("n_splits"),
+                n_repeats=options.repeats or quick.get("n_repeats"),
+                choice_rows=quick.get("choice_rows"),
             )
         doubts = table.suspects.doubts(table.target, table.task)
         return replace(comparison, doubts=(*comparison.doubts, *doubts))
@@ -147,27 +146,8 @@ class TableComparison(nullcontext):
                 comparison,
                 refit=bool(self.options.save),
                 time_budget=left,
-                progress=self._shown(progress),
+                progress=partial(_show, progress),
             )
-
-    @staticmethod
-    def _shown(progress: console.Progress) -> Callable[[str, int, int], None]:
-        def show(what: str, done: int, total: int) -> None:
-            progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
-
-        return show
-
-    def _folds(self) -> dict[str, Any]:
-        """Return the numbers of folds, repeats and rows to choose on; None leaves them to the
-        number of rows.
-        """
-        options = self.options
-        quick: dict[str, Any] = QUICK if options.quick else {}
-        if len(self.table.labelled) > QUICK_ROWS and self.table.groups is None:
-            quick = {"choice_rows": quick.get("choice_rows")}
-        given = {"n_splits": options.folds, "n_repeats": options.repeats}
-        given = {name: value for name, value in given.items() if value is not None}
-        return {"n_splits": None, "n_repeats": None, "choice_rows": None} | quick | given
 
     def draw(self, comparison: Comparison, path: Path) -> None:
         """Draw the ranking, and a 2-D map of held-out rows by what was chosen in the first fold."""
@@ -201,7 +181,7 @@ class TableComparison(nullcontext):
     def model(self, comparison: Comparison) -> tuple[Model, str]:
         """Return the winner, and what it was learned from."""
         with console.Progress(self.unit, quiet=self.options.quiet) as progress:
-            comparison = with_winner(comparison, progress=self._shown(progress))
+            comparison = with_winner(comparison, progress=partial(_show, progress))
         if comparison.winner is None:
             raise KeyboardInterrupt
         model = learned_model(comparison, self.table)
@@ -214,6 +194,10 @@ class TableComparison(nullcontext):
             text += " (not shown to be better than raw k-NN)"
         text += "".join(f". In doubt: {doubt.text.rstrip('.')}" for doubt in comparison.doubts)
         return model, text
+
+
+def _show(progress: console.Progress, what: str, done: int, total: int) -> None:
+    progress("compared" if done == total and what != ON_ALL_ROWS else what, done, total)
 
 
 def _score_named(option: str | None, task: str) -> str | None:
@@ -235,17 +219,14 @@ def _methods_named(names: str | None, task: str) -> list[Method] | None:
     """
     if names is None:
         return None
-
-    def normalized(name: str) -> str:
-        return name.lower().replace("-", " ").replace("_", " ")
-
     every = all_methods(task, semi_supervised=True, balanced=True)
-    known = {normalized(method.name): method for method in every}
+    known = {method.name.lower().translate(SPACES): method for method in every}
     given = [name.strip() for name in names.split(",") if name.strip()]
-    unknown = [name for name in given if normalized(name) not in known]
+    keys = [name.lower().translate(SPACES) for name in given]
+    unknown = [name for name, key in zip(given, keys, strict=True) if key not in known]
     if unknown or not given:
         raise TableError(
             f"--methods knows no {shown(','.join(unknown))}: name some of "
             f"{', '.join(method.name for method in every)}."
         )
-    return [known[name] for name in dict.fromkeys(map(normalized, given))]
+    return [known[key] for key in dict.fromkeys(keys)]

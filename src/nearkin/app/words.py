@@ -275,23 +275,25 @@ class Summary:
     @property
     def caption(self) -> str:
         """Return what the columns of the ranking mean."""
+        less = " (less is better)" * (self.comparison.score.sign < 0)
+        holm = f"; p after Holm over {self.n_tested} methods" * (self.n_tested > 1)
+        return (
+            f"{capital(self.wording.title)}{less} {self._setting}; "
+            f"vs raw: difference from raw k-NN ± half of its 95% interval{holm}"
+        )
+
+    @property
+    def _setting(self) -> str:
+        """Return on which rows the methods were compared, and how."""
         comparison, protocol = self.comparison, self.comparison.protocol
         chosen = "dimension, parameters and vote"
         if comparison.n_neighbors is not None:
             chosen = "dimension and parameters"
         scaled = "standardized" if protocol.scale else "unscaled"
-        less = " (less is better)" * (comparison.score.sign < 0)
         return (
-            f"{capital(self.wording.title)}{less} on held-out rows ({self._held_out}, {scaled} "
-            f"features, seed {protocol.random_state}); {chosen} chosen on inner folds of the "
-            f"training rows; {self._columns}"
+            f"on held-out rows ({self._held_out}, {scaled} features, seed "
+            f"{protocol.random_state}); {chosen} chosen on inner folds of the training rows"
         )
-
-    @property
-    def _columns(self) -> str:
-        """Return what the columns of differences and p-values mean."""
-        holm = f"; p after Holm over {self.n_tested} methods" * (self.n_tested > 1)
-        return f"vs raw: difference from raw k-NN ± half of its 95% interval{holm}"
 
     @property
     def _held_out(self) -> str:
@@ -473,11 +475,8 @@ class Summary:
         )
 
     @property
-    def notes(self) -> list[str]:
-        """Return what was reduced, sampled, skipped or warned of, a line each."""
-        return [*self._notes_on_rows(), *self._notes_on_methods()]
-
-    def _notes_on_rows(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
+        """Yield what was reduced, sampled, skipped or warned of, a line each."""
         comparison, protocol = self.comparison, self.comparison.protocol
         n_rows, n_labelled = protocol.X.shape[0], len(protocol.labelled)
         if len(protocol.unlabelled):
@@ -521,9 +520,6 @@ class Summary:
                 )
             share = f"{n / n_rows:.0%} of the rows" if n >= n_rows / 100 else counted(n, "row")
             yield f"{share} have an identical or nearly identical twin: {done}."
-
-    def _notes_on_methods(self) -> Iterator[str]:
-        comparison = self.comparison
         everyone = [
             result
             for result in (*comparison.results, *comparison.references)
